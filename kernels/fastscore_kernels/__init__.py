@@ -1,0 +1,1 @@
+"""Numba kernels over Arrow buffers."""

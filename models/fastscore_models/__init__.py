@@ -1,0 +1,1 @@
+"""Model recipes and the export of their weights to ONNX."""
