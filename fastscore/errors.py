@@ -1,0 +1,81 @@
+"""Errors that a user can act on, each with the exit code that the command line gives it.
+
+A message is one sentence: what was found, where, what was expected. ``hint`` says what to do next.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_CHECK_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INPUT_REFUSED = 3
+EXIT_INCOMPLETE = 4
+EXIT_INTERRUPTED = 130
+
+
+class FastscoreError(Exception):
+    """A condition that the user can understand and mend; shown without a traceback.
+
+    Parameters
+    ----------
+    message
+        What was found, where, and what was expected.
+    hint
+        What to do next, a full sentence.
+    """
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class UsageError(FastscoreError):
+    """An option, a name or a configuration that fastscore cannot use."""
+
+
+class InputError(FastscoreError):
+    """Input that cannot be scored at all: nothing matched, unreadable, or too many rejects."""
+
+    exit_code = EXIT_INPUT_REFUSED
+
+
+class ModelError(FastscoreError):
+    """An embedding model that is missing, damaged or cannot run here."""
+
+
+class StoreError(FastscoreError):
+    """A vector store that cannot be read or written."""
+
+    exit_code = EXIT_INCOMPLETE
+
+
+class RunError(FastscoreError):
+    """A run directory that cannot be written, read or resumed."""
+
+    exit_code = EXIT_INCOMPLETE
+
+
+class RunConflictError(RunError):
+    """A run directory that belongs to another writer or another signature."""
+
+    exit_code = EXIT_USAGE
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name an unknown one probably meant, and list them all.
+
+    Returns
+    -------
+    str
+        ``Did you mean 'x'? Known: 'a', 'x'.`` or only the second sentence.
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    listed = "Known: " + ", ".join(repr(candidate) for candidate in names) + "."
+    return f"Did you mean {close[0]!r}? {listed}" if close else listed
