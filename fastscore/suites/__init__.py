@@ -1,0 +1,1 @@
+"""The published metric systems, one package each."""

@@ -1,0 +1,300 @@
+"""What a suite declares, and the one Protocol by which it plugs in: data, no behaviour.
+
+A suite names the columns that it reads (`Source`), the options that it takes (a frozen dataclass
+whose fields come from `option`), the tables that it writes (`Table`) and the metrics in them
+(`Metric`). Flags, validation, documentation, Parquet metadata and signatures derive from these.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
+Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
+NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
+
+NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A field that a suite reads from each row of a log.
+
+    Parameters
+    ----------
+    name
+        The field's name; also the column's name in the raw frame.
+    kind
+        ``text`` (String), ``integer`` (Int64), ``number`` (Float64), ``boolean`` (Boolean) or
+        ``json`` (String: the value's own JSON text, of any type).
+    accepts
+        Values of other types that are taken too: ``boolean`` (true is 1), ``integer`` (its
+        decimal digits, in a text column), ``number`` (truncated towards zero, in an integer
+        column), ``string`` (read as Python's ``int`` or ``float`` reads it), ``falsy`` (0, 0.0,
+        false, [] and {} are the empty text).
+    otherwise
+        What becomes of a row whose value has another type: ``reject`` lists the row as a reject;
+        ``null`` keeps the row and makes the value null.
+    required
+        A row in which the field is absent or null is a reject.
+    aliases
+        Other names under which the field may stand; the declared name wins.
+    description
+        What the field holds, one line.
+    """
+
+    name: str
+    kind: ColumnKind
+    accepts: tuple[Coercion, ...] = ()
+    otherwise: Literal["reject", "null"] = "reject"
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """How the rows of a log are read.
+
+    Parameters
+    ----------
+    columns
+        The fields that are read; all others are ignored.
+    dialogue_key
+        The columns that name a dialogue together. Rows in which the first of them is null belong
+        to the dialogue that is their file.
+    formats
+        The formats that are accepted.
+    """
+
+    columns: tuple[Column, ...]
+    dialogue_key: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ("jsonl", "parquet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """A column of an output table.
+
+    Parameters
+    ----------
+    name
+        The column's name in the Parquet file.
+    dtype
+        Its polars data type.
+    description
+        What it holds, one line, with its unit where it has one.
+    metric
+        The id of the `Metric` that it holds, or None.
+    nullable
+        Whether nulls may stand in it.
+    """
+
+    name: str
+    dtype: pl.DataType
+    description: str
+    metric: str | None = None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A named output at one grain.
+
+    Parameters
+    ----------
+    name
+        The table's name and that of its folder in a run directory.
+    grain
+        What one row stands for.
+    columns
+        The columns, in order.
+    """
+
+    name: str
+    grain: str
+    columns: tuple[OutputColumn, ...]
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The table's polars schema, column by column in order."""
+        return {column.name: column.dtype for column in self.columns}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A published number: what it is called, how it is computed, and what it can be.
+
+    Parameters
+    ----------
+    id
+        The metric's id as its paper prints it; also the column's name.
+    name
+        Its full name.
+    table
+        The table whose column holds it.
+    formula
+        The formula, in plain text.
+    minimum, maximum
+        The bounds of its range, None where unbounded.
+    better
+        Which direction is better.
+    null_rule
+        When it is null, and with which reason.
+    source
+        The document and section that define it.
+    unit
+        Its unit; "1" for a ratio.
+    numerator, denominator
+        Columns of the same table whose sums give the micro average, where there is one.
+    """
+
+    id: str
+    name: str
+    table: str
+    formula: str
+    minimum: float | None
+    maximum: float | None
+    better: Literal["higher", "lower", "neither"]
+    null_rule: str
+    source: str
+    unit: str = "1"
+    numerator: str | None = None
+    denominator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The typed frames that a suite makes of a shard's rows.
+
+    Parameters
+    ----------
+    frames
+        Frames by name, rows in input order.
+    rejects
+        Rows that the suite's definitions cannot use, in the schema of `REJECT_SCHEMA`.
+    counts
+        How many rows were read, used and left aside, by name.
+    """
+
+    frames: Mapping[str, pl.DataFrame]
+    rejects: pl.DataFrame
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+ROW_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "byte_offset": pl.Int64(),
+}
+"""The columns that stand before the declared ones in every raw frame: the input as it was given,
+the 1-based line (or Parquet row), and the byte at which the line starts (null for Parquet)."""
+
+REJECT_SCHEMA: dict[str, pl.DataType] = {
+    **ROW_SCHEMA,
+    "field": pl.String(),
+    "reason": pl.String(),
+    "found": pl.String(),
+    "expected": pl.String(),
+    "raw": pl.String(),
+}
+"""One row a reject: where it stood, what was found, what was expected, the raw text (cut)."""
+
+NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum(NULL_REASONS)}))
+"""The data type of every table's ``null_reasons`` column."""
+
+
+def empty_rejects() -> pl.DataFrame:
+    """Return a frame of rejects with no row."""
+    return pl.DataFrame(schema=REJECT_SCHEMA)
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    signed: bool = True,
+) -> Any:
+    """Declare a suite's option as a dataclass field.
+
+    Parameters
+    ----------
+    default
+        The value without the option; its type is the option's type.
+    help
+        One line for ``--help`` and the docs.
+    minimum, maximum
+        Inclusive bounds of a number; NaN is always refused.
+    choices
+        The allowed values of a string.
+    unit
+        The unit of a number.
+    signed
+        Whether the option changes numbers, and so stands in the signature.
+    """
+    metadata = {
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "unit": unit,
+        "signed": signed,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class Suite(Protocol):
+    """A published metric system: what it reads, what it writes, and four pure functions."""
+
+    @property
+    def name(self) -> str:
+        """The suite's name: ``fastscore score NAME``."""
+
+    @property
+    def title(self) -> str:
+        """What it scores, one line."""
+
+    @property
+    def version(self) -> int:
+        """Rises whenever a number may change; part of the signature."""
+
+    @property
+    def options(self) -> type[Any]:
+        """A frozen dataclass of `option` fields."""
+
+    @property
+    def source(self) -> Source:
+        """The columns that it reads."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that `score` returns."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics in those tables."""
+
+    def needs_vectors(self, options: Any) -> bool:
+        """Whether scoring with these options needs an embedder."""
+
+    def events(self, raw: pl.DataFrame, options: Any) -> Events:
+        """Make typed frames of raw rows (`ROW_SCHEMA`, then the declared columns)."""
+
+    def texts(self, events: Events, options: Any) -> pl.Series:
+        """Return the distinct texts that need a vector."""
+
+    def score(self, events: Events, vectors: "VectorView", options: Any) -> dict[str, pl.DataFrame]:
+        """Score whole dialogues: one frame a table, in each table's declared schema."""
+
+    def summarise(self, tables: Mapping[str, pl.LazyFrame], options: Any) -> pl.DataFrame:
+        """Summarise committed tables by group, in the schema of `suites.summary`."""
