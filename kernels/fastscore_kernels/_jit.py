@@ -1,0 +1,137 @@
+"""Compilation: the flags of every kernel, and a cache folder that always works.
+
+Compiled code is kept under ``$FASTSCORE_CACHE`` (else the user's cache folder, else a private
+temporary one), in a folder named after a digest of this package's sources and of the versions
+of Numba and Python: an installed package may be read-only, and code of another version is never
+loaded. The folder is set while our kernels are declared only; other users of Numba keep theirs.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+config: Any = numba.config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+JIT_DISABLED = bool(config.DISABLE_JIT)
+
+_lock = threading.RLock()
+_ready: set[str] = set()
+
+
+def _candidate_folders() -> Iterator[Path]:
+    named = os.environ.get("FASTSCORE_CACHE")
+    if named:
+        yield Path(named)
+    with contextlib.suppress(RuntimeError):
+        home = Path.home()
+        if sys.platform == "darwin":
+            yield home / "Library" / "Caches" / "fastscore"
+        elif sys.platform == "win32":
+            yield Path(os.environ.get("LOCALAPPDATA", home)) / "fastscore" / "Cache"
+        else:
+            yield Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fastscore"
+    yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
+
+
+def _is_ours_and_writable(folder: Path) -> bool:
+    """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Return the folder that compiled kernels are kept in, made if need be."""
+    digest = hashlib.sha256(
+        f"{numba.__version__} {platform.python_version()} {platform.machine()}".encode()
+    )
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    for candidate in _candidate_folders():
+        folder = candidate / "kernels" / digest.hexdigest()[:16]
+        if _is_ours_and_writable(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
+
+
+def kernel(*, fastmath: bool | set[str]) -> Callable[[Function], Function]:
+    """Declare a compiled entry point: releases the GIL, cached on disk, flags stated.
+
+    Parameters
+    ----------
+    fastmath
+        ``False``, or the set of LLVM flags whose freedom the kernel can bear; never flags that
+        assume the absence of NaN or infinity.
+    """
+
+    def declare(function: Function) -> Function:
+        with _lock:
+            previous = config.CACHE_DIR
+            config.CACHE_DIR = str(cache_folder())
+            try:
+                compiled: Any = numba.njit(
+                    nogil=True, cache=True, fastmath=fastmath, error_model="numpy"
+                )(function)
+                return cast("Function", compiled)
+            finally:
+                config.CACHE_DIR = previous
+
+    return declare
+
+
+def inlined(function: Function) -> Function:
+    """Declare a function that kernels call: compiled into them, with no cache of its own."""
+    compiled: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)
+    return cast("Function", compiled)
+
+
+@contextlib.contextmanager
+def _other_processes_wait() -> Iterator[None]:
+    """Hold the cache folder's lock, where the platform and the file system have one."""
+    try:
+        import fcntl
+
+        handle = (cache_folder() / "lock").open("a")
+    except (ImportError, OSError):
+        yield
+        return
+    with handle:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def first_use(topic: str, compile_all: Callable[[], object]) -> None:
+    """Run ``compile_all`` once in this process, one process at a time.
+
+    The first process compiles and fills the cache; the others wait and load from it, so that a
+    cold start of many workers costs one compilation and none of them sees half an index.
+    """
+    if topic in _ready:
+        return
+    with _lock:
+        if topic in _ready:
+            return
+        if not JIT_DISABLED:
+            with _other_processes_wait():
+                compile_all()
+        _ready.add(topic)

@@ -1,0 +1,90 @@
+"""Bit-parallel edit distance of one pair: Myers (1999) in Hyyro's (2003) formulation."""
+
+import numpy as np
+
+from fastscore_kernels._jit import inlined
+from fastscore_kernels._utf8 import decode
+
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inlined
+def _dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
+    """Give the pattern's symbols numbers from 1, in place; 0 to those of the text alone."""
+    size = np.int64(16)
+    while size < 2 * m + 2:
+        size *= 2
+    keys = np.zeros(size, np.int64)
+    numbers = np.zeros(size, np.int64)
+    count = np.int64(1)
+    for at in range(m):
+        key = np.int64(pattern[at]) + 1
+        slot = np.int64((np.uint64(key) * _MULTIPLIER) >> np.uint64(40)) & (size - 1)
+        while keys[slot] != 0 and keys[slot] != key:
+            slot = (slot + 1) & (size - 1)
+        if keys[slot] == 0:
+            keys[slot] = key
+            numbers[slot] = count
+            count += 1
+        pattern[at] = numbers[slot]
+    for at in range(n):
+        key = np.int64(text[at]) + 1
+        slot = np.int64((np.uint64(key) * _MULTIPLIER) >> np.uint64(40)) & (size - 1)
+        while keys[slot] != 0 and keys[slot] != key:
+            slot = (slot + 1) & (size - 1)
+        text[at] = numbers[slot]
+    return count
+
+
+@inlined
+def _blocks(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
+    """Return the distance, the pattern cut into words of 64 symbols."""
+    words = (m + 63) >> 6
+    matches = np.zeros((symbols, words), np.uint64)
+    for at in range(m):
+        matches[pattern[at], at >> 6] |= _ONE << np.uint64(at & 63)
+    plus = np.full(words, _ALL)
+    minus = np.zeros(words, np.uint64)
+    top = np.uint64((m - 1) & 63)
+    distance = m
+    for column in range(n):
+        symbol = text[column]
+        carry_plus = _ONE
+        carry_minus = np.uint64(0)
+        for word in range(words):
+            vp = plus[word]
+            vn = minus[word]
+            x = matches[symbol, word] | carry_minus
+            d0 = (((x & vp) + vp) ^ vp) | x | vn
+            hp = vn | ~(d0 | vp)
+            hn = d0 & vp
+            if word == words - 1:
+                distance += np.int64((hp >> top) & _ONE) - np.int64((hn >> top) & _ONE)
+            next_plus = hp >> np.uint64(63)
+            next_minus = hn >> np.uint64(63)
+            hp = (hp << _ONE) | carry_plus
+            hn = (hn << _ONE) | carry_minus
+            plus[word] = hn | ~(d0 | hp)
+            minus[word] = hp & d0
+            carry_plus = next_plus
+            carry_minus = next_minus
+    return distance
+
+
+@inlined
+def single_distance(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-untyped-def]
+    """Return the distance of two rows of any length, in code points."""
+    pattern = np.empty(a_stop - a_start, np.int32)
+    text = np.empty(b_stop - b_start, np.int32)
+    m = decode(a, a_start, a_stop, pattern)
+    n = decode(b, b_start, b_stop, text)
+    if m == 0:
+        return n
+    if n == 0:
+        return m
+    if m > n:
+        pattern, text = text, pattern
+        m, n = n, m
+    return _blocks(pattern, m, text, n, _dense_symbols(pattern, m, text, n))

@@ -1,0 +1,34 @@
+"""Rows in contiguous chunks over threads; every chunk writes its own part of the output."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+
+def thread_count(threads: int | None) -> int:
+    """Return the number of threads to use: as asked, else one a processor that we may use."""
+    if threads is None:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"`threads` is {threads!r}; expected None or an integer of at least 1")
+    return threads
+
+
+def run_chunks(
+    work: Callable[[int, int], object], rows: int, *, chunk: int, threads: int | None
+) -> None:
+    """Call ``work(start, stop)`` for consecutive chunks of at most ``chunk`` rows.
+
+    ``work`` must release the GIL to run beside others, and may not depend on the cut.
+    """
+    count = thread_count(threads)
+    if count == 1 or rows <= chunk:
+        for start in range(0, rows, chunk):
+            work(start, min(rows, start + chunk))
+        return
+    starts = range(0, rows, chunk)
+    with ThreadPoolExecutor(min(count, len(starts)), "fastscore-kernel") as pool:
+        for _ in pool.map(lambda start: work(start, min(rows, start + chunk)), starts):
+            pass

@@ -1,0 +1,109 @@
+"""String columns as flat buffers: UTF-8 bytes and offsets, copied only where Arrow demands it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._validate import read_only
+
+
+@dataclass(frozen=True, slots=True)
+class StringColumn:
+    """A column of strings without nulls.
+
+    Attributes
+    ----------
+    data : uint8 (bytes,)
+        UTF-8 of all rows, read-only.
+    offsets : int64 (rows + 1,)
+        Row ``i`` is ``data[offsets[i]:offsets[i + 1]]``; read-only.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def string_column(name: str, strings: Any) -> StringColumn:
+    """Read a column of strings.
+
+    Parameters
+    ----------
+    name
+        The argument's name, for messages.
+    strings
+        A pyarrow array or chunked array, anything that exports the Arrow PyCapsule interface (a
+        polars Series), or a sequence of ``str``. Types string, large_string, string_view and
+        dictionaries of them.
+
+    Raises
+    ------
+    TypeError
+        The values are not strings.
+    ValueError
+        A value is null.
+    """
+    import pyarrow as pa
+
+    if isinstance(strings, StringColumn):
+        return strings
+    array = _arrow_array(name, strings)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.large_string())
+    if not (
+        pa.types.is_string(array.type)
+        or pa.types.is_large_string(array.type)
+        or pa.types.is_string_view(array.type)
+    ):
+        raise TypeError(f"`{name}` has Arrow type {array.type}; expected strings")
+    if array.null_count:
+        at = array.is_null().index(True).as_py()
+        raise ValueError(
+            f"`{name}` holds {array.null_count} null(s), the first at position {at}; expected "
+            "none: leave those rows out or fill them first"
+        )
+    if not pa.types.is_large_string(array.type):
+        array = array.cast(pa.large_string())
+    return _from_large_string(array)
+
+
+def _arrow_array(name: str, strings: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(strings, pa.Array):
+        return strings
+    if isinstance(strings, pa.ChunkedArray):
+        chunked = strings
+    elif hasattr(strings, "__arrow_c_stream__"):
+        chunked = pa.chunked_array(strings)
+    elif hasattr(strings, "__arrow_c_array__"):
+        return pa.array(strings)
+    else:
+        try:
+            return pa.array(strings, pa.large_string())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            raise TypeError(
+                f"`{name}` is {type(strings).__name__} of values that are not all strings "
+                f"({error}); expected a pyarrow array, a polars Series or a sequence of str"
+            ) from None
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+
+def _from_large_string(array: Any) -> StringColumn:
+    _, offset_buffer, data_buffer = array.buffers()
+    if len(array) == 0:
+        return StringColumn(read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64)))
+    offsets = np.frombuffer(
+        offset_buffer, dtype=np.int64, count=len(array) + 1, offset=array.offset * 8
+    )
+    if data_buffer is None or data_buffer.size == 0:
+        data = np.zeros(0, np.uint8)
+    else:
+        data = np.frombuffer(data_buffer, dtype=np.uint8)
+    return StringColumn(read_only(data), read_only(offsets))

@@ -1,0 +1,61 @@
+"""Reductions over consecutive groups of rows."""
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._validate import as_offsets, as_vector, read_only
+
+_GROUPS_PER_CHUNK = 1 << 16
+
+
+def segment_first_argmax(
+    values: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Find, in each group, the first of the greatest values.
+
+    Parameters
+    ----------
+    values : float64 (n,)
+        float32 and integers that a double holds exactly are accepted.
+    offsets : int64 (groups + 1,)
+        Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    int64 (groups,)
+        Position within the group; -1 for a group that is empty or holds NaN alone. NaN is never
+        the greatest, and never hides a number.
+    """
+    flat = as_vector("values", values, np.float64)
+    bounds = as_offsets("offsets", offsets, flat.size)
+    first_use(__name__, _compile)
+    out = np.empty(bounds.size - 1, np.int64)
+    run_chunks(
+        lambda start, stop: _first_argmax(flat, bounds, start, stop, out),
+        out.size,
+        chunk=_GROUPS_PER_CHUNK,
+        threads=threads,
+    )
+    return out
+
+
+def _compile() -> None:
+    bounds = read_only(np.zeros(1, np.int64))
+    _first_argmax(read_only(np.zeros(0)), bounds, 0, 0, np.empty(0, np.int64))
+
+
+@kernel(fastmath=False)
+def _first_argmax(values, offsets, start, stop, out):  # type: ignore[no-untyped-def]
+    for group in range(start, stop):
+        best = np.int64(-1)
+        greatest = -np.inf
+        for row in range(offsets[group], offsets[group + 1]):
+            value = values[row]
+            if value > greatest or (best < 0 and value == greatest):
+                greatest = value
+                best = row - offsets[group]
+        out[group] = best
