@@ -1,0 +1,95 @@
+"""The command line: one module a verb, loaded when the verb is used."""
+
+import importlib
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
+from fastscore.version import __version__
+
+EXIT_TERMINATED = 143
+
+VERBS = {
+    "score": ("score", "Score logs into a run directory."),
+    "summary": ("summary", "Show the summary of a run."),
+    "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
+    "models": ("models", "List, export and verify embedding models."),
+    "vectors": ("vectors", "Look after the stores of vectors."),
+    "doctor": ("doctor", "Say what is installed, exported, compiled and writable."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+
+
+class _Verbs(click.Group):
+    """A group that knows its verbs by name and imports the one that is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in VERBS.items()])
+
+
+@click.command(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine; 1 a check failed; 2 usage or configuration; 3 input refused "
+    "(nothing scored, or more rejects than --max-rejects allows); 4 incomplete; 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="fastscore")
+def cli() -> None:
+    """Score dialogue logs by published metrics: exact, fast, on one workstation.
+
+    \b
+    fastscore score score_dialogue logs/ -o run        score every log in a folder
+    fastscore summary run                              show what came out
+    fastscore metrics score_dialogue                   what each number means
+    """
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: ends the work as Ctrl-C does, with an exit code of its own."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Terminated
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the documented code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except FastscoreError as error:
+        click.echo(f"Error: {error}", err=True)
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort) as error:
+        click.echo("Interrupted; the same command finishes the work.", err=True)
+        code = EXIT_TERMINATED if _was_terminated(error) else EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    _exit(code if isinstance(code, int) else 0)
+
+
+def _was_terminated(error: BaseException) -> bool:
+    return isinstance(error, _Terminated) or isinstance(error.__context__, _Terminated)
+
+
+def _exit(code: int) -> NoReturn:
+    sys.exit(code)

@@ -1,0 +1,231 @@
+"""``fastscore score``: one command a suite, its flags made from the suite's declared options."""
+
+import dataclasses
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import click
+
+from fastscore.errors import UsageError, nearest
+from fastscore.options import environment_name, flag_name
+from fastscore.run.config import (
+    DEFAULT_EMBEDDER,
+    DEFAULT_MAX_REJECTS,
+    DEFAULT_SHARD_BYTES,
+    RunConfig,
+)
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite, suite_names
+
+NO_EMBEDDER = "none"
+MIB = 1024 * 1024
+
+
+class _Suites(click.Group):
+    """A group whose commands are the installed suites."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(suite_names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return _suite_command(load_suite(cmd_name))
+
+
+@click.command(
+    "score",
+    cls=_Suites,
+    epilog="`fastscore score SUITE --help` lists a suite's options.",
+)
+def command() -> None:
+    """Score logs into a run directory.
+
+    \b
+    fastscore score score_dialogue logs/ -o run
+    fastscore score score_dialogue 'logs/*.jsonl.zst' -o run --lex-weight 1
+    fastscore score score_dialogue logs/ -o run --dry-run
+
+    INPUT is a file, a folder or a glob: JSON Lines or Parquet, plain, .gz or .zst. Running the same
+    command again finishes an interrupted run.
+    """
+
+
+def _suite_command(suite: Suite) -> click.Command:
+    return click.Command(
+        suite.name,
+        params=[
+            click.Argument(["inputs"], nargs=-1, metavar="INPUT..."),
+            *_run_options(),
+            *_suite_options(suite),
+        ],
+        callback=_callback(suite),
+        short_help=suite.title,
+        help=f"{suite.title}\n\nEvery option can also be given by its environment variable or in a "
+        "TOML file (--config): keys as the long flags with underscores, at the top or in a table "
+        f"[{suite.name}].",
+    )
+
+
+def _option(*flags: str, **declared: Any) -> click.Option:
+    """An option that also listens to its environment variable, which its help names."""
+    longest = max(flags, key=len).removeprefix("--")
+    return click.Option(
+        flags,
+        envvar=environment_name(longest.replace("-", "_")),
+        show_envvar=True,
+        show_default=declared.get("default") is not None,
+        **declared,
+    )
+
+
+def _run_options() -> list[click.Option]:
+    return [
+        _option("-o", "--output", type=click.Path(path_type=Path), help="The run directory."),
+        _option(
+            "--embedder",
+            default=DEFAULT_EMBEDDER,
+            help=f"The model recipe; '{NO_EMBEDDER}' turns the semantic part off.",
+        ),
+        _option(
+            "--precision",
+            default="fp32",
+            type=click.Choice(["fp32"]),
+            help="The precision in which the model runs.",
+        ),
+        _option(
+            "--dim",
+            type=int,
+            help="Truncate vectors to this width.  [default: the model's width]",
+        ),
+        _option(
+            "--store",
+            type=click.Path(path_type=Path),
+            help="The folder of vector stores.  [default: in the cache]",
+        ),
+        _option(
+            "--workers",
+            type=click.IntRange(min=1),
+            default=os.cpu_count() or 1,
+            help="Shards that are scored at once.",
+        ),
+        _option(
+            "--shard-size",
+            type=click.IntRange(min=1),
+            default=DEFAULT_SHARD_BYTES // MIB,
+            help="The most MiB of input in a shard.",
+        ),
+        _option(
+            "--max-rejects",
+            type=click.FloatRange(0.0, 1.0),
+            default=DEFAULT_MAX_REJECTS,
+            help="The share of rejected lines above which the exit code is 3.",
+        ),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the run that stands in -o."),
+        click.Option(["--dry-run"], is_flag=True, help="Show what would be done; write nothing."),
+        click.Option(
+            ["--config"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=_read_config,
+            envvar="FASTSCORE_CONFIG",
+            show_envvar=True,
+            help="A TOML file of options; flags and environment win over it.",
+        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON."),
+    ]
+
+
+def _suite_options(suite: Suite) -> list[click.Option]:
+    types = get_type_hints(suite.options)
+    options = []
+    for field in dataclasses.fields(suite.options):
+        rules = field.metadata
+        unit = f" ({rules['unit']})" if rules["unit"] else ""
+        flag = flag_name(field.name)
+        is_flag = types[field.name] is bool
+        options.append(
+            _option(
+                f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
+                field.name,
+                type=click.Choice(rules["choices"]) if rules["choices"] else types[field.name],
+                default=field.default,
+                help=rules["help"] + unit,
+            )
+        )
+    return options
+
+
+def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}.") from error
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    values = {name: value for name, value in content.items() if name not in tables}
+    values |= tables.get(str(ctx.info_name), {})
+    names = {parameter.name for parameter in ctx.command.params if parameter.name}
+    for name in values:
+        if name not in names:
+            raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, names))
+    for name in tables:
+        if name not in suite_names():
+            raise UsageError(f"{path}: unknown table [{name}].", nearest(name, suite_names()))
+    ctx.default_map = {**(ctx.default_map or {}), **values}
+
+
+def _callback(suite: Suite) -> Any:
+    def run_suite(
+        inputs: tuple[str, ...],
+        output: Path | None,
+        embedder: str,
+        precision: str,
+        dim: int | None,
+        store: Path | None,
+        workers: int,
+        shard_size: int,
+        max_rejects: float,
+        overwrite: bool,
+        dry_run: bool,
+        quiet: bool,
+        as_json: bool,
+        **options: Any,
+    ) -> int:
+        from fastscore.results.show import show_outcome, show_plan
+        from fastscore.run.drive import execute, preview
+        from fastscore.run.progress import reporter
+
+        if not inputs:
+            raise UsageError("No INPUT is named.", "Name a file, a folder or a glob.")
+        if output is None and not dry_run:
+            raise UsageError("No run directory is named.", "Name one with -o RUN.")
+        config = RunConfig(
+            suite=suite.name,
+            inputs=inputs,
+            output=output or Path(),
+            options=options,
+            embedder=None if embedder == NO_EMBEDDER else embedder,
+            precision=precision,
+            dim=dim,
+            store=store,
+            workers=workers,
+            shard_bytes=shard_size * MIB,
+            max_rejects=max_rejects,
+            overwrite=overwrite,
+        )
+        progress = reporter(quiet=quiet)
+        if dry_run:
+            show_plan(preview(config, progress), as_json=as_json)
+            return 0
+        outcome = execute(config, progress)
+        if as_json or not quiet:
+            show_outcome(config.output, as_json=as_json)
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        return 0
+
+    return run_suite

@@ -1,0 +1,77 @@
+"""Reading option values by one set of rules: flags, environment, configuration file, Python."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from fastscore.errors import UsageError, nearest
+
+
+def option_values(options: Any) -> dict[str, Any]:
+    """Return an options object's values by name, in declared order."""
+    return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+
+
+def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
+    """Make a validated options object.
+
+    Parameters
+    ----------
+    declared
+        A frozen dataclass whose fields come from `fastscore.suites.base.option`.
+    values
+        Values by name; what is not named keeps its default.
+
+    Returns
+    -------
+    An instance of `declared`.
+
+    Raises
+    ------
+    UsageError
+        A name that is not declared, or a value of the wrong type, outside its bounds or not among
+        its choices.
+    """
+    fields = {field.name: field for field in dataclasses.fields(declared)}
+    types = get_type_hints(declared)
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in fields:
+            raise UsageError(f"Unknown option {name!r}.", nearest(name, fields))
+        checked[name] = _checked(name, value, types[name], fields[name].metadata)
+    return declared(**checked)
+
+
+def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any]) -> Any:
+    flag = flag_name(name)
+    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        raise UsageError(f"{flag} is {value!r}, expected {expected.__name__}.")
+    if expected in (int, float):
+        low, high = rules["minimum"], rules["maximum"]
+        outside = (low is not None and value < low) or (high is not None and value > high)
+        if outside or math.isnan(value):
+            raise UsageError(f"{flag} is {value!r}, expected {_bounds(low, high)}.")
+    if rules["choices"] and value not in rules["choices"]:
+        raise UsageError(f"{flag} is {value!r}.", nearest(str(value), rules["choices"]))
+    return value
+
+
+def flag_name(name: str) -> str:
+    """Return the command-line flag of an option: ``lex_weight`` is ``--lex-weight``."""
+    return "--" + name.replace("_", "-")
+
+
+def environment_name(name: str) -> str:
+    """Return the environment variable of an option: ``FASTSCORE_LEX_WEIGHT``."""
+    return "FASTSCORE_" + name.upper()
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"a number from {low:g} to {high:g}"
+    if low is not None:
+        return f"a number of at least {low:g}"
+    return f"a number of at most {high:g}" if high is not None else "a number"

@@ -1,0 +1,1 @@
+"""Reading committed runs: tables, summaries, and how they are shown."""

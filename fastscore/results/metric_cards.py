@@ -1,0 +1,49 @@
+"""What a suite's metrics mean, from their declarations: for a terminal, JSON or a docs table."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from fastscore.suites.base import Metric, Suite
+
+
+def metric_range(metric: Metric) -> str:
+    """Return a metric's range as an interval, open where it is unbounded."""
+    low = "(-inf" if metric.minimum is None else f"[{metric.minimum:g}"
+    high = "inf)" if metric.maximum is None else f"{metric.maximum:g}]"
+    return f"{low}, {high}"
+
+
+def metrics_text(suite: Suite) -> str:
+    """Return a card a metric, as plain text."""
+    cards = [f"{suite.name} (version {suite.version}): {suite.title}"]
+    for metric in suite.metrics:
+        cards.append(
+            f"\n{metric.id}  {metric.name}\n"
+            f"  table    {metric.table}\n"
+            f"  formula  {metric.formula}\n"
+            f"  range    {metric_range(metric)}, {_direction(metric)}\n"
+            f"  null     {metric.null_rule}\n"
+            f"  source   {metric.source}"
+        )
+    return "\n".join(cards)
+
+
+def metrics_json(suites: Sequence[Suite]) -> str:
+    """Return every declaration of the suites' metrics as JSON."""
+    return json.dumps(
+        {
+            suite.name: {
+                "title": suite.title,
+                "version": suite.version,
+                "metrics": [dataclasses.asdict(metric) for metric in suite.metrics],
+            }
+            for suite in suites
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _direction(metric: Metric) -> str:
+    return "no direction" if metric.better == "neither" else f"{metric.better} is better"

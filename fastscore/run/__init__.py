@@ -1,0 +1,1 @@
+"""A run: plan, staged tasks over shards, atomic commits, resume."""

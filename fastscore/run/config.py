@@ -1,0 +1,65 @@
+"""What one run is asked to do: plain values that every worker can receive."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastscore.options import build_options
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite
+
+DEFAULT_EMBEDDER = "minilm-l6-v2"
+DEFAULT_SHARD_BYTES = 32 * 1024 * 1024
+DEFAULT_MAX_REJECTS = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """A run's request.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    inputs
+        Files, folders and globs, as given.
+    output
+        The run directory.
+    options
+        The suite's options by name; what is not named keeps its default.
+    embedder
+        The recipe's name, or None for no semantic part.
+    precision
+        The precision in which the model runs.
+    dim
+        The width to which vectors are truncated, or None for the model's own.
+    store
+        The folder of vector stores, or None for the one in the cache.
+    workers
+        How many shards are scored at once.
+    shard_bytes
+        The most bytes of input in a shard, whole dialogues permitting.
+    max_rejects
+        The share of rejected rows above which the input counts as refused.
+    overwrite
+        Whether a run with another signature in `output` is replaced.
+    """
+
+    suite: str
+    inputs: tuple[str, ...]
+    output: Path
+    options: Mapping[str, Any]
+    embedder: str | None = DEFAULT_EMBEDDER
+    precision: str = "fp32"
+    dim: int | None = None
+    store: Path | None = None
+    workers: int = 1
+    shard_bytes: int = DEFAULT_SHARD_BYTES
+    max_rejects: float = DEFAULT_MAX_REJECTS
+    overwrite: bool = False
+
+    def load(self) -> tuple[Suite, Any]:
+        """Return the suite and its validated options."""
+        suite = load_suite(self.suite)
+        return suite, build_options(suite.options, self.options)

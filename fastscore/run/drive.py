@@ -1,0 +1,416 @@
+"""Driving a run through its stages: plan, texts, embed, score, summary.
+
+Each stage is a map of tasks whose committed outputs are skipped, so a rerun of the same command
+finishes what an interrupted one began. Vectors live in a store outside the run: what was embedded
+stays, whatever becomes of the run.
+"""
+
+import os
+import platform
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from fastscore.errors import InputError, RunConflictError
+from fastscore.logs.inputs import resolve_inputs
+from fastscore.logs.shards import Plan, plan_shards
+from fastscore.options import option_values
+from fastscore.run import tasks
+from fastscore.run.commit import commit_json, commit_table, remove_temporaries
+from fastscore.run.config import RunConfig
+from fastscore.run.engines import map_local
+from fastscore.run.layout import (
+    RECEIPTS,
+    REJECTS,
+    SUMMARY_JSON,
+    SUMMARY_PARQUET,
+    WORK,
+    part_name,
+    receipts_folder,
+)
+from fastscore.run.lock import LOCK_NAME, sole_writer
+from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
+from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
+from fastscore.signature import EmbedderIdentity, signature
+from fastscore.suites.base import Suite
+from fastscore.vectors.embedder import Embedder
+
+REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Parameters
+    ----------
+    manifest
+        The run's manifest, complete.
+    refusal
+        Why the input counts as refused although what could be scored was, or None.
+    """
+
+    manifest: Manifest
+    refusal: InputError | None
+
+
+@dataclass(slots=True)
+class _Run:
+    config: RunConfig
+    suite: Suite
+    options: Any
+    context: tasks.RunContext
+    manifest: Manifest
+    reporter: Reporter
+
+    @property
+    def folder(self) -> Path:
+        return self.config.output
+
+    @property
+    def work(self) -> Path:
+        return self.folder / WORK
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+        """Show a stage and add its tasks and seconds to the manifest, however it ends."""
+        started = time.monotonic()
+        stage = self.manifest.stages.setdefault(name, {"tasks": 0, "seconds": 0.0})
+        try:
+            with self.reporter.stage(name, total) as progress:
+                yield progress
+            stage["tasks"] += total
+        finally:
+            stage["seconds"] = round(stage["seconds"] + time.monotonic() - started, 3)
+            self.manifest.peak_memory_bytes = max(
+                self.manifest.peak_memory_bytes, peak_memory_bytes()
+            )
+            self.manifest.save(self.folder)
+
+    def map(
+        self,
+        name: str,
+        task: Callable[[tasks.RunContext, Key], Receipt],
+        keys: Sequence[Key],
+        shown: dict[str, str],
+        *,
+        workers: int,
+    ) -> None:
+        """Run a stage's open tasks; `shown` names the counts that are shown as rates."""
+        with self.stage(name, len(keys)) as progress:
+            for receipt in map_local(partial(task, self.context), keys, workers=workers):
+                progress.advance({label: receipt.counts[key] for key, label in shown.items()})
+
+
+def execute(config: RunConfig, reporter: Reporter) -> Outcome:
+    """Score logs into a run directory, resuming what stands there.
+
+    Raises
+    ------
+    UsageError
+        An unknown suite or a bad option.
+    InputError
+        Nothing matched, nothing could be read, or a dialogue spans files.
+    RunConflictError
+        The directory is held by another writer, has another signature or other inputs.
+    """
+    suite, options = config.load()
+    identity = _identity(config) if suite.needs_vectors(options) else None
+    context = _context(config, suite, options, identity)
+    files = resolve_inputs(config.inputs, suite.source.formats)
+    with sole_writer(config.output):
+        manifest = _open(config, suite, options, identity, context.signature)
+        run = _Run(config, suite, options, context, manifest, reporter)
+        remove_temporaries(run.folder)
+        with run.stage("plan", 1) as progress:
+            plan = plan_shards(
+                files,
+                suite.source,
+                shard_bytes=config.shard_bytes,
+                scratch=run.work / "unpacked",
+                threads=config.workers,
+            )
+            progress.advance({"bytes": sum(shard.n_bytes for shard in plan.shards)})
+        _accept_inputs(run, plan)
+        _score(run, plan)
+        receipts = _score_receipts(run, plan)
+        _summarise(run, receipts)
+        shutil.rmtree(run.work, ignore_errors=True)
+    return Outcome(run.manifest, _refusal(config, run.manifest))
+
+
+def _score(run: _Run, plan: Plan) -> None:
+    folder = receipts_folder(run.folder, "score")
+    open_shards = [
+        shard
+        for shard in plan.shards
+        if committed_receipt(run.folder, folder, "score", shard.index, shard.fingerprint) is None
+    ]
+    if len(open_shards) < len(plan.shards):
+        done = len(plan.shards) - len(open_shards)
+        run.reporter.note(f"{done} of {len(plan.shards)} shards are scored already")
+    if run.context.embedder is not None and open_shards:
+        _embed(run, open_shards)
+    shown = {"rows": "rows"}
+    run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
+
+
+def _embed(run: _Run, shards: Sequence[Any]) -> None:
+    folder = receipts_folder(run.folder, "texts")
+    collected = {
+        shard.index: committed_receipt(run.folder, folder, "texts", shard.index, shard.fingerprint)
+        for shard in shards
+    }
+    waiting = [shard for shard in shards if collected[shard.index] is None]
+    shown = {"distinct": "distinct texts", "missing": "to embed"}
+    run.map("texts", tasks.collect_texts, waiting, shown, workers=run.config.workers)
+    counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in shards]
+    missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
+    buckets = tasks.text_buckets(missing) if missing else ()
+    # one bucket at a time: the embedder uses every core by itself
+    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, workers=1)
+
+
+def _score_receipts(run: _Run, plan: Plan) -> list[Receipt]:
+    folder = receipts_folder(run.folder, "score")
+    receipts = []
+    for shard in plan.shards:
+        receipt = committed_receipt(run.folder, folder, "score", shard.index, shard.fingerprint)
+        if receipt is None:
+            raise RunConflictError(
+                f"{run.folder}: the output of shard {shard.index} was changed while it was scored.",
+                "Run the same command again.",
+            )
+        receipts.append(receipt)
+    return receipts
+
+
+def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
+    with run.stage("summary", 1) as progress:
+        scanned = {
+            table.name: pl.scan_parquet(
+                [run.folder / table.name / part_name(receipt.index) for receipt in receipts]
+            )
+            if receipts
+            else pl.LazyFrame(schema=table.schema)
+            for table in run.suite.tables
+        }
+        summary = run.suite.summarise(scanned, run.options)
+        pinned = {"fastscore.signature": run.context.signature}
+        commit_table(run.folder / SUMMARY_PARQUET, summary, pinned)
+        commit_json(
+            run.folder / SUMMARY_JSON,
+            {"signature": run.context.signature, "summary": summary.to_dicts()},
+        )
+        progress.advance({})
+    counts: dict[str, int] = {}
+    for receipt in receipts:
+        for name, value in receipt.counts.items():
+            counts[name] = counts.get(name, 0) + value
+    run.manifest.tables = {
+        table.name: {"rows": counts.pop(f"rows:{table.name}", 0), "parts": len(receipts)}
+        for table in run.suite.tables
+    }
+    run.manifest.counts = counts
+    run.manifest.status = "complete"
+    run.manifest.save(run.folder)
+
+
+def _context(
+    config: RunConfig, suite: Suite, options: Any, identity: EmbedderIdentity | None
+) -> tasks.RunContext:
+    settings = None
+    if identity is not None and config.embedder is not None:
+        settings = tasks.EmbedderSettings(
+            config.embedder, config.precision, config.dim, config.store
+        )
+    return tasks.RunContext(
+        run=config.output,
+        suite=suite.name,
+        options=option_values(options),
+        signature=signature(suite, options, identity),
+        embedder=settings,
+    )
+
+
+def _identity(config: RunConfig) -> EmbedderIdentity | None:
+    if config.embedder is None:
+        return None
+    embedder = Embedder(config.embedder, precision=config.precision)
+    return EmbedderIdentity(
+        recipe=embedder.name,
+        fingerprint=embedder.fingerprint,
+        precision=config.precision,
+        dim=config.dim or embedder.dim,
+    )
+
+
+def _open(
+    config: RunConfig,
+    suite: Suite,
+    options: Any,
+    identity: EmbedderIdentity | None,
+    signed: str,
+) -> Manifest:
+    """Return the manifest to go on with: the one that stands there, or a new one."""
+    folder = config.output
+    earlier = read_manifest(folder) if not config.overwrite else None
+    if earlier is not None and earlier.signature != signed:
+        raise RunConflictError(
+            f"{folder} holds a run with another signature.\n"
+            f"  there: {earlier.signature}\n  asked: {signed}",
+            "Choose another folder with -o, or replace it with --overwrite.",
+        )
+    if earlier is not None:
+        earlier.status = "running"
+        return earlier
+    _clear(folder, suite)
+    return Manifest(
+        signature=signed,
+        suite=suite.name,
+        suite_version=suite.version,
+        options=option_values(options),
+        settings={
+            "shard_bytes": config.shard_bytes,
+            "workers": config.workers,
+            "max_rejects": config.max_rejects,
+        },
+        embedder=None
+        if identity is None
+        else {name: getattr(identity, name) for name in identity.__slots__},
+        environment={
+            "fastscore": version("fastscore-dialogue"),
+            "python": platform.python_version(),
+            "host": socket.gethostname(),
+            "processors": os.cpu_count() or 1,
+            **{name: version(name) for name in REPORTED_PACKAGES},
+        },
+    )
+
+
+def _clear(folder: Path, suite: Suite) -> None:
+    """Remove a run's own files; a folder that holds anything else is refused."""
+    names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
+    folders = {WORK, RECEIPTS, REJECTS, *(table.name for table in suite.tables)}
+    earlier = read_manifest(folder) if (folder / MANIFEST_NAME).exists() else None
+    if earlier is not None:
+        folders |= set(earlier.tables)
+    strange = sorted(path.name for path in folder.iterdir() if path.name not in names | folders)
+    if strange or (earlier is None and any((folder / name).exists() for name in folders)):
+        found = strange[0] if strange else "tables without a manifest"
+        raise RunConflictError(
+            f"{folder} is no run directory: it holds {found}.",
+            "Choose an empty or new folder with -o.",
+        )
+    for name in sorted(names - {LOCK_NAME}):
+        (folder / name).unlink(missing_ok=True)
+    for name in sorted(folders):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _accept_inputs(run: _Run, plan: Plan) -> None:
+    """Take the plan's inputs; a run goes on with the files that it began with, and more."""
+    given = {entry.name for entry in plan.inputs}
+    gone = [entry["name"] for entry in run.manifest.inputs if entry["name"] not in given]
+    if gone:
+        raise RunConflictError(
+            f"{run.folder} was begun with {gone[0]}, which is not among the inputs now.",
+            "Name all its inputs again, choose another folder with -o, or use --overwrite.",
+        )
+    run.manifest.inputs = [
+        {"name": entry.name, "bytes": entry.n_bytes, "content_hash": entry.content_hash}
+        for entry in plan.inputs
+    ]
+    run.manifest.shards = len(plan.shards)
+    run.manifest.save(run.folder)
+    _remove_parts_after(run, len(plan.shards))
+
+
+def _remove_parts_after(run: _Run, n_shards: int) -> None:
+    """Remove parts of shards that are no longer planned."""
+    kept = {part_name(index) for index in range(n_shards)}
+    for name in (REJECTS, *(table.name for table in run.suite.tables)):
+        for part in (run.folder / name).glob("part-*.parquet"):
+            if part.name not in kept:
+                part.unlink()
+    receipts = receipts_folder(run.folder, "score")
+    kept = {receipt_path(receipts, "score", index).name for index in range(n_shards)}
+    for path in receipts.glob("score-*.json"):
+        if path.name not in kept:
+            path.unlink()
+
+
+def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
+    counts = manifest.counts
+    rejects, lines = counts.get("rejects", 0), counts.get("lines", 0) - counts.get("blank", 0)
+    where = f"They are listed with file and line in {config.output / REJECTS}."
+    if not any(table["rows"] for table in manifest.tables.values()):
+        found = f"{rejects:,} of {lines:,} lines are rejects" if rejects else "no dialogue in it"
+        return InputError(f"Nothing was scored: {found}.", where if rejects else None)
+    if rejects > config.max_rejects * max(lines, 1):
+        return InputError(
+            f"{rejects:,} of {lines:,} lines are rejects, more than --max-rejects "
+            f"{config.max_rejects:g} allows; the others are scored.",
+            where,
+        )
+    return None
+
+
+def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
+    """Say what a run would do, reading the input but writing nothing that stays.
+
+    Returns
+    -------
+    dict
+        ``signature``, and counts: ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
+        already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
+    """
+    suite, options = config.load()
+    identity = _identity(config) if suite.needs_vectors(options) else None
+    files = resolve_inputs(config.inputs, suite.source.formats)
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        context = replace(_context(config, suite, options, identity), run=Path(scratch))
+        plan = plan_shards(
+            files,
+            suite.source,
+            shard_bytes=config.shard_bytes,
+            scratch=Path(scratch) / "unpacked",
+            threads=config.workers,
+        )
+        texts = _preview_texts(config, context, plan, reporter) if identity else {}
+    folder = receipts_folder(config.output, "score")
+    scored = [
+        committed_receipt(config.output, folder, "score", shard.index, shard.fingerprint)
+        for shard in plan.shards
+    ]
+    return {
+        "signature": context.signature,
+        "files": len(plan.inputs),
+        "bytes": sum(shard.n_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "scored_shards": sum(receipt is not None for receipt in scored),
+        **texts,
+    }
+
+
+def _preview_texts(
+    config: RunConfig, context: tasks.RunContext, plan: Plan, reporter: Reporter
+) -> dict[str, int]:
+    collect = partial(tasks.collect_texts, context)
+    with reporter.stage("texts", len(plan.shards)) as progress:
+        for receipt in map_local(collect, plan.shards, workers=config.workers):
+            progress.advance({"distinct texts": receipt.counts["distinct"]})
+    return tasks.count_texts(context.run)

@@ -1,0 +1,93 @@
+"""``RUN/manifest.json``: what a run is, what it read, what it wrote and how long that took."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from fastscore.errors import RunError
+from fastscore.run.commit import commit_json
+
+MANIFEST_NAME = "manifest.json"
+FORMAT = 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Manifest:
+    """The manifest's content.
+
+    Parameters
+    ----------
+    signature
+        The run's signature.
+    suite, suite_version
+        The suite and its version.
+    options
+        Every option of the suite by name.
+    settings
+        What does not change numbers: shard size, workers, largest share of rejects.
+    embedder
+        Recipe, fingerprint, precision and dim, or None.
+    status
+        ``running`` until every stage is committed.
+    inputs
+        Name, bytes and content hash of every input.
+    counts
+        Lines, rows, rejects and what the suite counts, over all shards.
+    tables
+        Rows and parts by table.
+    stages
+        Tasks and seconds by stage; seconds add up over resumed runs.
+    environment
+        Versions, host and processor count.
+    peak_memory_bytes
+        The largest resident memory of a process of the run.
+    """
+
+    signature: str
+    suite: str
+    suite_version: int
+    options: dict[str, Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+    embedder: dict[str, Any] | None = None
+    status: Literal["running", "complete"] = "running"
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    shards: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    peak_memory_bytes: int = 0
+    format: int = FORMAT
+
+    def save(self, run: Path) -> None:
+        """Write the manifest into a run directory, atomically."""
+        commit_json(run / MANIFEST_NAME, dataclasses.asdict(self))
+
+
+def read_manifest(run: Path) -> Manifest | None:
+    """Read a run directory's manifest; None where there is none.
+
+    Raises
+    ------
+    RunError
+        The file is damaged, or was written by a newer fastscore.
+    """
+    path = run / MANIFEST_NAME
+    try:
+        content = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(
+            f"{path}: not a readable manifest ({error}).",
+            "Start anew with --overwrite, or choose another folder with -o.",
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise RunError(
+            f"{path}: not a manifest of format {FORMAT}.",
+            "Read it with the fastscore that wrote it, or start anew with --overwrite.",
+        )
+    return Manifest(**content)

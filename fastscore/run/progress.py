@@ -1,0 +1,148 @@
+"""Progress on stderr: live bars on a terminal, one line a stage elsewhere, or nothing."""
+
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+class StageProgress(Protocol):
+    """Where a stage says what it has done."""
+
+    def advance(self, counts: Mapping[str, int]) -> None:
+        """One more task is done; `counts` (rows, texts, ...) add up to rates."""
+
+
+class Reporter(Protocol):
+    """Shows the progress of a run's stages."""
+
+    def stage(self, name: str, total: int) -> "_StageContext":
+        """Open a stage of `total` tasks."""
+
+    def note(self, text: str) -> None:
+        """Say something that is worth a line."""
+
+
+class _StageContext(Protocol):
+    def __enter__(self) -> StageProgress: ...
+
+    def __exit__(self, *exception: object) -> bool | None: ...
+
+
+class _Counter:
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total, self.done = name, total, 0
+        self.counts: dict[str, int] = {}
+        self.started = time.monotonic()
+
+    def advance(self, counts: Mapping[str, int]) -> None:
+        self.done += 1
+        for name, value in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + value
+
+    def rates(self) -> str:
+        seconds = max(time.monotonic() - self.started, 1e-9)
+        return ", ".join(
+            f"{value:,} {name} ({value / seconds:,.0f}/s)" for name, value in self.counts.items()
+        )
+
+    def line(self) -> str:
+        seconds = time.monotonic() - self.started
+        parts = [f"{self.done}/{self.total} tasks", f"{seconds:.1f} s"]
+        if self.counts:
+            parts.append(self.rates())
+        parts.append(f"peak memory {peak_memory_bytes() / 2**20:,.0f} MiB")
+        return f"{self.name}: " + ", ".join(parts)
+
+
+class SilentReporter:
+    """Shows nothing."""
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+        """Open a stage that is not shown."""
+        yield _Counter(name, total)
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+
+class LineReporter:
+    """One line a stage, when it ends: for logs and pipes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+        """Open a stage that is shown when it ends."""
+        counter = _Counter(name, total)
+        yield counter
+        self.note(counter.line())
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=self.stream, flush=True)
+
+
+class _LiveStage(_Counter):
+    def __init__(self, name: str, total: int, bars: Progress) -> None:
+        super().__init__(name, total)
+        self.bars = bars
+        self.task = bars.add_task(name, total=total, rates="")
+
+    def advance(self, counts: Mapping[str, int]) -> None:
+        super().advance(counts)
+        self.bars.update(self.task, completed=self.done, rates=self.rates())
+
+
+class LiveReporter:
+    """A bar a stage with rates and the time that remains: for terminals."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.console = Console(file=stream)
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+        """Open a stage that is shown live."""
+        columns = (
+            TextColumn("{task.description:<8}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("eta"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[rates]}"),
+        )
+        with Progress(*columns, console=self.console, transient=True) as bars:
+            counter = _LiveStage(name, total, bars)
+            yield counter
+        self.note(counter.line())
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        self.console.print(text, markup=False, highlight=False)
+
+
+def reporter(*, quiet: bool) -> Reporter:
+    """Return the reporter for this process: silent, live, or a line a stage."""
+    if quiet:
+        return SilentReporter()
+    return LiveReporter(sys.stderr) if sys.stderr.isatty() else LineReporter(sys.stderr)
+
+
+def peak_memory_bytes() -> int:
+    """Return the largest resident memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

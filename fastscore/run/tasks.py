@@ -1,0 +1,257 @@
+"""The tasks of a run: read files, compute, commit to a fixed name, return a receipt.
+
+Every task is idempotent and independent of its siblings: done twice, or on another machine that
+sees the same folders, it leaves the same bytes under the same names. Only task keys and receipts
+pass between a task and the engine that runs it.
+"""
+
+import functools
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from fastscore.logs.scan import read_shard
+from fastscore.logs.shards import Shard
+from fastscore.options import build_options
+from fastscore.run.commit import Committed, commit_table
+from fastscore.run.layout import REJECTS, WORK, part_name, receipts_folder, texts_part
+from fastscore.run.receipts import Receipt, save_receipt
+from fastscore.suites.base import REJECT_SCHEMA, Events, Suite, Table
+from fastscore.suites.registry import load_suite
+from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.embedding import embed_missing
+from fastscore.vectors.store import VectorStore
+from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import VectorView
+
+TEXTS_PER_BUCKET = 16_384
+LARGEST_BUCKET_COUNT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """Which model embeds, where its vectors are kept and to what width they are cut."""
+
+    recipe: str
+    precision: str
+    dim: int | None
+    store: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What every task of a run knows."""
+
+    run: Path
+    suite: str
+    options: Mapping[str, Any]
+    signature: str
+    embedder: EmbedderSettings | None
+
+    def load(self) -> tuple[Suite, Any]:
+        """Return the suite and its validated options."""
+        suite = load_suite(self.suite)
+        return suite, build_options(suite.options, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The texts whose id's high word lies in ``[low, high]``."""
+
+    index: int
+    low: int
+    high: int
+
+
+def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
+    """Split the ids of about `n_texts` texts into ranges that fit one embedding task each."""
+    count = max(1, min(LARGEST_BUCKET_COUNT, -(-n_texts // TEXTS_PER_BUCKET)))
+    edges = [(index << 64) // count for index in range(count + 1)]
+    return tuple(Bucket(index, edges[index], edges[index + 1] - 1) for index in range(count))
+
+
+def collect_texts(context: RunContext, shard: Shard) -> Receipt:
+    """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
+    suite, options = context.load()
+    events, _ = _read_events(suite, options, shard)
+    texts = suite.texts(events, options)
+    ids = text_ids(texts)
+    missing = pl.Series(_store(context).missing(ids))
+    frame = pl.DataFrame(
+        {"id_high": ids[:, 0], "id_low": ids[:, 1], "text": texts, "missing": missing}
+    )
+    frame = frame.with_columns(pl.when("missing").then("text").alias("text")).sort(
+        "id_high", "id_low"
+    )
+    path = texts_part(context.run, shard.index)
+    committed = commit_table(path, frame, {})
+    return _receipt(
+        context,
+        Receipt(
+            stage="texts",
+            index=shard.index,
+            fingerprint=shard.fingerprint,
+            outputs=(_within_run(context, path, committed),),
+            counts={"distinct": texts.len(), "missing": int(missing.sum())},
+        ),
+    )
+
+
+def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
+    """Embed the bucket's texts over all shards, each distinct one once."""
+    in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
+    texts = (
+        pl.scan_parquet(context.run / WORK / "texts" / "part-*.parquet")
+        .filter(in_bucket, "missing")
+        .unique(["id_high", "id_low"], keep="any")
+        .sort("id_high", "id_low")
+        .select("text")
+        .collect()
+        .to_series()
+    )
+    embedded = embed_missing(texts, _embedder(context), _store(context))
+    return _receipt(
+        context,
+        Receipt(
+            stage="embed",
+            index=bucket.index,
+            fingerprint=f"{bucket.low:x}-{bucket.high:x}",
+            counts={"texts": texts.len(), "embedded": embedded},
+        ),
+    )
+
+
+def count_texts(run: Path) -> dict[str, int]:
+    """Count the distinct texts of all shards whose texts are collected."""
+    return (
+        pl.scan_parquet(run / WORK / "texts" / "part-*.parquet")
+        .unique(["id_high", "id_low"], keep="any")
+        .select(
+            texts=pl.len(),
+            cached_texts=(~pl.col("missing")).sum(),
+            missing_texts=pl.col("missing").sum(),
+        )
+        .collect(engine="streaming")
+        .row(0, named=True)
+    )
+
+
+def score_shard(context: RunContext, shard: Shard) -> Receipt:
+    """Score a shard and commit its tables and rejects."""
+    suite, options = context.load()
+    events, counts = _read_events(suite, options, shard)
+    tables = suite.score(events, _view(context, suite.texts(events, options)), options)
+    outputs = []
+    for table in suite.tables:
+        frame = _declared(table, tables[table.name])
+        path = context.run / table.name / part_name(shard.index)
+        committed = commit_table(path, frame, table_metadata(context.signature, suite, table))
+        outputs.append(_within_run(context, path, committed))
+        counts[f"rows:{table.name}"] = frame.height
+    path = context.run / REJECTS / part_name(shard.index)
+    rejects = _in_input_order(events.rejects, shard)
+    committed = commit_table(path, rejects, {"fastscore.signature": context.signature})
+    outputs.append(_within_run(context, path, committed))
+    counts["rejects"] = rejects.height
+    return _receipt(
+        context,
+        Receipt(
+            stage="score",
+            index=shard.index,
+            fingerprint=shard.fingerprint,
+            outputs=tuple(outputs),
+            counts=counts,
+        ),
+    )
+
+
+def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]:
+    """Return a table's Parquet metadata: the signature, and what each column means."""
+    metrics = {metric.id: metric for metric in suite.metrics if metric.table == table.name}
+    columns = {}
+    for column in table.columns:
+        about: dict[str, Any] = {"description": column.description}
+        metric = metrics.get(column.metric or "")
+        if metric is not None:
+            about |= {
+                "metric": metric.id,
+                "formula": metric.formula,
+                "range": [metric.minimum, metric.maximum],
+                "unit": metric.unit,
+                "better": metric.better,
+                "null_rule": metric.null_rule,
+            }
+        columns[column.name] = about
+    return {
+        "fastscore.signature": signature,
+        "fastscore.table": table.name,
+        "fastscore.grain": table.grain,
+        "fastscore.columns": orjson.dumps(columns).decode(),
+    }
+
+
+def _read_events(suite: Suite, options: Any, shard: Shard) -> tuple[Events, dict[str, int]]:
+    rows = read_shard(shard, suite.source)
+    events = suite.events(rows.frame, options)
+    counts = {**rows.counts, **events.counts}
+    rejects = pl.concat([rows.rejects, events.rejects])
+    return replace(events, rejects=rejects), counts
+
+
+def _view(context: RunContext, texts: pl.Series) -> VectorView:
+    if context.embedder is None or texts.is_empty():
+        return VectorView.empty()
+    store = _store(context)
+    if store.missing(text_ids(texts)).any():
+        embed_missing(texts, _embedder(context), store)
+    return store.view(texts, context.embedder.dim)
+
+
+def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+    if dict(frame.schema) != table.schema:
+        raise TypeError(f"table {table.name!r}: got {frame.schema}, declared {table.schema}")
+    return frame
+
+
+def _in_input_order(rejects: pl.DataFrame, shard: Shard) -> pl.DataFrame:
+    position = {piece.file: index for index, piece in enumerate(shard.pieces)}
+    file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
+    return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA)
+
+
+def _within_run(context: RunContext, path: Path, committed: Committed) -> Committed:
+    return replace(committed, path=path.relative_to(context.run).as_posix())
+
+
+def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
+    save_receipt(receipts_folder(context.run, receipt.stage), receipt)
+    return receipt
+
+
+_model_lock = threading.Lock()
+
+
+@functools.cache
+def _loaded_embedder(recipe: str, precision: str) -> Embedder:
+    return Embedder(recipe, precision=precision)
+
+
+def _embedder(context: RunContext) -> Embedder:
+    settings = context.embedder
+    if settings is None:
+        raise TypeError("this run has no embedder")
+    with _model_lock:
+        return _loaded_embedder(settings.recipe, settings.precision)
+
+
+def _store(context: RunContext) -> VectorStore:
+    settings = context.embedder
+    embedder = _embedder(context)
+    if settings is None:
+        raise TypeError("this run has no embedder")
+    return VectorStore.open(embedder.fingerprint, embedder.dim, root=settings.store)

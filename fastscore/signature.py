@@ -1,0 +1,55 @@
+"""The signature: one line that pins every number of a run.
+
+Two runs with the same signature and the same input have the same numbers. Every option that can
+change a number stands in it with its value, so that a reader needs no table of defaults.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from fastscore.suites.base import Suite
+from fastscore.version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderIdentity:
+    """What decides a vector.
+
+    Parameters
+    ----------
+    recipe
+        The recipe's name.
+    fingerprint
+        SHA-256 over the model file, the tokenizer and everything else that decides a vector.
+    precision
+        The precision in which the model runs.
+    dim
+        The width that is scored, after truncation.
+    """
+
+    recipe: str
+    fingerprint: str
+    precision: str
+    dim: int
+
+    def __str__(self) -> str:
+        return f"{self.recipe}@{self.fingerprint[:8]},{self.precision},dim={self.dim}"
+
+
+def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> str:
+    """Return the signature of a suite's numbers under some options.
+
+    Returns
+    -------
+    str
+        For example ``fastscore=0.1.0|suite=score_dialogue.1|lex_weight=0.5|...|embedder=none``.
+    """
+    parts = [f"fastscore={__version__}", f"suite={suite.name}.{suite.version}"]
+    parts += [
+        f"{field.name}={getattr(options, field.name)}"
+        for field in dataclasses.fields(options)
+        if field.metadata["signed"]
+    ]
+    parts.append(f"embedder={embedder or 'none'}")
+    return "|".join(parts)
