@@ -1,0 +1,76 @@
+"""The benchmark's peer gives what the published script gave, digit for digit."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.old_way import (
+    SentenceTransformerSemantics,
+    levenshtein,
+    score_log,
+    strip_end_marker,
+)
+
+GOLDEN = Path(__file__).parents[1] / "suites" / "score_dialogue" / "golden"
+
+
+def expected(name: str) -> dict[str, object]:
+    document: dict[str, object] = json.loads((GOLDEN / f"{name}.expected.json").read_text())
+    return document
+
+
+@pytest.mark.parametrize("stem", ["a", "b", "empty_steps"])
+def test_lexical_scores_are_the_published_ones(stem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GOLDEN)
+    assert score_log(Path(f"{stem}.jsonl"), None, 1.0) == expected(f"{stem}.lex1.0")
+
+
+@pytest.mark.parametrize("stem", ["a", "b"])
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_semantic_scores_are_the_published_ones(
+    stem: str, weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the bench extra")
+    folder = os.environ.get("FASTSCORE_MINILM")
+    if folder is None:
+        pytest.skip("FASTSCORE_MINILM names no sentence-transformers folder of MiniLM")
+    monkeypatch.chdir(GOLDEN)
+    semantics = SentenceTransformerSemantics(Path(folder), dim=64, pairs=100, seed=0)
+    document = score_log(Path(f"{stem}.jsonl"), semantics, weight)
+    wanted = expected(f"{stem}.lex{weight}")
+    assert flatten(document) == pytest.approx(flatten(wanted), abs=1.01e-4)
+
+
+def flatten(document: object, path: str = "") -> dict[str, object]:
+    """List a document's leaves by path."""
+    items = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else None
+    )
+    if items is None:
+        return {path: document}
+    leaves: dict[str, object] = {}
+    for key, value in items:
+        leaves |= flatten(value, f"{path}/{key}")
+    return leaves
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "distance"),
+    [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("né", "ne", 1)],
+)
+def test_levenshtein(a: str, b: str, distance: int) -> None:
+    assert levenshtein(a, b) == levenshtein(b, a) == distance
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [(" a EOF ", "a"), ("aEOF", "a"), ("a EOF EOF", "a EOF"), ("eof", "eof"), ("EOF a", "EOF a")],
+)
+def test_end_marker_is_stripped_once(text: str, stripped: str) -> None:
+    assert strip_end_marker(text) == stripped
