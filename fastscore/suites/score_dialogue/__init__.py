@@ -1,0 +1,64 @@
+"""Suite ``score_dialogue``: early prediction of utterances, as babelbit_subnet scores it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.score_dialogue import schema
+from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["SUITE", "ScoreDialogueOptions", "ScoreDialogueSuite"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDialogueSuite:
+    """Miners' step-by-step predictions of each utterance, against what was said."""
+
+    name: str = "score_dialogue"
+    title: str = "How early and how well each utterance of a dialogue was predicted"
+    version: int = 1
+    options: type[ScoreDialogueOptions] = ScoreDialogueOptions
+    source: Source = schema.SOURCE
+    tables: tuple[Table, ...] = schema.TABLES
+    metrics: tuple[Metric, ...] = schema.METRICS
+
+    def needs_vectors(self, options: ScoreDialogueOptions) -> bool:
+        """Whether the semantic part has weight and compares vectors."""
+        return options.needs_vectors
+
+    def events(self, raw: pl.DataFrame, options: ScoreDialogueOptions) -> Events:
+        """Group raw rows into dialogues, utterances and steps."""
+        from fastscore.suites.score_dialogue.events import group_events
+
+        return group_events(raw)
+
+    def texts(self, events: Events, options: ScoreDialogueOptions) -> pl.Series:
+        """Return the distinct predictions and ground truths that need a vector."""
+        from fastscore.suites.score_dialogue.score import distinct_texts
+
+        return distinct_texts(events, options)
+
+    def score(
+        self, events: Events, vectors: "VectorView", options: ScoreDialogueOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Score whole dialogues into the tables steps, utterances and dialogues."""
+        from fastscore.suites.score_dialogue.score import score_events
+
+        return score_events(events, vectors, options)
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: ScoreDialogueOptions
+    ) -> pl.DataFrame:
+        """Summarise every metric over all dialogues, and by miner and challenge."""
+        from fastscore.suites.summary import summarise_metrics
+
+        return summarise_metrics(tables, self.metrics, schema.GROUPS, suite=self.name)
+
+
+SUITE = ScoreDialogueSuite()

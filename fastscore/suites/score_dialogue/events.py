@@ -1,0 +1,281 @@
+"""From raw rows to dialogues, utterances and steps.
+
+Rows count in input order: the last ground truth of an utterance and the last prediction of a step
+win. An utterance has as many steps as its highest revealed step says, or else as many as it has
+predicted rows, whatever their steps. Every step then stands in the frame ``steps``, with an empty
+prediction where none was made.
+
+Everything is found by integer codes: rows of one dialogue, and of one utterance, mostly follow
+each other, so keys are compared with the row before, and only the few distinct runs are sorted.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.suites.base import REJECT_SCHEMA, Events
+from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MAXIMUM_STEPS = 100_000
+"""An utterance may have so many steps; a revealed step beyond them is a damaged row."""
+
+PYTHON_WHITESPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Python's ``str.strip`` and ``str.split`` take as white space: more than Unicode's own."""
+
+_ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
+
+
+def group_events(raw: pl.DataFrame) -> Events:
+    """Group raw rows into dialogues, utterances and steps.
+
+    Parameters
+    ----------
+    raw
+        Rows in input order: `ROW_SCHEMA`, then the columns of the suite's source.
+
+    Returns
+    -------
+    Events
+        ``dialogues`` by first appearance; ``utterances``, the completed ones, by dialogue and
+        ascending index, with the row of its dialogue in ``dialogues`` as ``dialogue_row``;
+        ``steps`` by utterance and ascending step, with ``utterance_row``. Rejected are revealed
+        rows of a step beyond `MAXIMUM_STEPS`. Counted are the rows ``ignored`` for want of an
+        utterance_index, and the others by event.
+    """
+    too_far = _revealed_too_far(raw)
+    rows = raw.filter(pl.col("utterance_index").is_not_null() & ~too_far)
+    dialogue_of_row, dialogues = _number_dialogues(rows)
+    utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
+        dialogue_of_row, rows["utterance_index"].to_numpy()
+    )
+    n_dialogues, n_utterances = dialogues.height, len(index_of_utterance)
+
+    is_predicted = _is_event(rows, "predicted")
+    is_revealed = _is_event(rows, "revealed")
+    complete_rows = np.flatnonzero(_is_event(rows, "utterance_complete"))
+    has_step = rows["step"].is_not_null().to_numpy()
+    step_of_row = rows["step"].fill_null(-1).to_numpy()
+
+    completed_at = _last_rows(utterance_of_row, complete_rows, n_utterances)
+    completed = np.flatnonzero(completed_at >= 0)
+    total_steps = _count_steps(
+        utterance_of_row, step_of_row, is_predicted, is_revealed & has_step, n_utterances
+    )[completed]
+    utterances = pl.DataFrame(
+        {
+            "dialogue_row": dialogue_of_utterance[completed],
+            "utterance_index": index_of_utterance[completed],
+            "ground_truth": strip_text(_gather(rows["ground_truth"], completed_at[completed])),
+            "total_steps": total_steps,
+            "line": rows["line"].gather(completed_at[completed]),
+        }
+    )
+
+    steps, predicted_at = _lay_out_steps(
+        utterance_of_row, step_of_row, is_predicted & has_step, completed, total_steps, n_utterances
+    )
+    steps = steps.with_columns(
+        strip_text(_gather(rows["prediction"], predicted_at)).alias("prediction"),
+        _gather(rows["line"], predicted_at).alias("line"),
+    )
+
+    used = utterances["dialogue_row"].to_numpy()[
+        steps["utterance_row"].to_numpy()[predicted_at >= 0]
+    ]
+    n_completed = np.bincount(dialogue_of_utterance[completed], minlength=n_dialogues)
+    n_predictions = np.bincount(dialogue_of_row[is_predicted], minlength=n_dialogues)
+    dialogues = dialogues.with_columns(
+        n_utterances=pl.Series(n_completed, dtype=pl.Int64),
+        n_incomplete=pl.Series(
+            np.bincount(dialogue_of_utterance, minlength=n_dialogues) - n_completed, dtype=pl.Int64
+        ),
+        n_predictions=pl.Series(n_predictions, dtype=pl.Int64),
+        n_predictions_unscored=pl.Series(
+            n_predictions - np.bincount(used, minlength=n_dialogues), dtype=pl.Int64
+        ),
+    )
+    rejects = _reject_too_far(raw.filter(too_far))
+    predicted, revealed = int(is_predicted.sum()), int(is_revealed.sum())
+    return Events(
+        frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
+        rejects=rejects,
+        counts={
+            "ignored": raw.height - rows.height - rejects.height,
+            "predicted": predicted,
+            "revealed": revealed,
+            "utterance_complete": len(complete_rows),
+            "other": rows.height - predicted - revealed - len(complete_rows),
+        },
+    )
+
+
+def strip_text(texts: pl.Series) -> pl.Series:
+    """Strip white space, then one final EOF, then white space again; null is the empty text.
+
+    White space is what Python's ``str.strip`` removes. ``aEOF`` becomes ``a``, ``a EOF EOF``
+    becomes ``a EOF``.
+    """
+    return (
+        texts.fill_null("")
+        .str.strip_chars(PYTHON_WHITESPACE)
+        .str.strip_suffix("EOF")
+        .str.strip_chars(PYTHON_WHITESPACE)
+    )
+
+
+def _is_event(rows: pl.DataFrame, event: str) -> Mask:
+    return (rows["event"] == event).fill_null(False).to_numpy()
+
+
+def _gather(column: pl.Series, rows: Indices) -> pl.Series:
+    """Take rows of a column; a negative row gives null."""
+    return column.gather(pl.Series(np.maximum(rows, 0)).set(pl.Series(rows < 0), None))
+
+
+def _last_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
+    """Return for each code the last of the candidate rows that carry it, or -1."""
+    last = np.full(size, -1, dtype=np.int64)
+    # numpy assigns in order, so the last row of a repeated code stays
+    last[codes[candidates]] = candidates
+    return last
+
+
+def _first_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
+    return _last_rows(codes, candidates[::-1], size)
+
+
+def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
+    """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
+    named = pl.col("dialogue_uid").is_not_null()
+    keys = rows.select(
+        pl.when(~named).then("file").alias("file"),
+        *(pl.when(named).then(name).alias(name) for name in DIALOGUE_KEY),
+    )
+    starts = keys.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))).alias("starts"))[
+        "starts"
+    ]
+    run_of_row = np.cumsum(starts.to_numpy(), dtype=np.int64) - 1
+    runs = keys.filter(starts)
+    distinct = runs.unique(maintain_order=True).with_row_index("number")
+    number_of_run = runs.join(
+        distinct, on=runs.columns, how="left", nulls_equal=True, maintain_order="left"
+    )["number"]
+    dialogue_of_row = number_of_run.to_numpy().astype(np.int64)[run_of_row]
+
+    labels = {}
+    for label in LABELS:
+        present = np.flatnonzero(rows[label].is_not_null().to_numpy())
+        labels[label] = _gather(rows[label], _first_rows(dialogue_of_row, present, distinct.height))
+    first = _first_rows(dialogue_of_row, np.arange(rows.height), distinct.height)
+    dialogues = pl.DataFrame({**labels, "file": rows["file"].gather(first)})
+    ids = distinct.select(pl.coalesce(_named_id(), "file").alias("dialogue"))
+    return dialogue_of_row, pl.concat([ids, dialogues], how="horizontal")
+
+
+def _named_id() -> pl.Expr:
+    """Return the id of a dialogue that has a dialogue_uid: one id for each key, in any shard."""
+
+    def escaped(name: str) -> pl.Expr:
+        column = pl.col(name)
+        return column.str.replace_all("%", "%25", literal=True).str.replace_all(
+            "/", "%2F", literal=True
+        )
+
+    suffixes = [
+        pl.coalesce(pl.format(f"/{short}={{}}", escaped(name)), pl.lit(""))
+        for name, short in _ID_LABELS.items()
+    ]
+    return pl.concat_str([escaped("dialogue_uid"), *suffixes])
+
+
+def _number_pairs(
+    dialogues: Indices, utterance_indices: Indices
+) -> tuple[Indices, Indices, Indices]:
+    """Give the distinct (dialogue, index) pairs numbers in ascending order.
+
+    Returns each row's number, and the dialogue and the index of each number.
+    """
+    starts = np.ones(len(dialogues), dtype=np.bool_)
+    starts[1:] = (dialogues[1:] != dialogues[:-1]) | (
+        utterance_indices[1:] != utterance_indices[:-1]
+    )
+    run_dialogues, run_indices = dialogues[starts], utterance_indices[starts]
+    order = np.lexsort((run_indices, run_dialogues))
+    sorted_dialogues, sorted_indices = run_dialogues[order], run_indices[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (sorted_dialogues[1:] != sorted_dialogues[:-1]) | (
+        sorted_indices[1:] != sorted_indices[:-1]
+    )
+    number_of_run = np.empty(len(order), dtype=np.int64)
+    number_of_run[order] = np.cumsum(new) - 1
+    number_of_row = number_of_run[np.cumsum(starts) - 1]
+    return number_of_row, sorted_dialogues[new], sorted_indices[new]
+
+
+def _count_steps(
+    utterances: Indices, steps: Indices, predicted: Mask, revealed: Mask, size: int
+) -> Indices:
+    """Return each utterance's number of steps: highest revealed step + 1, else predicted rows."""
+    highest = np.full(size, np.iinfo(np.int64).min)
+    np.maximum.at(highest, utterances[revealed], steps[revealed])
+    reveals = np.bincount(utterances[revealed], minlength=size) > 0
+    counts = np.bincount(utterances[predicted], minlength=size)
+    return np.where(reveals, np.maximum(highest, -1) + 1, counts).astype(np.int64)
+
+
+def _lay_out_steps(
+    utterance_of_row: Indices,
+    step_of_row: Indices,
+    predicted: Mask,
+    completed: Indices,
+    total_steps: Indices,
+    n_utterances: int,
+) -> tuple[pl.DataFrame, Indices]:
+    """Return a row for each step of each completed utterance, and the raw row that predicted it.
+
+    The raw row is the last one of that step, or -1.
+    """
+    offsets = np.zeros(len(completed) + 1, dtype=np.int64)
+    np.cumsum(total_steps, out=offsets[1:])
+    utterance_row = np.repeat(np.arange(len(completed)), total_steps)
+    step = np.arange(offsets[-1]) - offsets[utterance_row]
+
+    position = np.full(n_utterances, -1, dtype=np.int64)
+    position[completed] = np.arange(len(completed))
+    candidates = np.flatnonzero(predicted)
+    positions, steps = position[utterance_of_row[candidates]], step_of_row[candidates]
+    limits = np.append(total_steps, 0)[positions]
+    usable = (steps >= 0) & (steps < limits)
+    predicted_at = np.full(len(step), -1, dtype=np.int64)
+    predicted_at[offsets[positions[usable]] + steps[usable]] = candidates[usable]
+    return pl.DataFrame({"utterance_row": utterance_row, "step": step}), predicted_at
+
+
+def _revealed_too_far(raw: pl.DataFrame) -> pl.Series:
+    """Mark revealed rows whose step would give an utterance more than `MAXIMUM_STEPS` steps."""
+    return raw.select(
+        (
+            pl.col("utterance_index").is_not_null()
+            & (pl.col("event") == "revealed")
+            & (pl.col("step") >= MAXIMUM_STEPS)
+        ).fill_null(False)
+    ).to_series()
+
+
+def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:
+    reasons: dict[str, Any] = {
+        "field": pl.lit("step"),
+        "reason": pl.lit("out_of_range"),
+        "found": pl.format("integer {}", pl.col("step")),
+        "expected": pl.lit(f"a step below {MAXIMUM_STEPS}"),
+        "raw": pl.lit(None, dtype=pl.String),
+    }
+    return rows.with_columns(**reasons).select(*REJECT_SCHEMA)

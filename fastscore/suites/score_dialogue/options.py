@@ -1,0 +1,53 @@
+"""The options of the suite: how much the letters count, and what the meaning is compared by."""
+
+from dataclasses import dataclass
+
+from fastscore.suites.base import option
+
+SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreDialogueOptions:
+    """The options of `score_dialogue`; every one of them changes numbers."""
+
+    lex_weight: float = option(
+        0.5,
+        help="Weight of the lexical part; the semantic part has the rest. A part without weight "
+        "is not computed, and at 1 no embedder is needed.",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    semantic: str = option(
+        "calibrated",
+        help="What semantic similarity is: the cosine calibrated by the dialogue's own baseline, "
+        "the bare cosine, or the Jaccard index of the words (no embedder).",
+        choices=SEMANTIC_MODES,
+    )
+    baseline_pairs: int = option(
+        20_000,
+        help="Random pairs of ground truths whose mean cosine is a dialogue's baseline; below 1 "
+        "counts as 1.",
+        unit="pairs",
+    )
+    baseline_seed: int = option(0, help="Seed of those pairs, as Python's random.Random takes it.")
+
+    @property
+    def scores_lexical(self) -> bool:
+        """Whether the lexical part has any weight."""
+        return self.lex_weight > 0.0
+
+    @property
+    def scores_semantic(self) -> bool:
+        """Whether the semantic part has any weight."""
+        return self.lex_weight < 1.0
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether the semantic part compares vectors."""
+        return self.scores_semantic and self.semantic != "jaccard"
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether cosines are read against the dialogue's baseline."""
+        return self.scores_semantic and self.semantic == "calibrated"

@@ -1,0 +1,303 @@
+"""What the suite reads and writes: data only."""
+
+import polars as pl
+
+from fastscore.suites.base import (
+    NULL_REASONS_DTYPE,
+    Column,
+    Metric,
+    OutputColumn,
+    Source,
+    Table,
+)
+
+LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
+DIALOGUE_KEY = ("dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey")
+GROUPS = ("miner_uid", "challenge_uid", "challenge_type")
+
+STATUSES = ("ok", "no_steps")
+STATUS_DTYPE = pl.Enum(STATUSES)
+
+_TEXT = pl.String()
+_WHOLE = pl.Int64()
+_REAL = pl.Float64()
+
+_SPECIFICATION = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
+
+SOURCE = Source(
+    columns=(
+        Column(
+            name="event",
+            kind="text",
+            otherwise="null",
+            description="predicted, revealed or utterance_complete; rows of other events only "
+            "name their utterance.",
+        ),
+        Column(
+            name="utterance_index",
+            kind="integer",
+            accepts=("boolean", "number", "string"),
+            description="Which utterance of the dialogue; rows without one are ignored.",
+        ),
+        Column(
+            name="step",
+            kind="integer",
+            accepts=("boolean",),
+            otherwise="null",
+            description="Which step of the utterance, from 0; anything but an integer is unusable.",
+        ),
+        Column(
+            name="prediction",
+            kind="text",
+            accepts=("falsy",),
+            description="The miner's guess of the whole utterance (event predicted).",
+        ),
+        Column(
+            name="ground_truth",
+            kind="text",
+            accepts=("falsy",),
+            description="What was said (event utterance_complete).",
+        ),
+        Column(
+            name="dialogue_uid",
+            kind="text",
+            accepts=("integer",),
+            description="Names the dialogue; without it the file is the dialogue.",
+        ),
+        Column(
+            name="challenge_uid",
+            kind="text",
+            accepts=("integer",),
+            description="The challenge to which the dialogue belongs.",
+        ),
+        Column(
+            name="challenge_type",
+            kind="text",
+            accepts=("integer",),
+            otherwise="null",
+            description="The kind of challenge; the dialogue's first one counts.",
+        ),
+        Column(
+            name="miner_uid",
+            kind="text",
+            accepts=("integer",),
+            description="The miner that predicted.",
+        ),
+        Column(
+            name="miner_hotkey",
+            kind="text",
+            accepts=("integer",),
+            description="The miner's hotkey.",
+        ),
+    ),
+    dialogue_key=DIALOGUE_KEY,
+)
+
+_DIALOGUE = OutputColumn(
+    name="dialogue",
+    dtype=_TEXT,
+    description="Id of the dialogue: its file, or its dialogue_uid followed by "
+    "/challenge=, /miner= and /hotkey= where those labels stand.",
+)
+_UTTERANCE_INDEX = OutputColumn(
+    name="utterance_index", dtype=_WHOLE, description="Index of the utterance in its dialogue."
+)
+_NULL_REASONS = OutputColumn(
+    name="null_reasons",
+    dtype=NULL_REASONS_DTYPE,
+    description="Which metrics of the row are null, and why.",
+)
+
+
+def _metric_column(name: str, description: str, *, nullable: bool = True) -> OutputColumn:
+    return OutputColumn(
+        name=name, dtype=_REAL, description=description, metric=name, nullable=nullable
+    )
+
+
+STEPS = Table(
+    name="steps",
+    grain="a step of a completed utterance",
+    columns=(
+        _DIALOGUE,
+        _UTTERANCE_INDEX,
+        OutputColumn(name="step", dtype=_WHOLE, description="Step, from 0."),
+        OutputColumn(
+            name="prediction",
+            dtype=_TEXT,
+            description="The step's last prediction, stripped of white space and of one final "
+            "EOF; empty where there is none.",
+        ),
+        OutputColumn(
+            name="line",
+            dtype=_WHOLE,
+            description="1-based line of the prediction; null where the step has none.",
+            nullable=True,
+        ),
+        _metric_column("lexical_similarity", "1 - edit distance / length of the longer text."),
+        _metric_column("semantic_cosine_raw", "Cosine of prediction and ground truth."),
+        _metric_column("semantic_similarity", "What the semantic mode makes of the two texts."),
+        _metric_column("earliness", "1 / (step + 1).", nullable=False),
+        _metric_column("U_step", "Utility of the step.", nullable=False),
+        _NULL_REASONS,
+    ),
+)
+
+UTTERANCES = Table(
+    name="utterances",
+    grain="a completed utterance",
+    columns=(
+        _DIALOGUE,
+        _UTTERANCE_INDEX,
+        OutputColumn(
+            name="ground_truth",
+            dtype=_TEXT,
+            description="The last ground truth, stripped of white space and of one final EOF.",
+        ),
+        OutputColumn(name="total_steps", dtype=_WHOLE, description="Steps of the utterance."),
+        OutputColumn(
+            name="best_step",
+            dtype=_WHOLE,
+            description="Earliest step of the highest utility; null without steps.",
+            nullable=True,
+        ),
+        _metric_column("U_best", "Utility of the best step; null without steps."),
+        OutputColumn(
+            name="status", dtype=STATUS_DTYPE, description="ok, or no_steps: nothing to score."
+        ),
+        OutputColumn(
+            name="line", dtype=_WHOLE, description="1-based line of the last utterance_complete."
+        ),
+        _NULL_REASONS,
+    ),
+)
+
+DIALOGUES = Table(
+    name="dialogues",
+    grain="a dialogue",
+    columns=(
+        _DIALOGUE,
+        *(
+            OutputColumn(name=label, dtype=_TEXT, description=f"The log's {label}.", nullable=True)
+            for label in LABELS
+        ),
+        OutputColumn(name="file", dtype=_TEXT, description="Input of the dialogue's first row."),
+        OutputColumn(name="n_utterances", dtype=_WHOLE, description="Completed utterances."),
+        OutputColumn(
+            name="n_scored", dtype=_WHOLE, description="Completed utterances that have steps."
+        ),
+        OutputColumn(
+            name="n_incomplete",
+            dtype=_WHOLE,
+            description="Utterances without utterance_complete; left out.",
+        ),
+        OutputColumn(name="n_predictions", dtype=_WHOLE, description="Rows of event predicted."),
+        OutputColumn(
+            name="n_predictions_unscored",
+            dtype=_WHOLE,
+            description="Of these, rows that no step uses: overwritten by a later one, of an "
+            "unusable step, or of an incomplete utterance.",
+        ),
+        OutputColumn(name="U_best_sum", dtype=_REAL, description="Sum of U_best."),
+        _metric_column("average_U_best_early", "Mean U_best of the scored utterances."),
+        _metric_column("semantic_baseline_b", "Mean cosine of random pairs of ground truths."),
+        _NULL_REASONS,
+    ),
+)
+
+TABLES = (STEPS, UTTERANCES, DIALOGUES)
+
+METRICS = (
+    Metric(
+        id="lexical_similarity",
+        name="Lexical similarity",
+        table="steps",
+        formula="max(0, 1 - levenshtein(p, g) / max(len(p), len(g))); 0 if both are empty",
+        minimum=0.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="not_applicable at lex_weight 0",
+        source=f"{_SPECIFICATION}, Scoring overview",
+    ),
+    Metric(
+        id="semantic_cosine_raw",
+        name="Raw cosine",
+        table="steps",
+        formula="e(p) . e(g), with e the L2-normalised embedding",
+        minimum=-1.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="not_applicable at lex_weight 1 and in mode jaccard",
+        source=f"{_SPECIFICATION}, Output fields",
+    ),
+    Metric(
+        id="semantic_similarity",
+        name="Semantic similarity",
+        table="steps",
+        formula="min(1, max(0, (c - b) / max(1 - b, 1e-6))); mode cosine: c; mode jaccard: "
+        "|P & G| / |P | G| of the word sets",
+        minimum=-1.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="not_applicable at lex_weight 1",
+        source=f"{_SPECIFICATION}, section 1",
+    ),
+    Metric(
+        id="earliness",
+        name="Earliness",
+        table="steps",
+        formula="1 / (step + 1)",
+        minimum=0.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="never",
+        source=f"{_SPECIFICATION}, Scoring overview",
+    ),
+    Metric(
+        id="U_step",
+        name="Utility of a step",
+        table="steps",
+        formula="(lexical_similarity * w + semantic_similarity * (1 - w)) * earliness",
+        minimum=-1.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="never",
+        source=f"{_SPECIFICATION}, Scoring overview",
+    ),
+    Metric(
+        id="U_best",
+        name="Best utility of an utterance",
+        table="utterances",
+        formula="max over steps of U_step; best_step is the earliest step that reaches it",
+        minimum=-1.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="missing_input where the utterance has no step",
+        source=f"{_SPECIFICATION}, Scoring overview",
+    ),
+    Metric(
+        id="average_U_best_early",
+        name="Dialogue average U (best-early)",
+        table="dialogues",
+        formula="U_best_sum / n_scored",
+        minimum=-1.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="missing_input where no utterance was scored",
+        source=f"{_SPECIFICATION}, Scoring overview",
+        numerator="U_best_sum",
+        denominator="n_scored",
+    ),
+    Metric(
+        id="semantic_baseline_b",
+        name="Semantic baseline",
+        table="dialogues",
+        formula="mean over random pairs i != j of e(g_i) . e(g_j); 0 for fewer than two "
+        "non-empty ground truths",
+        minimum=-1.0,
+        maximum=1.0,
+        better="neither",
+        null_rule="not_applicable at lex_weight 1 and in the modes cosine and jaccard",
+        source=f"{_SPECIFICATION}, section 1",
+    ),
+)
