@@ -1,0 +1,88 @@
+"""Comparing the suite's tables with the oracle's dialogues."""
+
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.base import Events
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.vectors.view import VectorView
+
+NOT_APPLICABLE = "not_applicable"
+
+
+def score_frame(
+    raw: pl.DataFrame, options: ScoreDialogueOptions, view: VectorView | None = None
+) -> tuple[Events, dict[str, pl.DataFrame]]:
+    events = SUITE.events(raw, options)
+    tables = SUITE.score(events, view or VectorView.empty(), options)
+    for table in SUITE.tables:
+        assert dict(tables[table.name].schema) == table.schema
+    return events, tables
+
+
+def switched_off(options: ScoreDialogueOptions) -> set[str]:
+    off = set()
+    if options.lex_weight <= 0:
+        off.add("lexical_similarity")
+    if options.lex_weight >= 1:
+        off |= {"semantic_cosine_raw", "semantic_similarity", "semantic_baseline_b"}
+    if options.semantic == "jaccard":
+        off |= {"semantic_cosine_raw", "semantic_baseline_b"}
+    if options.semantic == "cosine":
+        off.add("semantic_baseline_b")
+    return off
+
+
+def reasons(metrics: set[str], reason: str = NOT_APPLICABLE) -> set[tuple[str, str]]:
+    return {(metric, reason) for metric in metrics}
+
+
+def null_reasons(row: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(entry["metric"], entry["reason"]) for entry in row["null_reasons"]}
+
+
+def assert_tables_equal_oracle(
+    tables: dict[str, pl.DataFrame], expected: list[dict[str, Any]], options: ScoreDialogueOptions
+) -> None:
+    """Compare every cell, doubles bit by bit."""
+    off = switched_off(options)
+    step_metrics = {"lexical_similarity", "semantic_cosine_raw", "semantic_similarity"}
+    steps, utterances = tables["steps"].rows(named=True), tables["utterances"].rows(named=True)
+    dialogues = tables["dialogues"].rows(named=True)
+    assert len(dialogues) == len(expected)
+    next_step, next_utterance = iter(steps), iter(utterances)
+    for row, dialogue in zip(dialogues, expected, strict=True):
+        scored = [u for u in dialogue["utterances"] if u["steps"]]
+        assert {label: row[label] for label in dialogue["labels"]} == dialogue["labels"]
+        assert row["file"] == dialogue["file"]
+        assert row["n_utterances"] == len(dialogue["utterances"])
+        assert row["n_scored"] == len(scored)
+        for count in ("n_incomplete", "n_predictions", "n_predictions_unscored"):
+            assert row[count] == dialogue[count]
+        assert row["U_best_sum"] == sum(u["U_best"] for u in scored)
+        assert row["average_U_best_early"] == dialogue["average"]
+        expected_b = None if "semantic_baseline_b" in off else dialogue["baseline"]
+        assert row["semantic_baseline_b"] == expected_b
+        expected_reasons = reasons(off & {"semantic_baseline_b"})
+        if not scored:
+            expected_reasons |= reasons({"average_U_best_early"}, "missing_input")
+        assert null_reasons(row) == expected_reasons
+        for utterance in dialogue["utterances"]:
+            found = next(next_utterance)
+            assert found["dialogue"] == row["dialogue"]
+            for field in ("utterance_index", "ground_truth", "line", "U_best", "best_step"):
+                assert found[field] == utterance[field], field
+            assert found["total_steps"] == len(utterance["steps"])
+            assert found["status"] == ("ok" if utterance["steps"] else "no_steps")
+            missing = set() if utterance["steps"] else {"U_best"}
+            assert null_reasons(found) == reasons(missing, "missing_input")
+            for step in utterance["steps"]:
+                found = next(next_step)
+                assert found["dialogue"] == row["dialogue"]
+                assert found["utterance_index"] == utterance["utterance_index"]
+                for field, value in step.items():
+                    assert found[field] == (None if field in off else value), field
+                assert null_reasons(found) == reasons(off & step_metrics)
+    assert next(next_step, None) is None
+    assert next(next_utterance, None) is None

@@ -1,0 +1,174 @@
+"""The suite against the plain-Python oracle, on random logs."""
+
+import hashlib
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.vectors.view import VectorView
+from tests.suites.score_dialogue.comparing import assert_tables_equal_oracle, score_frame
+from tests.suites.score_dialogue.naive_score_dialogue import score_log
+from tests.suites.score_dialogue.raw_rows import raw_frame
+
+Row = tuple[str, int, dict[str, Any]]
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["", " ", "EOF", "aEOF", "a EOF EOF", "\x1fhello\u2003EOF\x85", "hello there", "hello",
+         "a b a", "b\u00a0a", "naïve", "naive", "e\u0301té", "👩‍👩‍👧 ok", "你好，世界", "eof"]
+    ),
+    st.text(alphabet="ab EOF\u3000é你", max_size=12),
+)  # fmt: skip
+FALSY = st.sampled_from([None, 0, 0.0, False, [], {}])
+ODD = st.sampled_from([1, 2.5, True, ["x"], {"x": 1}])
+VALUES = st.one_of(TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, FALSY, ODD)
+INDICES = st.one_of(
+    st.integers(-1, 3),
+    st.sampled_from(["1", " 2 ", 1.7, -0.5, True, None, "x", float("nan"), float("inf"), [1]]),
+)
+STEPS = st.one_of(st.integers(-1, 4), st.sampled_from(["2", 2.0, None, True, False]))
+LABELS = st.sampled_from([{}, {}, {"miner_uid": "m"}, {"miner_uid": 7, "challenge_type": 1.5},
+                          {"challenge_uid": "c/1"}, {"challenge_type": "t"},
+                          {"miner_hotkey": "h", "challenge_uid": "c"}])  # fmt: skip
+UIDS = st.sampled_from([{}, {}, {}, {"dialogue_uid": "d"}, {"dialogue_uid": 1},
+                        {"dialogue_uid": None}, {"dialogue_uid": [1]}])  # fmt: skip
+
+
+@st.composite
+def event_rows(draw: st.DrawFn) -> dict[str, Any]:
+    event = draw(
+        st.sampled_from(["predicted"] * 6 + ["utterance_complete"] * 4 + ["revealed", "step", None])
+    )
+    row: dict[str, Any] = {"event": event, **draw(UIDS), **draw(LABELS)}
+    if draw(st.integers(0, 9)):
+        row["utterance_index"] = draw(INDICES)
+    if event != "utterance_complete":
+        row["step"] = draw(STEPS)
+    if event in ("predicted", "step"):
+        row["prediction"] = draw(VALUES)
+    if event == "utterance_complete":
+        row["ground_truth"] = draw(VALUES)
+    return row
+
+
+@st.composite
+def plain_rows(draw: st.DrawFn) -> dict[str, Any]:
+    """Rows without odd types, so that most logs have several scored utterances."""
+    event = draw(st.sampled_from(["predicted", "predicted", "utterance_complete"]))
+    row: dict[str, Any] = {"event": event, "utterance_index": draw(st.integers(0, 2))}
+    if event == "predicted":
+        return row | {"step": draw(st.integers(0, 3)), "prediction": draw(TEXTS)}
+    return row | {"ground_truth": draw(TEXTS)}
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Row]:
+    kind = draw(st.sampled_from([event_rows(), plain_rows()]))
+    rows = draw(st.lists(kind, max_size=40))
+    cut = draw(st.integers(0, len(rows)))
+    first = [("one.jsonl", line, row) for line, row in enumerate(rows[:cut], 1)]
+    return first + [("two.jsonl", line, row) for line, row in enumerate(rows[cut:], 1)]
+
+
+def exact_vector(text: str) -> list[float]:
+    """Give the text a unit vector whose cosines are multiples of 1/4: exact in any order."""
+    digest = hashlib.sha256(text.encode()).digest()
+    places = sorted(range(8), key=lambda place: digest[place])[:4]
+    vector = [0.0] * 8
+    for place in places:
+        vector[place] = 0.5 if digest[8 + place] < 200 else -0.5
+    return vector
+
+
+def texts_of(rows: list[Row], options: ScoreDialogueOptions) -> list[str]:
+    events = SUITE.events(raw_frame(rows)[0], options)
+    texts = SUITE.texts(events, options)
+    assert texts.dtype == pl.String
+    assert texts.n_unique() == texts.len()
+    return list(texts.to_list())
+
+
+def exact_view(texts: list[str]) -> VectorView:
+    matrix = np.array([exact_vector(text) for text in texts], dtype=np.float32).reshape(-1, 8)
+    return VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
+
+
+@pytest.mark.parametrize("semantic", ["calibrated", "cosine", "jaccard"])
+@settings(max_examples=150, deadline=None)
+@given(rows=logs(), weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]), seed=st.integers(-2, 2))
+def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed: int) -> None:
+    options = ScoreDialogueOptions(
+        lex_weight=weight, semantic=semantic, baseline_pairs=7, baseline_seed=seed
+    )
+    texts = texts_of(rows, options)
+    assert bool(texts) <= SUITE.needs_vectors(options)
+    raw, rejected = raw_frame(rows)
+    events, tables = score_frame(raw, options, exact_view(texts))
+    vectors = {text: exact_vector(text) for text in texts}
+    expected, expected_rejected, ignored = score_log(
+        rows, weight=weight, semantic=semantic, vectors=vectors, pairs=7, seed=seed
+    )
+    assert rejected == expected_rejected
+    assert events.counts["ignored"] == ignored
+    assert sum(events.counts.values()) == raw.height
+    assert events.rejects.is_empty()
+    assert_tables_equal_oracle(tables, expected, options)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=logs(), data=st.data())
+def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject) -> None:
+    options = ScoreDialogueOptions(lex_weight=0.25, baseline_pairs=50)
+    texts = texts_of(rows, options)
+    generator = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    matrix = generator.normal(size=(len(texts), 16)) + 0.4
+    matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+    view = VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
+    _, tables = score_frame(raw_frame(rows)[0], options, view)
+    vectors = dict(zip(texts, matrix.astype(np.float64).tolist(), strict=True))
+    expected, _, _ = score_log(rows, weight=0.25, vectors=vectors, pairs=50)
+
+    baselines = tables["dialogues"]["semantic_baseline_b"].to_list()
+    assert baselines == pytest.approx([d["baseline"] for d in expected], abs=1e-6)
+    steps = [step for d in expected for u in d["utterances"] for step in u["steps"]]
+    widths = [
+        max(1 - d["baseline"], 1e-6) for d in expected for u in d["utterances"] for _ in u["steps"]
+    ]
+    cosines = tables["steps"]["semantic_cosine_raw"].to_list()
+    assert cosines == pytest.approx([step["semantic_cosine_raw"] for step in steps], abs=1e-6)
+    for found, step, width in zip(tables["steps"].rows(named=True), steps, widths, strict=True):
+        if width > 1e-3:
+            assert found["U_step"] == pytest.approx(step["U_step"], abs=2e-6 / width)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=logs(), data=st.data())
+def test_tables_do_not_depend_on_how_dialogues_are_cut_into_shards(
+    rows: list[Row], data: st.DataObject
+) -> None:
+    options = ScoreDialogueOptions(lex_weight=0.5, baseline_pairs=7)
+    raw, _ = raw_frame(rows)
+    view = exact_view(texts_of(rows, options))
+    _, whole = score_frame(raw, options, view)
+    key = pl.when(pl.col("dialogue_uid").is_null()).then("file").alias("of_file")
+    keys = ("dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey")
+    named = [pl.when(pl.col("dialogue_uid").is_not_null()).then(k).alias(f"k_{k}") for k in keys]
+    marked = raw.with_columns(key, *named)
+    groups = marked.partition_by("of_file", *(f"k_{k}" for k in keys), maintain_order=True)
+    shard_of = [data.draw(st.integers(0, 2)) for _ in groups]
+    parts = []
+    for shard in range(3):
+        members = [group for group, of in zip(groups, shard_of, strict=True) if of == shard]
+        if members:
+            shard_raw = pl.concat(members).select(raw.columns)
+            parts.append(score_frame(shard_raw, options, view)[1])
+    order = whole["dialogues"].select("dialogue").with_row_index("position")
+    for name, table in whole.items():
+        cut = pl.concat([part[name] for part in parts]) if parts else table
+        cut = cut.join(order, on="dialogue").sort("position", maintain_order=True)
+        assert cut.select(table.columns).equals(table, null_equal=True)
