@@ -1,0 +1,42 @@
+"""Texts to vectors: the embedder, the store that keeps every vector, a shard's view of it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embedder
+    from fastscore.vectors.missing import embed_missing
+    from fastscore.vectors.store import StoreCheck, StoreStats, VectorStore
+    from fastscore.vectors.view import VectorView
+
+_MODULE_OF = {
+    "Embedder": "embedder",
+    "StoreCheck": "store",
+    "StoreStats": "store",
+    "VectorStore": "store",
+    "VectorView": "view",
+    "embed_missing": "missing",
+}
+
+__all__ = [
+    "Embedder",
+    "StoreCheck",
+    "StoreStats",
+    "VectorStore",
+    "VectorView",
+    "embed_missing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds the public name, on first use."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,65 @@
+"""Embedding what a store lacks."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastscore.vectors.text_ids import as_series, text_ids, unique_sorted
+
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embedder, Progress
+    from fastscore.vectors.store import VectorStore
+    from fastscore.vectors.text_ids import Texts
+
+_TEXTS_PER_APPEND = 8192
+
+
+def embed_missing(
+    texts: "Texts",
+    embedder: "Embedder",
+    store: "VectorStore",
+    *,
+    progress: "Progress | None" = None,
+) -> int:
+    """Embed the texts that a store lacks, each distinct one once.
+
+    Texts go in windows of 8,192, shortest first; a window is on disk before the next begins, so
+    a killed run loses one at most.
+
+    Parameters
+    ----------
+    texts
+        Strings in any order, with repeats; nulls are ignored.
+    embedder, store
+        Of one fingerprint.
+    progress
+        Called with (texts embedded, texts to embed).
+
+    Returns
+    -------
+    int
+        How many texts were embedded.
+
+    Raises
+    ------
+    StoreError
+        If vectors could not be written.
+    ModelError
+        If the model's files are damaged.
+    """
+    distinct = as_series(texts).drop_nulls().unique()
+    ids, positions = unique_sorted(text_ids(distinct))
+    absent = store.missing(ids)
+    ids, positions = ids[absent], positions[absent]
+    lengths = distinct.str.len_bytes().to_numpy()[positions]
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), _TEXTS_PER_APPEND):
+        window = order[start : start + _TEXTS_PER_APPEND]
+
+        def advance(done: int, _: int, start: int = start) -> None:
+            if progress is not None:
+                progress(start + done, len(order))
+
+        vectors = embedder.encode(distinct.gather(positions[window]), progress=advance)
+        store.append(ids[window], vectors)
+    return len(order)

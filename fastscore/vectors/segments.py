@@ -1,0 +1,345 @@
+"""Immutable segments of a vector store: a FAISS flat index and its sorted text ids.
+
+A segment ``name`` is two files. ``name.faiss`` holds the vectors in the order of their ids, as
+FAISS writes a flat index. ``name.ids`` holds a header line and the ids, with a checksum of every
+vector; its arrival by rename commits the segment, and an index without it is garbage. Every
+vector read is compared with its checksum, so damage never reaches a score.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_kernels import text_hash128
+from fastscore_kernels.arrow import StringColumn
+
+from fastscore.vectors.text_ids import TextIds
+
+SEGMENT_FORMAT = 1
+INDEX_SUFFIX = ".faiss"
+IDS_SUFFIX = ".ids"
+TEMPORARY_SUFFIX = ".tmp"
+DAMAGED_SUFFIX = ".damaged"
+
+_HEADER_BYTES = 512
+_WORD = np.dtype("<u8")
+_CODE_BYTES = {"fp32": 4, "fp16": 2}
+_ROWS_PER_COPY = 8192
+
+
+class DamagedSegmentError(Exception):
+    """A segment whose files are not what was written."""
+
+
+class VanishedSegmentError(Exception):
+    """A segment that was listed and is gone: compacted by another process."""
+
+
+def row_checksums(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """Hash each row of bytes.
+
+    Parameters
+    ----------
+    codes : uint8 (n, bytes)
+        C-contiguous.
+
+    Returns
+    -------
+    uint64 (n,)
+        First word of the row's 128-bit hash.
+    """
+    count, width = codes.shape
+    flat = codes.reshape(-1).view()
+    flat.flags.writeable = False
+    offsets = np.arange(count + 1, dtype=np.int64) * width
+    offsets.flags.writeable = False
+    return np.ascontiguousarray(text_hash128(StringColumn(flat, offsets))[:, 0])
+
+
+def segment_name() -> str:
+    """Return a new name, unique over processes; names sort by age."""
+    return f"seg-{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def list_segments(folder: Path) -> list[str]:
+    """Return the names of committed segments, sorted."""
+    return sorted(
+        entry.removesuffix(IDS_SUFFIX)
+        for entry in os.listdir(folder)
+        if entry.startswith("seg-") and entry.endswith(IDS_SUFFIX)
+    )
+
+
+def write_segment(
+    folder: Path, ids: TextIds, vectors: npt.NDArray[np.float32], *, dtype: str = "fp32"
+) -> str:
+    """Write and commit a segment.
+
+    Parameters
+    ----------
+    folder
+        The store's folder.
+    ids : uint64 (n, 2)
+        Sorted and distinct.
+    vectors : float32 (n, dim)
+        In the order of `ids`.
+    dtype
+        ``"fp32"`` or ``"fp16"``.
+
+    Returns
+    -------
+    str
+        The segment's name.
+
+    Raises
+    ------
+    OSError
+        If a file could not be written; no part of the segment is visible then.
+    """
+    faiss: Any = importlib.import_module("faiss")
+
+    name = segment_name()
+    index = _new_index(vectors.shape[1], dtype)
+    for start in range(0, len(vectors), _ROWS_PER_COPY):
+        index.add(np.ascontiguousarray(vectors[start : start + _ROWS_PER_COPY]))
+    checksums = row_checksums(_codes(index, dtype))
+    index_path = folder / (name + INDEX_SUFFIX)
+    try:
+        with committed(index_path) as file:
+            writer = faiss.PyCallbackIOWriter(file.write)
+            faiss.write_index(index, writer)
+            del writer  # hands over what it still buffers
+            index_bytes = file.tell()
+        payload = np.concatenate((ids[:, 0], ids[:, 1], checksums)).astype(_WORD)
+        header = {
+            "format": SEGMENT_FORMAT,
+            "vectors": len(ids),
+            "dim": vectors.shape[1],
+            "dtype": dtype,
+            "index_bytes": index_bytes,
+            "payload_checksum": f"{row_checksums(payload.view(np.uint8)[None, :])[0]:016x}",
+        }
+        with committed(folder / (name + IDS_SUFFIX)) as file:
+            file.write(json.dumps(header).encode().ljust(_HEADER_BYTES - 1) + b"\n")
+            file.write(payload.data)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            index_path.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+    return name
+
+
+@dataclass(slots=True)
+class Segment:
+    """An open segment; files are mapped, not read.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    dim, dtype
+        Width of the vectors, and ``"fp32"`` or ``"fp16"``.
+    first, second : uint64 (n,)
+        The words of the sorted ids.
+    checksums : uint64 (n,)
+        Of each vector's bytes.
+    index_bytes
+        Size of the FAISS file.
+    """
+
+    name: str
+    dim: int
+    dtype: str
+    first: npt.NDArray[np.uint64]
+    second: npt.NDArray[np.uint64]
+    checksums: npt.NDArray[np.uint64]
+    index_bytes: int
+    _index_path: Path
+    _mapped: tuple[Any, npt.NDArray[np.uint8]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def ids(self) -> TextIds:
+        """Return the ids, sorted: uint64 (n, 2)."""
+        return np.column_stack((self.first, self.second))
+
+    def read(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Read vectors, each checked.
+
+        Parameters
+        ----------
+        positions : int64 (m,)
+            Rows of the segment.
+
+        Returns
+        -------
+        float32 (m, dim)
+
+        Raises
+        ------
+        DamagedSegmentError
+            If a vector is not what was written.
+        VanishedSegmentError
+            If the segment was removed before it was first read.
+        """
+        raw = np.take(self._map(), positions, axis=0)
+        if not np.array_equal(row_checksums(raw), self.checksums[positions]):
+            raise DamagedSegmentError(f"{self._index_path}: a vector differs from its checksum")
+        if self.dtype == "fp16":
+            return raw.view("<f2").astype(np.float32)
+        return raw.view("<f4")
+
+    def _map(self) -> npt.NDArray[np.uint8]:
+        if self._mapped is None:
+            self._mapped = _map_index(self._index_path, len(self), self.dim, self.dtype)
+        return self._mapped[1]
+
+
+def open_segment(folder: Path, name: str) -> Segment:
+    """Open a segment: sizes, header and ids are checked, vectors when they are read.
+
+    Raises
+    ------
+    DamagedSegmentError
+        If a file is missing, cut, or differs from its checksum.
+    VanishedSegmentError
+        If the segment is gone.
+    """
+    path = folder / (name + IDS_SUFFIX)
+    try:
+        with path.open("rb") as file:
+            header = _read_header(file.read(_HEADER_BYTES), path)
+        payload = np.memmap(path, _WORD, mode="r", offset=_HEADER_BYTES) if header[0] else _EMPTY
+    except FileNotFoundError as error:
+        raise VanishedSegmentError(name) from error
+    except ValueError as error:
+        raise DamagedSegmentError(f"{path}: {error}") from error
+    count, dim, dtype, index_bytes, checksum = header
+    if len(payload) != 3 * count:
+        raise DamagedSegmentError(f"{path}: {len(payload)} words of ids, expected {3 * count}")
+    words = np.asarray(payload)
+    if count and f"{row_checksums(words.view(np.uint8)[None, :])[0]:016x}" != checksum:
+        raise DamagedSegmentError(f"{path}: the ids differ from their checksum")
+    index_path = folder / (name + INDEX_SUFFIX)
+    try:
+        size = index_path.stat().st_size
+    except FileNotFoundError:
+        if not path.exists():
+            raise VanishedSegmentError(name) from None
+        raise DamagedSegmentError(f"{index_path} is missing") from None
+    if size != index_bytes:
+        raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
+    first, second, checksums = words[:count], words[count : 2 * count], words[2 * count :]
+    return Segment(name, dim, dtype, first, second, checksums, index_bytes, index_path)
+
+
+def remove_segment(folder: Path, name: str) -> None:
+    """Remove a segment's files, the ids first, so that no reader sees half of it."""
+    for suffix in (IDS_SUFFIX, INDEX_SUFFIX):
+        (folder / (name + suffix)).unlink(missing_ok=True)
+
+
+def set_aside(folder: Path, name: str) -> None:
+    """Rename a damaged segment's files so that no reader lists it; the files are kept."""
+    for suffix in (IDS_SUFFIX, INDEX_SUFFIX):
+        path = folder / (name + suffix)
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(path.with_name(path.name + DAMAGED_SUFFIX))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_EMPTY = np.empty(0, _WORD)
+
+
+def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, str]:
+    """Return vectors, dim, dtype, index bytes and payload checksum."""
+    try:
+        header = json.loads(raw)
+        if len(raw) != _HEADER_BYTES or header["format"] != SEGMENT_FORMAT:
+            raise ValueError
+        if header["dtype"] not in _CODE_BYTES:
+            raise ValueError
+        return (
+            int(header["vectors"]),
+            int(header["dim"]),
+            str(header["dtype"]),
+            int(header["index_bytes"]),
+            str(header["payload_checksum"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedSegmentError(f"{path}: the header cannot be read") from error
+
+
+def _new_index(dim: int, dtype: str) -> Any:
+    faiss: Any = importlib.import_module("faiss")
+
+    if dtype == "fp16":
+        return faiss.IndexScalarQuantizer(
+            dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+        )
+    return faiss.IndexFlatIP(dim)
+
+
+def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
+    """View an index's vectors as bytes (n, bytes each), without a copy; keep the index alive."""
+    faiss: Any = importlib.import_module("faiss")
+
+    width = index.d * _CODE_BYTES[dtype]
+    if not index.ntotal:
+        return np.empty((0, width), np.uint8)
+    flat: npt.NDArray[np.uint8] = faiss.rev_swig_ptr(index.codes.data(), index.codes.size())
+    return flat.reshape(index.ntotal, width)
+
+
+def _map_index(path: Path, count: int, dim: int, dtype: str) -> tuple[Any, npt.NDArray[np.uint8]]:
+    faiss: Any = importlib.import_module("faiss")
+
+    if not path.exists():
+        raise VanishedSegmentError(path.stem)
+    try:
+        # The plain IO_FLAG_MMAP would read the whole file.
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        raise DamagedSegmentError(f"{path}: FAISS cannot read it") from error
+    expected = {"fp32": faiss.IndexFlat, "fp16": faiss.IndexScalarQuantizer}[dtype]
+    if not isinstance(index, expected) or (index.ntotal, index.d) != (count, dim):
+        raise DamagedSegmentError(f"{path}: not the index that its ids describe")
+    if index.codes.size() != count * dim * _CODE_BYTES[dtype]:
+        raise DamagedSegmentError(f"{path}: not the index that its ids describe")
+    return index, _codes(index, dtype)
+
+
+@contextlib.contextmanager
+def committed(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that becomes `path`, synced, when the block ends without error."""
+    unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+    temporary = path.with_name(path.name + unique)
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,472 @@
+"""The vector store: each distinct text's vector once, shared by suites, runs and processes.
+
+A store is a folder of immutable segments for one model fingerprint. Readers take no lock and
+writers never touch another's file, so any number of processes share a store. Two that embed the
+same text at once both succeed: the first segment by name answers, `compact` drops the other.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.errors import StoreError, UsageError
+from fastscore.paths import cache_root
+from fastscore.vectors.compaction import (
+    first_occurrences,
+    merge_groups,
+    remove_garbage,
+)
+from fastscore.vectors.embedder import Vectors, check_dim, truncate
+from fastscore.vectors.segments import (
+    DAMAGED_SUFFIX,
+    IDS_SUFFIX,
+    INDEX_SUFFIX,
+    DamagedSegmentError,
+    Segment,
+    VanishedSegmentError,
+    committed,
+    list_segments,
+    open_segment,
+    remove_segment,
+    set_aside,
+    write_segment,
+)
+from fastscore.vectors.text_ids import (
+    TextIds,
+    as_series,
+    positions_in,
+    sort_order,
+    text_ids,
+    unique_sorted,
+)
+from fastscore.vectors.view import VectorView
+
+if TYPE_CHECKING:
+    from fastscore.vectors.text_ids import Texts
+
+VECTOR_DTYPES = ("fp32", "fp16")
+STORE_FORMAT = 1
+
+# Bounds the memory of a write; a larger append becomes several segments.
+_SEGMENT_BYTES = 128 * 2**20
+_ROWS_PER_READ = 8192
+_ATTEMPTS = 8
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a store holds.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    segments
+        Number of segments.
+    vectors
+        Vectors in them; texts embedded by two processes at once count twice until compacted.
+    bytes
+        Size of the segments' files.
+    damaged
+        Segments set aside as damaged.
+    """
+
+    folder: Path
+    segments: int
+    vectors: int
+    bytes: int
+    damaged: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What `VectorStore.verify` found.
+
+    Attributes
+    ----------
+    segments, vectors
+        How many were read and are intact.
+    damaged
+        What was wrong with each segment that was set aside, by segment name.
+    """
+
+    segments: int
+    vectors: int
+    damaged: tuple[tuple[str, str], ...]
+
+
+class VectorStore:
+    """Vectors of one model by text id. Make one with `VectorStore.open`.
+
+    Attributes
+    ----------
+    folder
+        Where the segments lie.
+    dim
+        Full width of the vectors.
+    vector_dtype
+        ``"fp32"`` or ``"fp16"``, as stored; vectors are returned as float32.
+    """
+
+    def __init__(self, folder: Path, dim: int, vector_dtype: str) -> None:
+        self.folder = folder
+        self.dim = dim
+        self.vector_dtype = vector_dtype
+        self._segments: dict[str, Segment] = {}
+        self._damaged: dict[str, str] = {}
+
+    @classmethod
+    def open(
+        cls,
+        fingerprint: str,
+        dim: int,
+        *,
+        root: Path | None = None,
+        vector_dtype: str = "fp32",
+    ) -> "VectorStore":
+        """Open a store, making it if there is none.
+
+        Parameters
+        ----------
+        fingerprint
+            `Embedder.fingerprint`.
+        dim
+            `Embedder.dim`.
+        root
+            Folder of all stores; None for ``vectors`` below `fastscore.paths.cache_root`.
+        vector_dtype
+            ``"fp32"``, or ``"fp16"``: half the size, components rounded to 11 bits.
+
+        Raises
+        ------
+        StoreError
+            If the folder cannot be made or read, or holds another kind of store.
+        UsageError
+            If `vector_dtype` is unknown.
+        """
+        if vector_dtype not in VECTOR_DTYPES:
+            raise UsageError(
+                f"Unknown vector dtype {vector_dtype!r}: expected one of "
+                f"{', '.join(VECTOR_DTYPES)}."
+            )
+        suffix = "" if vector_dtype == "fp32" else f"-{vector_dtype}"
+        folder = (root or cache_root() / "vectors") / (fingerprint + suffix)
+        store = cls(folder, dim, vector_dtype)
+        store._claim(fingerprint)
+        store._refresh()
+        return store
+
+    def append(self, ids: TextIds, vectors: Vectors) -> None:
+        """Add vectors; on return they are on disk.
+
+        Parameters
+        ----------
+        ids : uint64 (n, 2)
+            Text ids in any order; of repeats, the first counts.
+        vectors : float32 (n, dim)
+            Full width, in the order of `ids`.
+
+        Raises
+        ------
+        StoreError
+            If they could not be written; no vector of an unfinished segment is visible then.
+        """
+        if vectors.shape != (len(ids), self.dim):
+            raise ValueError(
+                f"Vectors have shape {vectors.shape}: expected {(len(ids), self.dim)}."
+            )
+        distinct, positions = unique_sorted(ids)
+        rows = max(1, _SEGMENT_BYTES // (4 * self.dim))
+        for start in range(0, len(distinct), rows):
+            part = slice(start, start + rows)
+            try:
+                write_segment(
+                    self.folder, distinct[part], vectors[positions[part]], dtype=self.vector_dtype
+                )
+            except OSError as error:
+                raise self._failure("written", error) from error
+        self._refresh()
+
+    def missing(self, ids: TextIds) -> npt.NDArray[np.bool_]:
+        """Say which ids have no vector yet, counting what other processes have added.
+
+        Parameters
+        ----------
+        ids : uint64 (n, 2)
+            In any order.
+
+        Returns
+        -------
+        bool (n,)
+        """
+        self._refresh()
+        order = sort_order(ids)
+        wanted = ids[order]
+        absent = np.ones(len(ids), bool)
+        for segment in self._segments.values():
+            absent &= positions_in(segment.first, segment.second, wanted) < 0
+        result = np.empty(len(ids), bool)
+        result[order] = absent
+        return result
+
+    def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
+        """Read vectors; every one is compared with its checksum.
+
+        Parameters
+        ----------
+        ids : uint64 (n, 2)
+            In any order; repeats are allowed.
+        dim
+            Keep the leading `dim` components and normalise anew; None for all.
+
+        Returns
+        -------
+        float32 (n, dim)
+            C-contiguous, in the order of `ids`. A zero vector stays zero.
+
+        Raises
+        ------
+        StoreError
+            If some ids have no vector, or a segment proved damaged: it is set aside, and its
+            texts are missing until embedded again.
+        """
+        width = check_dim(dim, self.dim)
+        self._refresh()
+        order = sort_order(ids)
+        wanted = ids[order]
+        return self._retrying(lambda: self._gather(wanted, order, width))
+
+    def view(self, texts: "Texts", dim: int | None = None) -> VectorView:
+        """Gather the vectors of texts, each distinct text once.
+
+        Parameters
+        ----------
+        texts
+            Strings in any order, with repeats; nulls are ignored.
+        dim
+            As for `gather`.
+
+        Raises
+        ------
+        StoreError
+            As for `gather`.
+        """
+        distinct = as_series(texts).drop_nulls().unique()
+        ids, _ = unique_sorted(text_ids(distinct))
+        return VectorView(matrix=self.gather(ids, dim), ids=ids)
+
+    def stats(self) -> StoreStats:
+        """Count segments, vectors and bytes."""
+        self._refresh()
+        segments = self._segments.values()
+        try:
+            files = os.listdir(self.folder)
+            sizes = [
+                (self.folder / (segment.name + suffix)).stat().st_size
+                for segment in segments
+                for suffix in (IDS_SUFFIX, INDEX_SUFFIX)
+            ]
+        except OSError as error:
+            raise self._failure("read", error) from error
+        damaged = {name.split(".")[0] for name in files if name.endswith(DAMAGED_SUFFIX)}
+        return StoreStats(
+            self.folder, len(sizes) // 2, sum(map(len, segments)), sum(sizes), len(damaged)
+        )
+
+    def verify(self) -> StoreCheck:
+        """Read every vector; set damaged segments aside.
+
+        Texts of a segment set aside count as missing, and are embedded again.
+
+        Raises
+        ------
+        StoreError
+            If a damaged segment cannot be renamed.
+        """
+        self._damaged.clear()
+        self._refresh()
+        segments = vectors = 0
+        for segment in list(self._segments.values()):
+            try:
+                for start in range(0, len(segment), _ROWS_PER_READ):
+                    stop = min(start + _ROWS_PER_READ, len(segment))
+                    segment.read(np.arange(start, stop))
+            except VanishedSegmentError:
+                continue
+            except DamagedSegmentError as error:
+                self._set_aside(segment.name, str(error))
+            else:
+                segments += 1
+                vectors += len(segment)
+        return StoreCheck(segments, vectors, tuple(sorted(self._damaged.items())))
+
+    def compact(self, *, garbage_age: float = 3600.0) -> StoreStats:
+        """Merge small segments, drop vectors held twice, and remove what killed writers left.
+
+        Safe beside readers and writers: a segment is removed once its vectors are committed
+        elsewhere.
+
+        Parameters
+        ----------
+        garbage_age
+            Unfinished files are removed when they are older, in seconds.
+
+        Returns
+        -------
+        StoreStats
+            Of the store as it is then.
+
+        Raises
+        ------
+        StoreError
+            If segments cannot be read or written.
+        """
+        self._refresh()
+        rows = max(1, _SEGMENT_BYTES // (4 * self.dim))
+        try:
+            self._retrying(lambda: self._merge(rows))
+            remove_garbage(self.folder, garbage_age)
+        except OSError as error:
+            raise self._failure("compacted", error) from error
+        return self.stats()
+
+    def _claim(self, fingerprint: str) -> None:
+        """Make the folder and its description, or compare with the one there."""
+        wanted = {
+            "format": STORE_FORMAT,
+            "fingerprint": fingerprint,
+            "dim": self.dim,
+            "vector_dtype": self.vector_dtype,
+        }
+        path = self.folder / "store.json"
+        try:
+            if not path.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with committed(path) as file:
+                    file.write(json.dumps(wanted, indent=2).encode() + b"\n")
+            found = json.loads(path.read_bytes())
+        except OSError as error:
+            raise self._failure("opened", error) from error
+        except ValueError as error:
+            raise StoreError(
+                f"{path} cannot be read: {error}.", f"Remove the folder {self.folder}."
+            ) from error
+        if found != wanted:
+            raise StoreError(
+                f"The store {self.folder} holds {found}: expected {wanted}.",
+                "Name another folder for the store, or remove this one.",
+            )
+
+    def _refresh(self) -> None:
+        """Open segments that have appeared, forget those that are gone."""
+        try:
+            names = list_segments(self.folder)
+        except OSError as error:
+            raise self._failure("read", error) from error
+        known = self._segments
+        self._segments = {}
+        for name in names:
+            if name in known:
+                self._segments[name] = known[name]
+                continue
+            # A vanished segment was compacted: its vectors are in one listed next time.
+            with contextlib.suppress(VanishedSegmentError):
+                try:
+                    segment = open_segment(self.folder, name)
+                    if (segment.dim, segment.dtype) != (self.dim, self.vector_dtype):
+                        raise DamagedSegmentError(f"{name} holds other vectors than its store")
+                    self._segments[name] = segment
+                except DamagedSegmentError as error:
+                    self._set_aside(name, str(error))
+                except OSError as error:
+                    raise self._failure("read", error) from error
+
+    def _set_aside(self, name: str, reason: str) -> None:
+        self._segments.pop(name, None)
+        self._damaged[name] = reason
+        try:
+            set_aside(self.folder, name)
+        except OSError as error:
+            raise StoreError(
+                f"The segment {name} of {self.folder} is damaged ({reason}) and cannot be set "
+                f"aside: {error.strerror}."
+            ) from error
+
+    def _retrying(self, action: Callable[[], Result]) -> Result:
+        """Run `action` again when a segment was compacted away under it."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return action()
+            except VanishedSegmentError:
+                self._segments.clear()
+                self._refresh()
+        raise StoreError(
+            f"Segments of {self.folder} vanish while they are read.",
+            "Is something else than fastscore removing files there?",
+        )
+
+    def _gather(self, wanted: TextIds, order: npt.NDArray[np.intp], width: int) -> Vectors:
+        """Gather sorted ids into the rows that `order` gives."""
+        vectors = np.empty((len(wanted), width), np.float32)
+        left = np.arange(len(wanted))
+        for segment in list(self._segments.values()):
+            positions = positions_in(segment.first, segment.second, wanted[left])
+            here = positions >= 0
+            rows, positions = order[left[here]], positions[here]
+            for start in range(0, len(rows), _ROWS_PER_READ):
+                part = slice(start, start + _ROWS_PER_READ)
+                vectors[rows[part]] = truncate(self._read(segment, positions[part]), width)
+            left = left[~here]
+            if not left.size:
+                break
+        if left.size:
+            raise StoreError(
+                f"{len(left)} of {len(wanted)} texts have no vector in {self.folder}.",
+                "Embed them first.",
+            )
+        return vectors
+
+    def _merge(self, rows: int) -> None:
+        """Rewrite small segments and those with repeats as fewer, then remove them."""
+        segments = list(self._segments.values())
+        for group in merge_groups(segments, first_occurrences(segments), rows):
+            ids = np.concatenate([segment.ids()[keep] for segment, keep in group])
+            vectors = np.empty((len(ids), self.dim), np.float32)
+            at = 0
+            for segment, keep in group:
+                positions = np.flatnonzero(keep)
+                vectors[at : at + len(positions)] = self._read(segment, positions)
+                at += len(positions)
+            order = sort_order(ids)
+            if len(ids):
+                write_segment(self.folder, ids[order], vectors[order], dtype=self.vector_dtype)
+            for segment, _ in group:
+                remove_segment(self.folder, segment.name)
+
+    def _read(self, segment: Segment, positions: npt.NDArray[np.int64]) -> Vectors:
+        """Read checked vectors; a damaged segment is set aside."""
+        try:
+            return segment.read(positions)
+        except DamagedSegmentError as error:
+            self._set_aside(segment.name, str(error))
+            raise StoreError(
+                f"The segment {segment.name} of {self.folder} is damaged ({error}); it was set "
+                "aside.",
+                "Run again: its texts will be embedded anew.",
+            ) from error
+
+    def _failure(self, verb: str, error: OSError) -> StoreError:
+        reason = error.strerror or str(error)
+        return StoreError(
+            f"The vector store {self.folder} cannot be {verb}: {reason}.",
+            "Free space there, mend its permissions, or name another folder for it.",
+        )

@@ -1,0 +1,108 @@
+"""A shard's vectors: one matrix, and a row number for every text of a column."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.errors import StoreError
+from fastscore.vectors.text_ids import (
+    TextIds,
+    as_series,
+    positions_in,
+    sort_order,
+    text_ids,
+    unique_sorted,
+)
+
+if TYPE_CHECKING:
+    from fastscore.vectors.text_ids import Texts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorView:
+    """Vectors of a set of distinct texts.
+
+    Attributes
+    ----------
+    matrix : float32 (n, dim)
+        C-contiguous; rows of length 1, in the order of `ids`.
+    ids : uint64 (n, 2)
+        Text ids, sorted and distinct.
+    """
+
+    matrix: npt.NDArray[np.float32]
+    ids: TextIds
+
+    @property
+    def dim(self) -> int:
+        """Width of the vectors; 0 without any."""
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def from_texts(cls, texts: "Texts", matrix: npt.ArrayLike) -> "VectorView":
+        """Make a view of given vectors.
+
+        Parameters
+        ----------
+        texts
+            Strings without nulls; of repeats, the first counts.
+        matrix : float (n, dim)
+            One row a text, of length 1.
+        """
+        rows = np.asarray(matrix, np.float32)
+        series = as_series(texts)
+        if rows.ndim != 2 or len(rows) != len(series):
+            raise ValueError(f"The matrix has shape {rows.shape}: expected ({len(series)}, dim).")
+        ids, positions = unique_sorted(text_ids(series))
+        return cls(matrix=np.ascontiguousarray(rows[positions]), ids=ids)
+
+    @classmethod
+    def empty(cls) -> "VectorView":
+        """Make the view of no texts, for a run without an embedder."""
+        return cls(matrix=np.empty((0, 0), np.float32), ids=np.empty((0, 2), np.uint64))
+
+    def codes(self, texts: "Texts") -> npt.NDArray[np.int32]:
+        """Return each text's row in `matrix`.
+
+        Parameters
+        ----------
+        texts
+            Strings in any order, with repeats and nulls.
+
+        Returns
+        -------
+        int32 (n,)
+            -1 where the text is null.
+
+        Raises
+        ------
+        StoreError
+            If a text that is not null has no vector here.
+        """
+        series = as_series(texts)
+        present = series.is_not_null().to_numpy()
+        known = series.drop_nulls()
+        ids = text_ids(known)
+        order = sort_order(ids)
+        found = np.empty(len(ids), np.int64)
+        found[order] = positions_in(
+            np.ascontiguousarray(self.ids[:, 0]),
+            np.ascontiguousarray(self.ids[:, 1]),
+            ids[order],
+        )
+        absent = found < 0
+        if absent.any():
+            first = known[int(absent.argmax())]
+            raise StoreError(
+                f"{known.filter(absent).n_unique()} distinct texts have no vector, "
+                f"the first is {first[:80]!r}.",
+                "Embed them first.",
+            )
+        codes = np.full(len(series), -1, np.int32)
+        codes[present] = found
+        return codes
