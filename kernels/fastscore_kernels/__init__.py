@@ -11,22 +11,43 @@ from typing import Any
 
 _MODULE_OF = {
     "cosine_pairs": "cosine",
+    "first_recovery": "sequences",
+    "gini_ragged": "inequality",
+    "idf_cosine_csr": "sets",
+    "intersection_size_csr": "sets",
+    "jaccard_csr": "sets",
     "levenshtein_pairs": "levenshtein",
     "levenshtein_similarity_pairs": "levenshtein",
+    "max_cosine_ragged": "cosine",
     "mean_pair_cosine_groups": "cosine",
     "mt19937_pairs": "sampling",
+    "ngram_copy_ratio": "ngrams",
     "segment_first_argmax": "segments",
+    "set_difference_csr": "sets",
+    "set_f1_csr": "sets",
     "text_hash128": "hashing",
+    "transition_rates": "sequences",
 }
 
 __all__ = [
     "cosine_pairs",
+    "first_recovery",
+    "gini_ragged",
+    "idf_cosine_csr",
+    "intersection_size_csr",
+    "jaccard_csr",
     "levenshtein_pairs",
     "levenshtein_similarity_pairs",
+    "max_cosine_ragged",
     "mean_pair_cosine_groups",
     "mt19937_pairs",
+    "ngram_copy_ratio",
     "segment_first_argmax",
+    "set_difference_csr",
+    "set_f1_csr",
     "text_hash128",
+    "transition_rates",
+    "warm",
 ]
 
 
@@ -38,6 +59,12 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
+
+
+def warm() -> None:
+    """Compile every kernel, or load it from the cache, so that no later call has to."""
+    for module in sorted(set(_MODULE_OF.values())):
+        import_module(f"{__name__}.{module}").compile_kernels()
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.extending import intrinsic
 
 config: Any = numba.config
 
@@ -102,6 +103,11 @@ def inlined(function: Function) -> Function:
     """Declare a function that kernels call: compiled into them, with no cache of its own."""
     compiled: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)
     return cast("Function", compiled)
+
+
+def instruction(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare a function that emits LLVM IR where a kernel calls it."""
+    return cast("Callable[..., Any]", intrinsic(emit))
 
 
 @contextlib.contextmanager

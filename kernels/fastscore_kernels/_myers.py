@@ -74,17 +74,20 @@ def _blocks(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def symbol_distance(a, a_size, b, b_size):  # type: ignore[no-untyped-def]
+    """Return the distance of two runs of code points, which it overwrites."""
+    if a_size > b_size:
+        a, a_size, b, b_size = b, b_size, a, a_size
+    if a_size == 0:
+        return b_size
+    return _blocks(a, a_size, b, b_size, _dense_symbols(a, a_size, b, b_size))
+
+
+@inlined
 def single_distance(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-untyped-def]
     """Return the distance of two rows of any length, in code points."""
-    pattern = np.empty(a_stop - a_start, np.int32)
-    text = np.empty(b_stop - b_start, np.int32)
-    m = decode(a, a_start, a_stop, pattern)
-    n = decode(b, b_start, b_stop, text)
-    if m == 0:
-        return n
-    if n == 0:
-        return m
-    if m > n:
-        pattern, text = text, pattern
-        m, n = n, m
-    return _blocks(pattern, m, text, n, _dense_symbols(pattern, m, text, n))
+    symbols_a = np.empty(a_stop - a_start, np.int32)
+    symbols_b = np.empty(b_stop - b_start, np.int32)
+    a_size = decode(a, a_start, a_stop, symbols_a)
+    b_size = decode(b, b_start, b_stop, symbols_b)
+    return symbol_distance(symbols_a, a_size, symbols_b, b_size)

@@ -51,6 +51,60 @@ def string_column(name: str, strings: Any) -> StringColumn:
 
     if isinstance(strings, StringColumn):
         return strings
+    array = _checked_strings(name, strings)
+    if not pa.types.is_large_string(array.type):
+        array = array.cast(pa.large_string())
+    return _from_large_string(array)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedStrings:
+    """A column of strings without nulls, its bytes left where Arrow has them.
+
+    Attributes
+    ----------
+    array
+        The Arrow array that owns the memory: alive as long as the addresses are used.
+    data : int64 (buffers,)
+        Addresses of the buffers that hold the bytes.
+    offsets : int64 (rows + 1,)
+        Where each row begins in the only buffer; empty for a column of views.
+    views
+        Address of the rows' 16-byte string views; 0 for a column of offsets.
+    """
+
+    array: Any
+    data: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    views: int
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+
+def addressed_strings(name: str, strings: Any) -> AddressedStrings:
+    """Read a column of strings as `string_column` does, copying nothing of a string view."""
+    import pyarrow as pa
+
+    array = _checked_strings(name, strings)
+    if len(array) and pa.types.is_string_view(array.type):
+        buffers = array.buffers()
+        data = np.array([buffer.address for buffer in buffers[2:]] or [0], np.int64)
+        none = read_only(np.zeros(0, np.int64))
+        return AddressedStrings(
+            array, read_only(data), none, buffers[1].address + 16 * array.offset
+        )
+    if not pa.types.is_large_string(array.type):
+        array = array.cast(pa.large_string())
+    column = _from_large_string(array)
+    address = column.data.ctypes.data if column.data.size else 0
+    return AddressedStrings(array, read_only(np.array([address], np.int64)), column.offsets, 0)
+
+
+def _checked_strings(name: str, strings: Any) -> Any:
+    """Return an Arrow array of strings of any layout, without nulls."""
+    import pyarrow as pa
+
     array = _arrow_array(name, strings)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -68,9 +122,7 @@ def string_column(name: str, strings: Any) -> StringColumn:
             f"`{name}` holds {array.null_count} null(s), the first at position {at}; expected "
             "none: leave those rows out or fill them first"
         )
-    if not pa.types.is_large_string(array.type):
-        array = array.cast(pa.large_string())
-    return _from_large_string(array)
+    return array
 
 
 def _arrow_array(name: str, strings: Any) -> Any:

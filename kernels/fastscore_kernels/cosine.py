@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._dot import dot_rows
 from fastscore_kernels._jit import first_use, kernel
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_matrix, as_offsets, as_rows, read_only, same_length
@@ -51,7 +52,7 @@ def cosine_pairs(
     a = as_rows("rows_a", rows_a, len(vectors))
     b = as_rows("rows_b", rows_b, len(vectors))
     same_length("rows_a", a.size, "rows_b", b.size)
-    first_use(__name__, _compile)
+    compile_kernels()
     out = np.empty(a.size, np.float64)
     run_chunks(
         lambda start, stop: _dots(vectors, a, b, start, stop, out),
@@ -101,7 +102,7 @@ def mean_pair_cosine_groups(
     bounds = as_offsets("offsets", offsets, members.size)
     if pairs < 1:
         raise ValueError(f"`pairs` is {pairs}; expected at least 1")
-    first_use(__name__, _compile)
+    compile_kernels()
     out = np.zeros(bounds.size - 1, np.float64)
     sizes = np.diff(bounds)
     by_size = np.argsort(sizes, kind="stable")
@@ -123,6 +124,52 @@ def mean_pair_cosine_groups(
     return out
 
 
+def max_cosine_ragged(
+    matrix: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    candidates: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    *,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Find, for each row, the nearest of its own candidates.
+
+    Parameters
+    ----------
+    matrix : float32 (texts, dim)
+        C-contiguous; rows L2-normalised.
+    rows : int (n,)
+        Row number that asks.
+    candidates : int (m,)
+        Row numbers of all candidates.
+    offsets : int (n + 1,)
+        Row ``i`` has the candidates ``candidates[offsets[i]:offsets[i + 1]]``.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    cosine : float64 (n,)
+        The greatest cosine; NaN where there is no candidate.
+    position : int64 (n,)
+        Place of the first such candidate within its row's; -1 where there is none.
+    """
+    vectors = as_matrix("matrix", matrix)
+    queries = as_rows("rows", rows, len(vectors))
+    choices = as_rows("candidates", candidates, len(vectors))
+    bounds = as_offsets("offsets", offsets, choices.size)
+    same_length("rows", queries.size, "offsets[1:]", bounds.size - 1)
+    compile_kernels()
+    best, position = np.empty(queries.size, np.float64), np.empty(queries.size, np.int64)
+    run_chunks(
+        partial(_nearest, vectors, queries, choices, bounds, best, position),
+        queries.size,
+        chunk=_PAIRS_PER_CHUNK,
+        threads=threads,
+    )
+    return best, position
+
+
 def _distinct_pairs(
     size: int, pairs: int, seed: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -134,36 +181,48 @@ def _distinct_pairs(
     return read_only(first), read_only(second), read_only(counts.astype(np.float64))
 
 
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
 def _compile() -> None:
     vectors, rows = read_only(np.zeros((1, 1), np.float32)), read_only(np.zeros(1, np.int64))
     _dots(vectors, rows, rows, 0, 1, np.empty(1))
     weight = read_only(np.ones(1))
     _weighted_means(vectors, rows, rows, rows, rows, weight, 1, np.empty(1), 0, 1)
+    none = np.empty(0, np.int64)
+    _nearest(vectors, rows, rows, rows, np.empty(0), none, 0, 0)
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath=False)
 def _dots(matrix, rows_a, rows_b, start, stop, out):  # type: ignore[no-untyped-def]
     for pair in range(start, stop):
-        a = rows_a[pair]
-        b = rows_b[pair]
-        total = np.float32(0)
-        for column in range(matrix.shape[1]):
-            total += matrix[a, column] * matrix[b, column]
-        out[pair] = total
+        out[pair] = dot_rows(matrix, rows_a[pair], rows_b[pair])
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath=False)
 def _weighted_means(  # type: ignore[no-untyped-def]
     matrix, members, starts, first, second, weight, pairs, means, start, stop
 ):
     for group in range(start, stop):
         origin = starts[group]
-        mean = 0.0
+        total = 0.0
         for pair in range(first.size):
-            a = members[origin + first[pair]]
-            b = members[origin + second[pair]]
-            total = np.float32(0)
-            for column in range(matrix.shape[1]):
-                total += matrix[a, column] * matrix[b, column]
-            mean += weight[pair] * np.float64(total)
-        means[group] = mean / pairs
+            cosine = dot_rows(matrix, members[origin + first[pair]], members[origin + second[pair]])
+            total += weight[pair] * np.float64(cosine)
+        means[group] = total / pairs
+
+
+@kernel(fastmath=False)
+def _nearest(  # type: ignore[no-untyped-def]
+    matrix, rows, candidates, offsets, best, position, start, stop
+):
+    for row in range(start, stop):
+        best[row] = np.nan
+        position[row] = -1
+        for at in range(offsets[row], offsets[row + 1]):
+            cosine = np.float64(dot_rows(matrix, rows[row], candidates[at]))
+            if cosine > best[row] or (position[row] < 0 and not np.isnan(cosine)):
+                best[row] = cosine
+                position[row] = at - offsets[row]

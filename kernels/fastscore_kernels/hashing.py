@@ -32,7 +32,7 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         string is (0, 0).
     """
     column = string_column("strings", strings)
-    first_use(__name__, _compile)
+    compile_kernels()
     out = np.empty((len(column), 2), np.uint64)
     run_chunks(
         lambda start, stop: _hash_rows(column.data, column.offsets, start, stop, out),
@@ -41,6 +41,11 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         threads=threads,
     )
     return out
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
 
 
 def _compile() -> None:

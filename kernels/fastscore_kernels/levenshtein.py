@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._myers import single_distance
+from fastscore_kernels._addressed import rows_of_offsets, rows_of_views
+from fastscore_kernels._jit import JIT_DISABLED, first_use
+from fastscore_kernels._lanes import lane_distances, similarities
+from fastscore_kernels._myers import symbol_distance
 from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._utf8 import code_points, strip_common
 from fastscore_kernels._validate import read_only, same_length
-from fastscore_kernels.arrow import StringColumn, string_column
+from fastscore_kernels.arrow import AddressedStrings, addressed_strings
 
 _ROWS_PER_CHUNK = 1 << 13
 
@@ -33,7 +34,7 @@ def levenshtein_pairs(a: Any, b: Any, *, threads: int | None = None) -> npt.NDAr
     """
     column_a, column_b = _columns(a, b)
     out = np.empty(len(column_a), np.int32)
-    _run(column_a, column_b, out, np.empty(0), threads)
+    _run(column_a, column_b, out, None, threads)
     return out
 
 
@@ -61,59 +62,67 @@ def levenshtein_similarity_pairs(
     return out
 
 
-def _columns(a: Any, b: Any) -> tuple[StringColumn, StringColumn]:
-    column_a, column_b = string_column("a", a), string_column("b", b)
+def _columns(a: Any, b: Any) -> tuple[AddressedStrings, AddressedStrings]:
+    column_a, column_b = addressed_strings("a", a), addressed_strings("b", b)
     same_length("a", len(column_a), "b", len(column_b))
-    first_use(__name__, _compile)
+    compile_kernels()
     return column_a, column_b
 
 
+def _rows(
+    column: AddressedStrings, start: int, stop: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return address and length in bytes of each row of a chunk."""
+    addresses, lengths = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
+    if column.views:
+        rows_of_views(column.data, column.views, start, addresses, lengths)
+    else:
+        rows_of_offsets(column.data, column.offsets, start, addresses, lengths)
+    return addresses, lengths
+
+
 def _run(
-    a: StringColumn,
-    b: StringColumn,
+    a: AddressedStrings,
+    b: AddressedStrings,
     distance: npt.NDArray[np.int32],
-    similarity: npt.NDArray[np.float64],
+    similarity: npt.NDArray[np.float64] | None,
     threads: int | None,
 ) -> None:
     def work(start: int, stop: int) -> None:
-        _distances(a.data, a.offsets, b.data, b.offsets, start, stop, distance)
-        if similarity.size:
-            _similarities(a.data, a.offsets, b.data, b.offsets, start, stop, distance, similarity)
+        rows = (*_rows(a, start, stop), *_rows(b, start, stop))
+        lane_distances(*rows, distance[start:stop])
+        if similarity is not None:
+            similarities(*rows, distance[start:stop], similarity[start:stop])
 
-    run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)
+    if JIT_DISABLED:
+        _run_plain(a, b, distance, similarity)
+    else:
+        run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)
+
+
+def _run_plain(
+    a: AddressedStrings,
+    b: AddressedStrings,
+    distance: npt.NDArray[np.int32],
+    similarity: npt.NDArray[np.float64] | None,
+) -> None:
+    """Compute in Python: nothing can be read by address where nothing is compiled."""
+    for row, (left, right) in enumerate(zip(a.array.to_pylist(), b.array.to_pylist(), strict=True)):
+        symbols = [np.array([ord(c) for c in text], np.int32) for text in (left, right)]
+        distance[row] = symbol_distance(symbols[0], len(left), symbols[1], len(right))
+        longest = max(len(left), len(right))
+        if similarity is not None:
+            similarity[row] = max(0.0, 1.0 - int(distance[row]) / longest) if longest else 0.0
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
 
 
 def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
-    distance, similarity = np.empty(0, np.int32), np.empty(0)
-    _distances(data, offsets, data, offsets, 0, 0, distance)
-    _similarities(data, offsets, data, offsets, 0, 0, distance, similarity)
-
-
-@kernel(fastmath=False)
-def _distances(a, a_offsets, b, b_offsets, start, stop, out):  # type: ignore[no-untyped-def]
-    for row in range(start, stop):
-        a_start, a_stop, b_start, b_stop = strip_common(
-            a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
-        )
-        if a_start == a_stop:
-            out[row] = code_points(b, b_start, b_stop)
-        elif b_start == b_stop:
-            out[row] = code_points(a, a_start, a_stop)
-        else:
-            out[row] = single_distance(a, a_start, a_stop, b, b_start, b_stop)
-
-
-@kernel(fastmath=False)
-def _similarities(  # type: ignore[no-untyped-def]
-    a, a_offsets, b, b_offsets, start, stop, distance, out
-):
-    for row in range(start, stop):
-        longest = max(
-            code_points(a, a_offsets[row], a_offsets[row + 1]),
-            code_points(b, b_offsets[row], b_offsets[row + 1]),
-        )
-        if longest == 0:
-            out[row] = 0.0
-        else:
-            out[row] = max(0.0, 1.0 - np.float64(distance[row]) / np.float64(longest))
+    none = np.empty(0, np.int64)
+    rows_of_views(read_only(none), 0, 0, none, none)
+    rows_of_offsets(read_only(none), read_only(none), 0, none, none)
+    lane_distances(none, none, none, none, np.empty(0, np.int32))
+    similarities(none, none, none, none, np.empty(0, np.int32), np.empty(0))

@@ -37,7 +37,7 @@ def mt19937_pairs(n: int, pairs: int, seed: int) -> npt.NDArray[np.int64]:
         raise ValueError(f"`n` is {n}; expected 2 to 2**32 items")
     if pairs < 0:
         raise ValueError(f"`pairs` is {pairs}; expected 0 or more")
-    first_use(__name__, _compile)
+    compile_kernels()
     out = np.empty((int(pairs), 2), np.int64)
     _draw_pairs(np.int64(n), np.int64(int(n).bit_length()), _seed_words(int(seed)), out)
     return out
@@ -47,6 +47,11 @@ def _seed_words(seed: int) -> npt.NDArray[np.uint32]:
     magnitude = abs(seed)
     words = max(1, -(-magnitude.bit_length() // 32))
     return read_only(np.frombuffer(magnitude.to_bytes(4 * words, "little"), np.dtype("<u4")))
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
 
 
 def _compile() -> None:

@@ -32,7 +32,7 @@ def segment_first_argmax(
     """
     flat = as_vector("values", values, np.float64)
     bounds = as_offsets("offsets", offsets, flat.size)
-    first_use(__name__, _compile)
+    compile_kernels()
     out = np.empty(bounds.size - 1, np.int64)
     run_chunks(
         lambda start, stop: _first_argmax(flat, bounds, start, stop, out),
@@ -41,6 +41,11 @@ def segment_first_argmax(
         threads=threads,
     )
     return out
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
 
 
 def _compile() -> None:

@@ -1,0 +1,164 @@
+"""Rows of strings by address: where they are, their code points, what two of them share."""
+
+import numpy as np
+
+from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._simd import (
+    count_ones,
+    leading_zeros,
+    load_byte_at,
+    load_int32_at,
+    load_word,
+    trailing_zeros,
+)
+
+_INLINE_BYTES = 12
+_LOW_BITS = np.uint64(0x0101010101010101)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_SURROGATES = 0xD800
+MOST_ASTRAL = 64
+
+
+@kernel(fastmath=False)
+def rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[no-untyped-def]
+    """Note address and length in bytes of rows from ``start`` of a column with offsets."""
+    for row in range(addresses.size):
+        first = offsets[start + row]
+        addresses[row] = data[0] + first
+        lengths[row] = offsets[start + row + 1] - first
+
+
+@kernel(fastmath=False)
+def rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-untyped-def]
+    """Note address and length in bytes of rows from ``start`` of a column of string views."""
+    for row in range(addresses.size):
+        view = views + 16 * (start + row)
+        length = load_int32_at(view)
+        lengths[row] = length
+        if length <= _INLINE_BYTES:
+            addresses[row] = view + 4
+        else:
+            addresses[row] = data[load_int32_at(view + 8)] + load_int32_at(view + 12)
+
+
+@inlined
+def count_code_points(address, length):  # type: ignore[no-untyped-def]
+    """Count a row's code points: its bytes less the continuation bytes."""
+    count = length
+    at = np.int64(0)
+    while at + 8 <= length:
+        word = load_word(address + at)
+        count -= count_ones((word >> np.uint64(7)) & ~(word >> np.uint64(6)) & _LOW_BITS)
+        at += 8
+    while at < length:
+        count -= np.int64((load_byte_at(address + at) & 0xC0) == 0x80)
+        at += 1
+    return count
+
+
+@inlined
+def all_ascii(address, length):  # type: ignore[no-untyped-def]
+    """Tell whether every byte of a row is below 128."""
+    if length >= 8:
+        seen = load_word(address + length - 8)
+        at = np.int64(0)
+        while at + 8 < length:
+            seen |= load_word(address + at)
+            at += 8
+        return (seen & _HIGH_BITS) == 0
+    low = np.int64(0)
+    for place in range(length):
+        low |= load_byte_at(address + place)
+    return low < 0x80
+
+
+@inlined
+def common_prefix(a, b, length):  # type: ignore[no-untyped-def]
+    """Return how many leading bytes are equal, of ``length`` at most."""
+    at = np.int64(0)
+    while at + 8 <= length:
+        difference = load_word(a + at) ^ load_word(b + at)
+        if difference != 0:
+            return at + (trailing_zeros(difference) >> 3)
+        at += 8
+    while at < length and load_byte_at(a + at) == load_byte_at(b + at):
+        at += 1
+    return at
+
+
+@inlined
+def common_suffix(a_stop, b_stop, length):  # type: ignore[no-untyped-def]
+    """Return how many trailing bytes are equal, of ``length`` at most."""
+    at = np.int64(0)
+    while at + 8 <= length:
+        difference = load_word(a_stop - at - 8) ^ load_word(b_stop - at - 8)
+        if difference != 0:
+            return at + (leading_zeros(difference) >> 3)
+        at += 8
+    while at < length and load_byte_at(a_stop - at - 1) == load_byte_at(b_stop - at - 1):
+        at += 1
+    return at
+
+
+@inlined
+def strip_affixes(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
+    """Cut the common prefix and suffix off two rows, never through a code point."""
+    shorter = min(a_length, b_length)
+    prefix = common_prefix(a, b, shorter)
+    if prefix < shorter:
+        while prefix > 0 and (load_byte_at(a + prefix) & 0xC0) == 0x80:
+            prefix -= 1
+    suffix = common_suffix(a + a_length, b + b_length, shorter - prefix)
+    while suffix > 0 and (load_byte_at(a + a_length - suffix) & 0xC0) == 0x80:
+        suffix -= 1
+    return a + prefix, a_length - prefix - suffix, b + prefix, b_length - prefix - suffix
+
+
+@inlined
+def copy_bytes(address, length, out):  # type: ignore[no-untyped-def]
+    """Copy a row's bytes to ``out``."""
+    for at in range(length):
+        out[at] = load_byte_at(address + at)
+
+
+@inlined
+def decode_halves(address, length, out, astral, known):  # type: ignore[no-untyped-def]
+    """Write a row's symbols to ``out`` as 16-bit codes that are equal where code points are.
+
+    A code point above 0xFFFF gets a surrogate, which no valid text holds: the place of the
+    code point in ``astral``, which both rows of a pair share. Returns the number of such code
+    points known so far, -1 when there are too many.
+    """
+    count = np.int64(0)
+    at = address
+    stop = address + length
+    while at < stop:
+        lead = load_byte_at(at)
+        if lead < 0x80:
+            code = lead
+            at += 1
+        elif lead < 0xE0:
+            code = ((lead & 0x1F) << 6) | (load_byte_at(at + 1) & 0x3F)
+            at += 2
+        elif lead < 0xF0:
+            code = (
+                ((lead & 0x0F) << 12)
+                | ((load_byte_at(at + 1) & 0x3F) << 6)
+                | (load_byte_at(at + 2) & 0x3F)
+            )
+            at += 3
+        else:
+            code = load_int32_at(at)
+            place = np.int64(0)
+            while place < known and astral[place] != code:
+                place += 1
+            if place == known:
+                if known == MOST_ASTRAL:
+                    return np.int64(-1)
+                astral[known] = code
+                known += 1
+            code = _SURROGATES + place
+            at += 4
+        out[count] = code
+        count += 1
+    return known

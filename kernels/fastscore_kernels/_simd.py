@@ -1,0 +1,218 @@
+"""Vector instructions for edit distance, written as LLVM IR so that each processor gets its own.
+
+Texts are named by address. Myers' algorithm asks, for each symbol of the text, which symbols of
+the pattern are equal; `equality_words` answers by comparing 64 of them at once, so no table of
+the alphabet is filled or cleared. `advance_lanes` then runs the recurrence for `LANES` pairs.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from fastscore_kernels._jit import instruction
+
+LANES = 16
+
+_I64 = ir.IntType(64)
+_WORDS = ir.VectorType(_I64, LANES)
+
+
+def _integer(value: int) -> Any:
+    return ir.Constant(_I64, value)
+
+
+def _splat(value: int) -> Any:
+    return ir.Constant(_WORDS, [value] * LANES)
+
+
+def _load(builder: Any, address: Any, kind: Any, align: int = 1) -> Any:
+    loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    loaded.align = align
+    return loaded
+
+
+def _broadcast(builder: Any, value: Any, lanes: int) -> Any:
+    kind = ir.VectorType(value.type, lanes)
+    undefined = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(first, undefined, places)
+
+
+@instruction
+def address_of(context, array):  # type: ignore[no-untyped-def]
+    """Return the address of an array's first element."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
+        return builder.ptrtoint(data, _I64)
+
+    return types.int64(array), generate
+
+
+@instruction
+def load_word(context, address):  # type: ignore[no-untyped-def]
+    """Load eight bytes at an address of any alignment."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _load(builder, arguments[0], _I64)
+
+    return types.uint64(types.int64), generate
+
+
+@instruction
+def load_byte_at(context, address):  # type: ignore[no-untyped-def]
+    """Load the byte at an address, widened."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.zext(_load(builder, arguments[0], ir.IntType(8)), _I64)
+
+    return types.int64(types.int64), generate
+
+
+@instruction
+def load_int32_at(context, address):  # type: ignore[no-untyped-def]
+    """Load the 32-bit integer at an address, sign-extended."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.sext(_load(builder, arguments[0], ir.IntType(32)), _I64)
+
+    return types.int64(types.int64), generate
+
+
+@instruction
+def trailing_zeros(context, word):  # type: ignore[no-untyped-def]
+    """Count the zero bits below the lowest set bit of a word that is not zero."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@instruction
+def leading_zeros(context, word):  # type: ignore[no-untyped-def]
+    """Count the zero bits above the highest set bit of a word that is not zero."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@instruction
+def count_ones(context, word):  # type: ignore[no-untyped-def]
+    """Count the set bits of a word."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+def _equality_words(bits: int, words: int) -> Any:
+    """Make the comparison for symbols of so many bits and patterns of so many 64-symbol words."""
+    symbol = ir.IntType(bits)
+    block = ir.VectorType(symbol, 64)
+
+    @instruction
+    def compare(context, pattern, text, symbols, out):  # type: ignore[no-untyped-def]
+        signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+        def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            pattern, text, symbols, out = arguments
+            size = bits // 8
+            blocks = [
+                _load(builder, builder.add(pattern, _integer(64 * size * word)), block)
+                for word in range(words)
+            ]
+            with cgutils.for_range(builder, symbols) as loop:
+                at = builder.add(text, builder.mul(loop.index, _integer(size)))
+                wanted = _broadcast(builder, _load(builder, at, symbol), 64)
+                row = builder.add(out, builder.mul(loop.index, _integer(8 * LANES * words)))
+                for word, pattern_block in enumerate(blocks):
+                    equal = builder.icmp_signed("==", pattern_block, wanted)
+                    place = builder.add(row, _integer(8 * LANES * word))
+                    builder.store(
+                        builder.bitcast(equal, _I64), builder.inttoptr(place, _I64.as_pointer())
+                    )
+            return target.get_dummy_value()
+
+        return signature, generate
+
+    return compare
+
+
+def _advance_lanes(words: int) -> Any:
+    """Make the recurrence for patterns of so many words."""
+
+    @instruction
+    def advance(context, equal, columns, first, plus, minus):  # type: ignore[no-untyped-def]
+        signature = types.void(*[types.int64] * 5)
+
+        def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            equal, columns, first, plus, minus = arguments
+            first = _load(builder, first, _WORDS, 8)
+            vertical = [
+                (cgutils.alloca_once(builder, _WORDS), cgutils.alloca_once(builder, _WORDS))
+                for _ in range(words)
+            ]
+            for place_plus, place_minus in vertical:
+                builder.store(_splat(-1), place_plus)
+                builder.store(_splat(0), place_minus)
+            with cgutils.for_range(builder, columns) as loop:
+                row = builder.add(equal, builder.mul(loop.index, _integer(8 * LANES * words)))
+                column = _broadcast(builder, loop.index, LANES)
+                live = builder.icmp_signed(">=", column, first)
+                # A lane whose text has not begun gets no horizontal step and stays as it is.
+                carry_plus = builder.zext(live, _WORDS)
+                carry_minus = None
+                for word, (place_plus, place_minus) in enumerate(vertical):
+                    x = _load(builder, builder.add(row, _integer(8 * LANES * word)), _WORDS, 8)
+                    carry_plus, carry_minus = _step(
+                        builder, x, place_plus, place_minus, carry_plus, carry_minus
+                    )
+            for word, places in enumerate(vertical):
+                for place, out in zip(places, (plus, minus), strict=True):
+                    address = builder.add(out, _integer(8 * LANES * word))
+                    pointer = builder.inttoptr(address, _WORDS.as_pointer())
+                    builder.store(builder.load(place), pointer).align = 8
+            return target.get_dummy_value()
+
+        return signature, generate
+
+    return advance
+
+
+def _step(  # type: ignore[no-untyped-def]
+    builder, x, place_plus, place_minus, carry_plus, carry_minus
+):
+    """Advance one word of the vertical deltas by one column (Hyyro 2003); return the carries."""
+    ones, one, top = _splat(-1), _splat(1), _splat(63)
+    plus, minus = builder.load(place_plus), builder.load(place_minus)
+    if carry_minus is not None:
+        x = builder.or_(x, carry_minus)
+    sums = builder.add(builder.and_(x, plus), plus)
+    diagonal = builder.or_(builder.or_(builder.xor(sums, plus), x), minus)
+    horizontal_plus = builder.or_(minus, builder.xor(builder.or_(diagonal, plus), ones))
+    horizontal_minus = builder.and_(diagonal, plus)
+    next_plus = builder.lshr(horizontal_plus, top)
+    next_minus = builder.lshr(horizontal_minus, top)
+    shifted_plus = builder.or_(builder.shl(horizontal_plus, one), carry_plus)
+    shifted_minus = builder.shl(horizontal_minus, one)
+    if carry_minus is not None:
+        shifted_minus = builder.or_(shifted_minus, carry_minus)
+    neither = builder.xor(builder.or_(diagonal, shifted_plus), ones)
+    builder.store(builder.or_(shifted_minus, neither), place_plus)
+    builder.store(builder.and_(shifted_plus, diagonal), place_minus)
+    return next_plus, next_minus
+
+
+equal_bytes_1, equal_bytes_2, equal_bytes_3, equal_bytes_4 = (
+    _equality_words(8, words) for words in (1, 2, 3, 4)
+)
+equal_halves_1, equal_halves_2, equal_halves_3, equal_halves_4 = (
+    _equality_words(16, words) for words in (1, 2, 3, 4)
+)
+advance_1, advance_2, advance_3, advance_4 = (_advance_lanes(words) for words in (1, 2, 3, 4))

@@ -1,0 +1,139 @@
+"""What happens along a dialogue: how often a state changes, how soon a shift is recovered."""
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._validate import as_offsets, as_rows, as_vector, read_only, same_length
+
+_ROWS_PER_CHUNK = 1 << 16
+
+
+def transition_rates(
+    states: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute the share of steps of each group at which the state changes.
+
+    Parameters
+    ----------
+    states : int64 (n,)
+        Codes; only their equality counts.
+    offsets : int64 (groups + 1,)
+        Group ``g`` is ``states[offsets[g]:offsets[g + 1]]``.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (groups,)
+        Changes by ``size - 1``, from 0 to 1; 0.0 for a group of fewer than two states.
+    """
+    codes = as_vector("states", states, np.int64)
+    bounds = as_offsets("offsets", offsets, codes.size)
+    compile_kernels()
+    out = np.empty(bounds.size - 1, np.float64)
+    run_chunks(
+        partial(_transition_rates, codes, bounds, out),
+        out.size,
+        chunk=_ROWS_PER_CHUNK,
+        threads=threads,
+    )
+    return out
+
+
+def first_recovery(
+    met: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    starts: npt.ArrayLike,
+    window: int | None,
+    *,
+    threads: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Find how many turns after each shift a test is first met, within a window.
+
+    Parameters
+    ----------
+    met : bool (n,)
+        Whether the test is met at each turn.
+    offsets : int64 (groups + 1,)
+        Group (dialogue) ``g`` has the turns ``offsets[g]`` to ``offsets[g + 1] - 1``.
+    groups : int64 (shifts,)
+        The group of each shift.
+    starts : int64 (shifts,)
+        The turn of each shift within its group, from 0; it may lie past the end.
+    window
+        Turns to look at, the shift's own the first; None for all to the group's end.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    int64 (shifts,)
+        Delay in turns, 0 for the shift's own; -1 where the test is not met in the window.
+    """
+    flags = np.asarray(met)
+    if flags.dtype != np.bool_ or flags.ndim != 1:
+        raise TypeError(
+            f"`met` has dtype {flags.dtype}, {flags.ndim} dimension(s); expected bool, 1"
+        )
+    tests = read_only(np.ascontiguousarray(flags))
+    bounds = as_offsets("offsets", offsets, tests.size)
+    owners = as_rows("groups", groups, bounds.size - 1)
+    first: npt.NDArray[np.int64] = as_vector("starts", starts, np.int64)
+    same_length("groups", owners.size, "starts", first.size)
+    if first.size and first.min() < 0:
+        at = int(np.flatnonzero(first < 0)[0])
+        raise ValueError(f"`starts` holds {first[at]} at position {at}; expected turns from 0")
+    if window is not None and window < 1:
+        raise ValueError(f"`window` is {window}; expected None or at least 1 turn")
+    compile_kernels()
+    out = np.empty(first.size, np.int64)
+    reach = tests.size if window is None else min(int(window), tests.size)
+    run_chunks(
+        partial(_first_recovery, tests, bounds, owners, first, reach, out),
+        out.size,
+        chunk=_ROWS_PER_CHUNK,
+        threads=threads,
+    )
+    return out
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    places = read_only(np.zeros(1, np.int64))
+    none = np.empty(0, np.int64)
+    _transition_rates(places, places, np.empty(0), 0, 0)
+    _first_recovery(read_only(np.zeros(0, np.bool_)), places, places, places, 0, none, 0, 0)
+
+
+@kernel(fastmath=False)
+def _transition_rates(states, offsets, out, start, stop):  # type: ignore[no-untyped-def]
+    for group in range(start, stop):
+        first = offsets[group]
+        last = offsets[group + 1]
+        changes = np.int64(0)
+        for at in range(first + 1, last):
+            changes += np.int64(states[at] != states[at - 1])
+        out[group] = 0.0 if last - first < 2 else np.float64(changes) / np.float64(last - first - 1)
+
+
+@kernel(fastmath=False)
+def _first_recovery(  # type: ignore[no-untyped-def]
+    met, offsets, groups, starts, reach, out, start, stop
+):
+    for shift in range(start, stop):
+        end = offsets[groups[shift] + 1]
+        first = offsets[groups[shift]] + min(starts[shift], met.size)
+        out[shift] = -1
+        for at in range(first, min(end, first + reach)):
+            if met[at]:
+                out[shift] = at - first
+                break

@@ -1,0 +1,312 @@
+"""Overlap of two sets a row: Jaccard, F1, IDF-weighted cosine, differences.
+
+A column of sets is a pair ``(values, offsets)``: row ``i`` has the members
+``values[offsets[i]:offsets[i + 1]]``, integers that strictly ascend within the row.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
+
+_ROWS_PER_CHUNK = 1 << 15
+
+Sets = tuple[npt.ArrayLike, npt.ArrayLike]
+_Csr = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
+
+
+def intersection_size_csr(a: Sets, b: Sets, *, threads: int | None = None) -> npt.NDArray[np.int64]:
+    """Count the common members of each pair of rows.
+
+    Parameters
+    ----------
+    a, b : (int32 values, int64 offsets)
+        Two columns of as many sets; see the module.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    int64 (n,)
+    """
+    left, right = _two_columns(a, b)
+    out = np.empty(left[1].size - 1, np.int64)
+    _run(partial(_intersections, *left, *right, out), out.size, threads)
+    return out
+
+
+def jaccard_csr(
+    a: Sets, b: Sets, *, both_empty: float = 1.0, threads: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute ``|A & B| / |A | B|`` of each pair of rows.
+
+    Parameters
+    ----------
+    a, b : (int32 values, int64 offsets)
+        Two columns of as many sets; see the module.
+    both_empty
+        The value where both sets are empty.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (n,)
+        From 0 to 1; 0.0 where exactly one set is empty.
+    """
+    left, right = _two_columns(a, b)
+    out = np.empty(left[1].size - 1, np.float64)
+    _run(partial(_jaccard, *left, *right, float(both_empty), out), out.size, threads)
+    return out
+
+
+def set_f1_csr(
+    predicted: Sets, gold: Sets, *, both_empty: float = 1.0, threads: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute ``2PR / (P + R)`` with precision and recall of each predicted set.
+
+    Parameters
+    ----------
+    predicted, gold : (int32 values, int64 offsets)
+        Two columns of as many sets; see the module.
+    both_empty
+        The value where both sets are empty.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (n,)
+        From 0 to 1; 0.0 where exactly one set is empty or nothing is common.
+    """
+    left, right = _two_columns(predicted, gold, ("predicted", "gold"))
+    out = np.empty(left[1].size - 1, np.float64)
+    _run(partial(_f1, *left, *right, float(both_empty), out), out.size, threads)
+    return out
+
+
+def idf_cosine_csr(
+    a: Sets, b: Sets, idf: npt.ArrayLike, *, threads: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute the cosine of two sets whose members weigh their inverse document frequency.
+
+    A row's vector has ``idf[v]`` for each of its members ``v``, so the cosine is the sum of
+    ``idf**2`` over common members by the square root of the product of both sums.
+
+    Parameters
+    ----------
+    a, b : (int32 values, int64 offsets)
+        Two columns of as many sets; see the module. Values are places in ``idf``.
+    idf : float64 (terms,)
+        Weight of each term.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (n,)
+        From 0 to 1; 0.0 where a vector has no length. NaN and infinity in ``idf`` spread.
+    """
+    left, right = _two_columns(a, b)
+    weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
+    for name, (values, _) in (("a", left), ("b", right)):
+        if values.size and (values.min() < 0 or values.max() >= weights.size):
+            at = int(np.flatnonzero((values < 0) | (values >= weights.size))[0])
+            raise IndexError(
+                f"`{name}` holds the value {values[at]} at position {at}; expected places in "
+                f"`idf`, 0 to {weights.size - 1}"
+            )
+    squares = read_only(weights * weights)
+    out = np.empty(left[1].size - 1, np.float64)
+    _run(partial(_idf_cosine, *left, *right, squares, out), out.size, threads)
+    return out
+
+
+def set_difference_csr(
+    a: Sets, b: Sets, *, threads: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Collect the members of each set of ``a`` that are not in the same row of ``b``.
+
+    Parameters
+    ----------
+    a, b : (int32 values, int64 offsets)
+        Two columns of as many sets; see the module.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    values : int32 (m,)
+        Ascending within each row.
+    offsets : int64 (n + 1,)
+        Row ``i`` is ``values[offsets[i]:offsets[i + 1]]``.
+    """
+    left, right = _two_columns(a, b)
+    common = np.empty(left[1].size - 1, np.int64)
+    _run(partial(_intersections, *left, *right, common), common.size, threads)
+    offsets = np.zeros(left[1].size, np.int64)
+    np.cumsum(np.diff(left[1]) - common, out=offsets[1:])
+    values = np.empty(int(offsets[-1]), np.int32)
+    places = read_only(offsets)
+    _run(partial(_differences, *left, *right, places, values), common.size, threads)
+    return values, offsets
+
+
+def _two_columns(a: Sets, b: Sets, names: tuple[str, str] = ("a", "b")) -> tuple[_Csr, _Csr]:
+    compile_kernels()
+    left, right = _column(names[0], a), _column(names[1], b)
+    same_length(names[0], left[1].size - 1, names[1], right[1].size - 1)
+    return left, right
+
+
+def _column(name: str, column: Sets) -> _Csr:
+    if not isinstance(column, tuple) or len(column) != 2:
+        raise TypeError(f"`{name}` is {type(column).__name__}; expected (values, offsets)")
+    values = as_vector(f"{name}[0]", column[0], np.int32)
+    offsets = as_offsets(f"{name}[1]", column[1], values.size)
+    at = _first_disorder(values, offsets)
+    if at >= 0:
+        row = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise ValueError(
+            f"`{name}` holds {values[at - 1]} then {values[at]} in row {row}, value {at}; "
+            "expected values that strictly ascend within a row: sort them and drop duplicates"
+        )
+    return values, offsets
+
+
+def _run(work: Any, rows: int, threads: int | None) -> None:
+    run_chunks(work, rows, chunk=_ROWS_PER_CHUNK, threads=threads)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    values, offsets = read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64))
+    column = (values, offsets)
+    _first_disorder(values, offsets)
+    _intersections(*column, *column, np.empty(0, np.int64), 0, 0)
+    _jaccard(*column, *column, 1.0, np.empty(0), 0, 0)
+    _f1(*column, *column, 1.0, np.empty(0), 0, 0)
+    _idf_cosine(*column, *column, read_only(np.zeros(0)), np.empty(0), 0, 0)
+    _differences(*column, *column, offsets, np.empty(0, np.int32), 0, 0)
+
+
+@kernel(fastmath=False)
+def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
+    """Return the first place whose value does not exceed the one before it in its row, or -1."""
+    for row in range(offsets.size - 1):
+        disorder = False
+        for at in range(offsets[row] + 1, offsets[row + 1]):
+            disorder |= values[at] <= values[at - 1]
+        if disorder:
+            for at in range(offsets[row] + 1, offsets[row + 1]):
+                if values[at] <= values[at - 1]:
+                    return at
+    return np.int64(-1)
+
+
+@inlined
+def _common(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+    """Count common members of two ascending runs, without a branch that depends on them."""
+    count = np.int64(0)
+    while i < i_stop and j < j_stop:
+        left = a[i]
+        right = b[j]
+        count += np.int64(left == right)
+        i += np.int64(left <= right)
+        j += np.int64(right <= left)
+    return count
+
+
+@kernel(fastmath=False)
+def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
+    for row in range(start, stop):
+        out[row] = _common(
+            a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
+        )
+
+
+@kernel(fastmath=False)
+def _jaccard(  # type: ignore[no-untyped-def]
+    a, a_offsets, b, b_offsets, both_empty, out, start, stop
+):
+    for row in range(start, stop):
+        size_a = a_offsets[row + 1] - a_offsets[row]
+        size_b = b_offsets[row + 1] - b_offsets[row]
+        common = _common(
+            a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
+        )
+        union = size_a + size_b - common
+        out[row] = both_empty if union == 0 else np.float64(common) / np.float64(union)
+
+
+@kernel(fastmath=False)
+def _f1(  # type: ignore[no-untyped-def]
+    a, a_offsets, b, b_offsets, both_empty, out, start, stop
+):
+    for row in range(start, stop):
+        size_a = a_offsets[row + 1] - a_offsets[row]
+        size_b = b_offsets[row + 1] - b_offsets[row]
+        common = _common(
+            a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
+        )
+        if size_a == 0 and size_b == 0:
+            out[row] = both_empty
+        elif common == 0:
+            out[row] = 0.0
+        else:
+            precision = np.float64(common) / np.float64(size_a)
+            recall = np.float64(common) / np.float64(size_b)
+            out[row] = 2.0 * precision * recall / (precision + recall)
+
+
+@kernel(fastmath=False)
+def _idf_cosine(  # type: ignore[no-untyped-def]
+    a, a_offsets, b, b_offsets, squares, out, start, stop
+):
+    for row in range(start, stop):
+        i = a_offsets[row]
+        j = b_offsets[row]
+        i_stop = a_offsets[row + 1]
+        j_stop = b_offsets[row + 1]
+        norm_a = 0.0
+        norm_b = 0.0
+        for at in range(i, i_stop):
+            norm_a += squares[a[at]]
+        for at in range(j, j_stop):
+            norm_b += squares[b[at]]
+        dot = 0.0
+        while i < i_stop and j < j_stop:
+            left = a[i]
+            right = b[j]
+            if left == right:
+                dot += squares[left]
+            i += np.int64(left <= right)
+            j += np.int64(right <= left)
+        if norm_a == 0.0 or norm_b == 0.0:
+            out[row] = 0.0
+        else:
+            out[row] = dot / np.sqrt(norm_a * norm_b)
+
+
+@kernel(fastmath=False)
+def _differences(  # type: ignore[no-untyped-def]
+    a, a_offsets, b, b_offsets, places, out, start, stop
+):
+    for row in range(start, stop):
+        j = b_offsets[row]
+        place = places[row]
+        for i in range(a_offsets[row], a_offsets[row + 1]):
+            while j < b_offsets[row + 1] and b[j] < a[i]:
+                j += 1
+            if j == b_offsets[row + 1] or b[j] != a[i]:
+                out[place] = a[i]
+                place += 1
