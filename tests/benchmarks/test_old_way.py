@@ -32,10 +32,10 @@ def test_lexical_scores_are_the_published_ones(stem: str, monkeypatch: pytest.Mo
 def test_semantic_scores_are_the_published_ones(
     stem: str, weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the bench extra")
     folder = os.environ.get("FASTSCORE_MINILM")
     if folder is None:
         pytest.skip("FASTSCORE_MINILM names no sentence-transformers folder of MiniLM")
+    pytest.importorskip("sentence_transformers", reason="needs the bench extra")
     monkeypatch.chdir(GOLDEN)
     semantics = SentenceTransformerSemantics(Path(folder), dim=64, pairs=100, seed=0)
     document = score_log(Path(f"{stem}.jsonl"), semantics, weight)
