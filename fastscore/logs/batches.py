@@ -1,0 +1,119 @@
+"""Batches: whole lines of one or many files in one buffer, so that small files cost little."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_kernels.jsonl import JsonlScan, scan_jsonl
+
+from fastscore.logs.streams import BLOCK_BYTES, Lines
+
+Longs = npt.NDArray[np.int64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines of several parts, one behind another.
+
+    Parameters
+    ----------
+    data
+        Their bytes, uint8; empty for a line that is too long.
+    begins
+        Where each segment starts in ``data``, int64, ascending.
+    parts
+        The index of the part that each segment belongs to, int64.
+    segments
+        The lines; only the last may carry damage, and one that is too long stands alone.
+    """
+
+    data: npt.NDArray[np.uint8]
+    begins: Longs
+    parts: Longs
+    segments: tuple[Lines, ...]
+
+    def scan(self, keys: tuple[bytes, ...]) -> JsonlScan:
+        """Scan the batch; line numbers are those of the files."""
+        restarts = [
+            (int(begin), lines.line)
+            for begin, lines in zip(self.begins, self.segments, strict=True)
+            if lines.data
+        ]
+        return scan_jsonl(self.data, keys, restarts=restarts)
+
+    def places(self, starts: Longs) -> tuple[Longs, Longs]:
+        """Return the part of each position in ``data``, and its byte in that part's file."""
+        segments = np.searchsorted(self.begins, starts, side="right") - 1
+        shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
+        return self.parts[segments], starts + shift[segments]
+
+
+def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
+    """Gather the lines of parts, given with their index, into batches of about `BLOCK_BYTES`."""
+    waiting: list[tuple[int, Lines]] = []
+    size = 0
+    for part, stream in streams:
+        for lines in stream:
+            if lines.long_line:
+                if waiting:
+                    yield _batch(waiting)
+                yield _batch([(part, lines)])
+                waiting, size = [], 0
+                continue
+            waiting.append((part, lines))
+            size += len(lines.data)
+            if size >= BLOCK_BYTES or lines.damage:
+                yield _batch(waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
+    """Join segments, each ended by a line end unless it is the last."""
+    begins: list[int] = []
+    joined: list[bytes] = []
+    size = 0
+    for position, (_, lines) in enumerate(waiting):
+        begins.append(size)
+        if lines.long_line:
+            continue
+        joined.append(lines.data)
+        size += len(lines.data)
+        if position + 1 < len(waiting) and lines.data and not lines.data.endswith(b"\n"):
+            joined.append(b"\n")
+            size += 1
+    data = joined[0] if len(joined) == 1 else b"".join(joined)
+    return Batch(
+        np.frombuffer(data, np.uint8),
+        np.array(begins, np.int64),
+        np.array([part for part, _ in waiting], np.int64),
+        tuple(lines for _, lines in waiting),
+    )
+
+
+def map_ordered(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Yield ``work(item)`` in the order of the items, with a few of them in flight."""
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        flying: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                flying.append(pool.submit(work, item))
+                if len(flying) > threads:
+                    yield flying.popleft().result()
+            while flying:
+                yield flying.popleft().result()
+        finally:
+            for future in flying:
+                future.cancel()

@@ -1,0 +1,315 @@
+"""From located JSON values to typed columns, by a source's declared columns.
+
+Values of common forms are converted in kernels, by column; only forms that are rare in logs
+(numbers beyond a double's exact range, texts of odd numbers) reach Python, one by one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from fastscore_kernels import jsonl
+from fastscore_kernels.jsonl import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    EXACT,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+    JsonlScan,
+)
+
+from fastscore.logs.rejects import FOUND_CHARACTERS, REASONS, Reason, cut
+from fastscore.suites.base import Column, Source
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
+EXPECTED = {
+    "text": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "json": "a JSON value",
+}
+_OK = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Type and byte range of one column's value in every row; see `JsonlScan`."""
+
+    data: Bytes
+    tags: Bytes
+    starts: Longs
+    ends: Longs
+
+    def raw(self, row: int) -> bytes:
+        """Bytes of a row's value, a string's with its quotes."""
+        quotes = 1 if self.tags[row] in (STRING, ESCAPED) else 0
+        return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A column's values, and the reason (1 + its index in `REASONS`) where there is a fault."""
+
+    values: pl.Series
+    faults: Bytes
+
+
+def wanted_keys(source: Source) -> tuple[bytes, ...]:
+    """List the names and aliases of a source's columns, each once."""
+    names = (name for column in source.columns for name in (column.name, *column.aliases))
+    return tuple(dict.fromkeys(name.encode() for name in names))
+
+
+def places(scan: JsonlScan, keys: tuple[bytes, ...], column: Column) -> Places:
+    """Find a column's values: its own name's where present, else its aliases' in order."""
+    first, *others = (keys.index(name.encode()) for name in (column.name, *column.aliases))
+    tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]
+    for other in others:
+        absent = tags == ABSENT
+        tags = np.where(absent, scan.tags[other], tags)
+        starts = np.where(absent, scan.value_start[other], starts)
+        ends = np.where(absent, scan.value_end[other], ends)
+    return Places(scan.data, tags, starts, ends)
+
+
+def convert(found: Places, column: Column) -> Converted:
+    """Convert a column's values as its declaration says."""
+    converter = _CONVERTERS[column.kind]
+    converted = converter(found, column)
+    faults = converted.faults
+    if column.otherwise == "null":
+        faults[faults == _code("wrong_type")] = _OK
+    if column.required:
+        faults[found.tags <= NULL] = _code("missing_field")
+    return converted
+
+
+def describe(found: Places, row: int) -> str:
+    """Say what stands in a row's value."""
+    tag = int(found.tags[row])
+    if tag == ABSENT:
+        return "absent"
+    text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
+    if tag in (NULL, FALSE, TRUE):
+        return text
+    kinds = {INTEGER: "integer", FLOAT: "number", ARRAY: "array", OBJECT: "object"}
+    return f"{kinds.get(tag, 'string')} {text}"
+
+
+def _code(reason: Reason) -> int:
+    """Return the number that stands for a reason in `Converted.faults`."""
+    return REASONS.index(reason) + 1
+
+
+def _has(found: Places, *tags: int) -> Flags:
+    """Rows whose value has one of the types."""
+    chosen = np.zeros(256, np.bool_)
+    chosen[list(tags)] = True
+    return chosen[found.tags]
+
+
+def _others(found: Places, used: Flags) -> Bytes:
+    """Fault codes in which every value that is neither used nor null has the wrong type."""
+    return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
+
+
+def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) -> pl.Series:
+    """Make a column of Arrow buffers, null where not valid, without copying."""
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    array = pa.Array.from_buffers(
+        kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
+    )
+    series = pl.from_arrow(array)
+    assert isinstance(series, pl.Series)
+    return series
+
+
+def _text(found: Places, column: Column) -> Converted:
+    """Convert strings, and what else the column accepts as text."""
+    valid = _has(found, STRING, ESCAPED)
+    starts, ends = np.where(valid, found.starts, -1), np.where(valid, found.ends, 0)
+    if "integer" in column.accepts:
+        rows = np.flatnonzero(_has(found, INTEGER))
+        valid[rows] = True
+        starts[rows], ends[rows] = found.starts[rows], found.ends[rows]
+        # -0 is the one integer whose text is not its own digits
+        zeros = rows[(ends[rows] - starts[rows] == 2) & (found.data[ends[rows] - 1] == ord("0"))]
+        starts[zeros] += found.data[starts[zeros]] == ord("-")
+    if "falsy" in column.accepts:
+        # a view of zeros is the empty text
+        valid |= _falsy(found)
+    escaped = np.flatnonzero(_has(found, ESCAPED))
+    texts, text_starts, text_ends = jsonl.unescaped(found.data, starts[escaped], ends[escaped])
+    other_starts, other_ends = np.full(valid.size, -1, np.int64), np.zeros(valid.size, np.int64)
+    other_starts[escaped], other_ends[escaped] = text_starts, text_ends
+    starts[escaped] = -1
+    broken = escaped[text_ends < 0]
+    valid[broken] = False
+    if "boolean" in column.accepts:
+        truths = _has(found, FALSE, TRUE) & ~valid
+        other_starts[truths] = texts.size + (found.tags[truths] == TRUE)
+        other_ends[truths] = other_starts[truths] + 1
+        texts = np.concatenate((texts, np.frombuffer(b"01", np.uint8)))
+        valid |= truths
+    faults = _others(found, valid)
+    faults[broken] = _code("lone_surrogate")
+    views = np.zeros((valid.size, 4), np.int32)
+    jsonl.views(found.data, np.where(valid, starts, -1), ends, 0, views)
+    jsonl.views(texts, np.where(valid, other_starts, -1), other_ends, 1, views)
+    return Converted(_series(pa.string_view(), valid, views, found.data, texts), faults)
+
+
+def _falsy(found: Places) -> Flags:
+    """Rows whose value is 0, 0.0, false, [] or {}."""
+    falsy = _has(found, FALSE)
+    numbers = np.flatnonzero(_has(found, INTEGER, FLOAT))
+    values, _ = _doubles(found, numbers)
+    falsy[numbers[values == 0.0]] = True
+    containers = _has(found, ARRAY, OBJECT)
+    falsy |= containers & (found.ends - found.starts == 2)
+    # a container of white space alone begins with some
+    begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
+    blank = containers & ((begins == ord(" ")) | (begins == ord("\t")))
+    for row in np.flatnonzero(blank):
+        falsy[row] = not found.raw(row)[1:-1].strip(b" \t")
+    return falsy
+
+
+def _json(found: Places, column: Column) -> Converted:
+    """Take every value's own text."""
+    quotes = _has(found, STRING, ESCAPED).astype(np.int64)
+    valid = found.tags > NULL
+    views = np.zeros((valid.size, 4), np.int32)
+    starts = np.where(valid, found.starts - quotes, -1)
+    jsonl.views(found.data, starts, found.ends + quotes, 0, views)
+    values = _series(pa.string_view(), valid, views, found.data)
+    return Converted(values, np.zeros(valid.size, np.uint8))
+
+
+def _boolean(found: Places, column: Column) -> Converted:
+    """Convert true and false."""
+    valid = _has(found, FALSE, TRUE)
+    bits = np.packbits(found.tags == TRUE, bitorder="little")
+    return Converted(_series(pa.bool_(), valid, bits), _others(found, valid))
+
+
+def _integer(found: Places, column: Column) -> Converted:
+    """Convert integers, and what else the column accepts as Python's ``int`` does."""
+    values = np.zeros(found.tags.size, np.int64)
+    valid, truths = _has(found, INTEGER), _has(found, FALSE, TRUE)
+    odd: list[int] = []
+    if "boolean" in column.accepts:
+        values[truths] = found.tags[truths] == TRUE
+        valid |= truths
+    if "string" in column.accepts:
+        valid |= _has(found, STRING, ESCAPED)
+    digits = np.flatnonzero(valid & ~truths)
+    values[digits], states = jsonl.integers(found.data, found.starts[digits], found.ends[digits])
+    odd.extend(digits[states != EXACT])
+    if "number" in column.accepts:
+        numbers = np.flatnonzero(_has(found, FLOAT))
+        valid[numbers] = True
+        doubles, exact = _doubles(found, numbers)
+        small = exact & (np.abs(doubles) < 2.0**62)
+        values[numbers[small]] = doubles[small].astype(np.int64)
+        odd.extend(numbers[~small])
+    faults = _others(found, valid)
+    for row in odd:
+        value, reason = _python_integer(found, row)
+        values[row], valid[row] = value, reason is None
+        faults[row] = _OK if reason is None else _code(reason)
+    return Converted(_series(pa.int64(), valid, values), faults)
+
+
+def _number(found: Places, column: Column) -> Converted:
+    """Convert numbers, and what else the column accepts as Python's ``float`` does."""
+    values = np.zeros(found.tags.size, np.float64)
+    valid, truths = _has(found, INTEGER, FLOAT), _has(found, FALSE, TRUE)
+    faults = np.zeros(valid.size, np.uint8)
+    rows = np.flatnonzero(valid)
+    values[rows], _ = _doubles(found, rows)
+    # json makes no infinity of digits alone
+    huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
+    if "boolean" in column.accepts:
+        values[truths] = found.tags[truths] == TRUE
+        valid |= truths
+    if "string" in column.accepts:
+        for row in np.flatnonzero(_has(found, STRING, ESCAPED)):
+            value = _python_float(found, row)
+            if value is not None:
+                values[row], valid[row] = value, True
+    valid[huge] = False
+    faults = _others(found, valid)
+    faults[huge] = _code("out_of_range")
+    return Converted(_series(pa.float64(), valid, values), faults)
+
+
+def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags]:
+    """Doubles of rows that hold JSON numbers, and which of them are finite."""
+    values, states = jsonl.floats(found.data, found.starts[rows], found.ends[rows])
+    for position in np.flatnonzero(states != EXACT):
+        values[position] = float(found.raw(rows[position]))
+    return values, np.isfinite(values)
+
+
+def _unquoted(found: Places, row: int) -> str | None:
+    """Text of a row's string, None when it holds half of a surrogate pair."""
+    start, end = found.starts[row : row + 1], found.ends[row : row + 1]
+    text, _, ends = jsonl.unescaped(found.data, start, end)
+    return None if ends[0] < 0 else text.tobytes().decode()
+
+
+def _python_integer(found: Places, row: int) -> tuple[int, Reason | None]:
+    """Read one value by Python's ``int``; 0 and the reason when that fails."""
+    tag = found.tags[row]
+    if tag == INTEGER:
+        return 0, "out_of_range"
+    if tag == FLOAT:
+        number = float(found.raw(row))
+        if not math.isfinite(number):
+            return 0, "out_of_range"
+        value = int(number)
+    else:
+        text = _unquoted(found, row)
+        try:
+            if text is None:
+                return 0, "lone_surrogate"
+            value = int(text)
+        except ValueError:
+            return 0, "wrong_type"
+    if not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
+        return 0, "out_of_range"
+    return value, None
+
+
+def _python_float(found: Places, row: int) -> float | None:
+    """Read one string by Python's ``float``, None when that fails."""
+    text = _unquoted(found, row)
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+_CONVERTERS: dict[str, Callable[[Places, Column], Converted]] = {
+    "text": _text,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "json": _json,
+}

@@ -1,0 +1,179 @@
+"""Which files an input names: files, folders and globs, in a stable order."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fastscore.errors import InputError, nearest
+
+Format = Literal["jsonl", "parquet"]
+Compression = Literal["none", "gz", "zst"]
+
+FORMATS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that is read.
+
+    Parameters
+    ----------
+    path
+        The path as it was given, or below the folder as it was given.
+    format
+        The format that its suffix names.
+    compression
+        The compression that its last suffix names, ``none`` without one.
+    size
+        Its bytes on disk.
+    """
+
+    path: str
+    format: Format
+    compression: Compression
+    size: int
+
+
+def resolve_inputs(
+    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...] = ("jsonl", "parquet")
+) -> tuple[InputFile, ...]:
+    """Find the files that paths, folders and globs name.
+
+    Folders are searched through, links followed; hidden files and files with other suffixes in
+    them are left aside. The order is that of ``patterns``, by name inside a folder or glob; a file
+    that is named twice counts once.
+
+    Raises
+    ------
+    InputError
+        When a pattern matches nothing, a folder holds no file to read or leads back into itself,
+        or a file is missing, unreadable or has a suffix that is not known.
+    """
+    if not patterns:
+        raise InputError("No input was given.", "Name a file, a folder or a glob.")
+    found: dict[str, InputFile] = {}
+    for pattern in patterns:
+        for path in _expand(os.fspath(pattern), formats):
+            found.setdefault(os.path.realpath(path), _input_file(path, formats))
+    return tuple(found.values())
+
+
+def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:
+    """All suffixes that are read, compressed ones included."""
+    plain = [suffix for suffix, kind in FORMATS.items() if kind in formats]
+    return tuple(suffix + packed for suffix in plain for packed in ("", *COMPRESSIONS))
+
+
+def _kind(path: str, formats: tuple[str, ...]) -> tuple[Format, Compression] | None:
+    """Format and compression that a path's suffixes name, None when they name none."""
+    stem, suffix = os.path.splitext(path.lower())
+    compression = COMPRESSIONS.get(suffix, "none")
+    if compression != "none":
+        suffix = os.path.splitext(stem)[1]
+    kind = FORMATS.get(suffix)
+    return (kind, compression) if kind in formats and kind is not None else None
+
+
+def _expand(pattern: str, formats: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files of one pattern."""
+    if os.path.isdir(pattern):
+        yield from _folder(pattern, formats)
+    elif os.path.lexists(pattern):
+        yield pattern
+    elif glob.has_magic(pattern):
+        yield from _glob(pattern, formats)
+    else:
+        raise InputError(f"No such file or folder: {pattern!r}.", _suggestion(pattern))
+
+
+def _glob(pattern: str, formats: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files that a glob matches, and those in the folders that it matches."""
+    matches = sorted(glob.glob(pattern, recursive=True))
+    folders = [match for match in matches if os.path.isdir(match)]
+    files = [match for match in matches if match not in set(folders) and _kind(match, formats)]
+    if "**" not in pattern:
+        files = sorted([*files, *(path for folder in folders for path in _walk(folder, formats))])
+    if not files:
+        what = f"matched {len(matches)} names but no file" if matches else "matched nothing"
+        raise InputError(
+            f"The glob {pattern!r} {what} with a suffix that is read.",
+            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
+        )
+    yield from files
+
+
+def _folder(folder: str, formats: tuple[str, ...]) -> list[str]:
+    """List the files of a folder, which must hold one at least."""
+    files = list(_walk(folder, formats))
+    if not files:
+        raise InputError(
+            f"The folder {folder!r} holds no file with a suffix that is read.",
+            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
+        )
+    return files
+
+
+def _walk(
+    folder: str, formats: tuple[str, ...], above: tuple[tuple[int, int], ...] = ()
+) -> Iterator[str]:
+    """Yield the files below a folder, by name; ``above`` identifies the folders around it."""
+    try:
+        status = os.stat(folder)
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise InputError(f"The folder {folder!r} cannot be read: {error.strerror}.") from error
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
+        raise InputError(
+            f"The folder {folder!r} is a link to a folder that it lies in.",
+            "Remove the link or name the files by a glob.",
+        )
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.startswith("."):
+            continue
+        if os.path.isdir(path):
+            yield from _walk(path, formats, (*above, identity))
+        elif _kind(path, formats):
+            yield path
+
+
+def _input_file(path: str, formats: tuple[str, ...]) -> InputFile:
+    """Check a file and describe it."""
+    kind = _kind(path, formats)
+    if kind is None:
+        raise InputError(
+            f"The suffix of {path!r} names no format that is read.",
+            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
+        )
+    try:
+        status = os.stat(path)
+        if stat.S_ISREG(status.st_mode):
+            with open(path, "rb"):
+                pass
+    except OSError as error:
+        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path!r} is neither a file nor a folder; only those are read.")
+    return InputFile(path, *kind, size=status.st_size)
+
+
+def _suggestion(path: str) -> str | None:
+    """Say which neighbour of a missing path was probably meant."""
+    folder = Path(path).parent
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return f"The folder {str(folder)!r} does not exist either."
+    hint = nearest(Path(path).name, names)
+    return hint.split(" Known:")[0] if hint.startswith("Did you mean") else None

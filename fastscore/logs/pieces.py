@@ -1,0 +1,79 @@
+"""Pieces and shards: which bytes of which files are read together. Plain data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastscore.logs.inputs import Compression, Format
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of whole dialogues in one file.
+
+    Parameters
+    ----------
+    file
+        The input as it was given; what rows and rejects name.
+    path
+        The file that is read: the input itself, or what it was unpacked to.
+    format, compression
+        Those of ``path``.
+    start, stop
+        Bytes of the (unpacked) file for JSON Lines, rows for Parquet. For a compressed file
+        they span all of it, whatever ``stop`` is.
+    first_line
+        The 1-based line (or Parquet row) that stands at ``start``.
+    damage
+        Why unpacking ended early where this piece ends, empty when it did not.
+    """
+
+    file: str
+    path: str
+    format: Format
+    compression: Compression
+    start: int
+    stop: int
+    first_line: int = 1
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Pieces that are read and scored together.
+
+    Parameters
+    ----------
+    index
+        The shard's place in the plan.
+    pieces
+        What it holds, in input order.
+    n_bytes
+        Their size, unpacked.
+    fingerprint
+        BLAKE2b (128 bits, hexadecimal) of the pieces' names and content.
+    """
+
+    index: int
+    pieces: tuple[Piece, ...]
+    n_bytes: int
+    fingerprint: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shard as JSON can hold it."""
+        from dataclasses import asdict
+
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Shard":
+        """Make a shard of what `to_dict` returned."""
+        pieces = tuple(Piece(**piece) for piece in values["pieces"])
+        return cls(values["index"], pieces, values["n_bytes"], values["fingerprint"])
+
+
+def whole_file(path: str, format: Format = "jsonl", compression: Compression = "none") -> Shard:
+    """Make the shard that one whole file is, without planning; its fingerprint is empty."""
+    import os
+
+    size = os.stat(path).st_size
+    return Shard(0, (Piece(path, path, format, compression, 0, size),), size, "")

@@ -1,0 +1,259 @@
+"""Bytes of logs in bounded blocks, unpacked and cut at line ends.
+
+Damage to a compressed file ends its stream early and is handed on as data: what stands before it
+is read. Memory is bounded by the block size and by the longest line that is read
+(`MAX_LINE_BYTES`); longer lines are skipped and named.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import zstandard
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs import Compression
+
+BLOCK_BYTES = 8 << 20
+MAX_LINE_BYTES = 256 << 20
+
+# small enough that the densest zstd input unpacks to some 64 MB a step
+_ZST_STEP = 2 << 10
+_ZST_WINDOW = 1 << 27
+_HEAD_BYTES = 1 << 10
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of a stream, or a fault in it.
+
+    Parameters
+    ----------
+    data
+        The lines; of a line that is too long, its beginning.
+    offset
+        The byte of the (unpacked) file at which they start.
+    line
+        The number of the first of them.
+    long_line
+        The length of a line that is too long, 0 for ordinary lines.
+    damage
+        Why the stream ends behind these lines though the file does not, empty otherwise.
+    """
+
+    data: bytes
+    offset: int
+    line: int
+    long_line: int = 0
+    damage: str = ""
+
+
+class DamageError(Exception):
+    """A compressed stream that ends early or cannot be unpacked further."""
+
+
+def read_blocks(
+    path: str,
+    compression: Compression,
+    start: int = 0,
+    stop: int | None = None,
+    observe: Callable[[bytes], object] | None = None,
+) -> Iterator[bytes]:
+    """Yield a file's bytes in blocks of about `BLOCK_BYTES`, unpacked.
+
+    Parameters
+    ----------
+    path, compression
+        The file.
+    start, stop
+        The bytes to read of a file that is not compressed.
+    observe
+        Called with the bytes as they stand on disk.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    DamageError
+        Behind the last bytes that could be unpacked.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            left = (1 << 63) if stop is None or compression != "none" else stop - start
+
+            def read(size: int) -> bytes:
+                nonlocal left
+                block = file.read(min(size, left))
+                left -= len(block)
+                if observe is not None:
+                    observe(block)
+                return block
+
+            if compression == "none":
+                while block := read(BLOCK_BYTES):
+                    yield block
+            else:
+                yield from _gathered(_gunzip(read) if compression == "gz" else _unzstd(read))
+    except OSError as error:
+        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
+
+
+def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Join small parts to blocks; what came before damage is yielded before it."""
+    gathered: list[bytes] = []
+    size = 0
+    damage: DamageError | None = None
+    while True:
+        try:
+            part = next(parts, None)
+        except DamageError as error:
+            part, damage = None, error
+        if part is None:
+            break
+        gathered.append(part)
+        size += len(part)
+        if size >= BLOCK_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
+    if damage is not None:
+        raise damage
+
+
+def _gunzip(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Unpack the members of a gzip file; zeros behind the last are padding."""
+    packed = read(1 << 16)
+    while packed:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            while not member.eof:
+                if part := member.decompress(packed, BLOCK_BYTES):
+                    yield part
+                packed = member.unconsumed_tail or (b"" if member.eof else read(1 << 16))
+                if not packed and not member.eof:
+                    # an empty input flushes what the last block still holds
+                    if part := member.decompress(b"", BLOCK_BYTES):
+                        yield part
+                        continue
+                    raise DamageError("the gzip stream ends early")
+        except zlib.error as error:
+            raise DamageError(f"the gzip stream is damaged ({error})") from error
+        packed = member.unused_data.lstrip(b"\0")
+        while not packed and (more := read(1 << 16)):
+            packed = more.lstrip(b"\0")
+
+
+def _unzstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Unpack the frames of a zstd file."""
+    packed = read(1 << 16)
+    while packed:
+        frame = zstandard.ZstdDecompressor(max_window_size=_ZST_WINDOW).decompressobj()
+        try:
+            while not frame.eof:
+                for begin in range(0, len(packed), _ZST_STEP):
+                    if part := frame.decompress(packed[begin : begin + _ZST_STEP]):
+                        yield part
+                    if frame.eof:
+                        packed = frame.unused_data + packed[begin + _ZST_STEP :]
+                        break
+                else:
+                    packed = read(1 << 16)
+                    if not packed:
+                        raise DamageError("the zstd stream ends early")
+        except zstandard.ZstdError as error:
+            raise DamageError(f"the zstd stream is damaged ({error})") from error
+        packed = packed or read(1 << 16)
+
+
+def count_line_ends(data: bytes) -> int:
+    r"""Count line ends as Python's text files do: ``\n``, ``\r\n`` and ``\r``."""
+    returns = data.count(b"\r")
+    pairs = data.count(b"\r\n") if returns else 0
+    return data.count(b"\n") + returns - pairs
+
+
+def _cut(data: bytes) -> int:
+    """Position behind the last line end of ``data`` that surely is one, 0 without any."""
+    cut = data.rfind(b"\n") + 1
+    # a return at the very end may be half of a line end
+    return cut or data.rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
+
+
+def _first_end(data: bytes) -> tuple[int, int]:
+    """Bounds of the first line end that surely is one, (-1, -1) without any."""
+    newline = data.find(b"\n")
+    returned = data.find(b"\r", 0, newline if newline >= 0 else max(len(data) - 1, 0))
+    if returned < 0:
+        return (newline, newline + 1) if newline >= 0 else (-1, -1)
+    return returned, returned + (2 if newline == returned + 1 else 1)
+
+
+def read_lines(
+    blocks: Iterator[bytes],
+    *,
+    offset: int = 0,
+    line: int = 1,
+    damage: str = "",
+    max_line: int = MAX_LINE_BYTES,
+) -> Iterator[Lines]:
+    """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
+
+    Parameters
+    ----------
+    blocks
+        The stream.
+    offset, line
+        Byte and number of its first line.
+    damage
+        Damage that is known to stand behind the stream's end.
+    max_line
+        Longer lines are skipped; no less than the blocks' size.
+    """
+    pending: list[bytes] = []
+    size = dropped = 0
+    head = b""
+    while True:
+        try:
+            block = next(blocks, None)
+        except DamageError as error:
+            block, damage = None, str(error)
+        if block is None:
+            break
+        if offset == 0 and not pending and block.startswith(_BOM):
+            block, offset = block[len(_BOM) :], len(_BOM)
+        pending.append(block)
+        size += len(block)
+        if size <= max_line and not dropped and not _cut(block):
+            continue
+        data = b"".join(pending)
+        while size > max_line or dropped:
+            end, behind = _first_end(data)
+            length = end if end >= 0 else len(data.removesuffix(b"\r"))
+            if not dropped and length <= max_line:
+                break
+            head = head or data[:_HEAD_BYTES]
+            if end < 0:
+                dropped += length
+                data = data[length:]
+                break
+            yield Lines(head, offset, line, long_line=dropped + end)
+            offset, line = offset + dropped + behind, line + 1
+            data, head, dropped = data[behind:], b"", 0
+            size = len(data)
+        cut = 0 if dropped else _cut(data)
+        if cut:
+            whole = data if cut == len(data) else data[:cut]
+            yield Lines(whole, offset, line)
+            offset, line = offset + cut, line + count_line_ends(whole)
+        pending = [data[cut:]]
+        size = len(data) - cut
+    rest = b"".join(pending)
+    if dropped or len(rest.rstrip(b"\r\n")) > max_line:
+        length = dropped + len(rest.rstrip(b"\r\n"))
+        yield Lines(head or rest[:_HEAD_BYTES], offset, line, long_line=length)
+        offset, line, rest = offset + dropped + len(rest), line + 1, b""
+    if rest or damage:
+        yield Lines(rest, offset, line, damage=damage)

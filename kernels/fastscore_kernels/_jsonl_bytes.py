@@ -1,0 +1,294 @@
+"""Byte-level building blocks of the JSON Lines scanner: words, UTF-8, white space, numbers.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
+ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
+
+_ONES = np.uint64(0x0101010101010101)
+_SPACES = np.uint64(0x2020202020202020)
+_QUOTES = np.uint64(0x2222222222222222)
+_BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
+_TOPS = np.uint64(0x8080808080808080)
+
+
+@intrinsic
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Address of an array's first item; the caller keeps the array alive."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(struct.data, ir.IntType(64))
+
+    return types.int64(array), codegen
+
+
+def _place(builder: Any, arguments: Any, width: int) -> Any:
+    """Pointer to the item of ``width`` bits at byte ``arguments[1]`` behind an address."""
+    address = builder.add(arguments[0], arguments[1])
+    return builder.inttoptr(address, ir.IntType(width).as_pointer())
+
+
+@intrinsic
+def load_word(typing_context: Any, base: Any, index: Any) -> Any:
+    """Read the eight bytes at ``base + index``, little-endian, without a bounds check."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = builder.load(_place(builder, arguments, 64))
+        word.align = 1
+        return word
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
+    """Read the byte at ``base + index`` without a bounds check."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = builder.load(_place(builder, arguments, 8))
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
+    """Write the low byte of ``value`` to ``base + index`` without a bounds check."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = builder.trunc(arguments[2], ir.IntType(8))
+        builder.store(byte, _place(builder, arguments, 8))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """Count the zero bits below the lowest set bit of a word that is not zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@njit(nogil=True, cache=True)
+def sequence_length(data: int, index: int, stop: int) -> int:
+    """Length of the UTF-8 sequence at ``index`` (2 to 4), 0 when it is not valid."""
+    first = load_byte(data, index)
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    length = 2 if first < 0xE0 else (3 if first < 0xF0 else 4)
+    if index + length > stop:
+        return 0
+    second = load_byte(data, index + 1)
+    low, high = 0x80, 0xBF
+    if first == 0xE0:
+        low = 0xA0
+    elif first == 0xED:
+        high = 0x9F
+    elif first == 0xF0:
+        low = 0x90
+    elif first == 0xF4:
+        high = 0x8F
+    if second < low or second > high:
+        return 0
+    for position in range(index + 2, index + length):
+        if load_byte(data, position) & 0xC0 != 0x80:
+            return 0
+    return length
+
+
+@njit(nogil=True, cache=True)
+def utf8_fault(data: int, start: int, stop: int) -> int:
+    """Position of the first byte in [start, stop) that is not valid UTF-8, or -1."""
+    index = start
+    while index < stop:
+        if load_byte(data, index) < 0x80:
+            index += 1
+            continue
+        length = sequence_length(data, index, stop)
+        if length == 0:
+            return index
+        index += length
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def space_length(data: int, index: int, stop: int) -> int:
+    """Bytes of the character at ``index`` that ``str.strip`` takes off, 0 for another one.
+
+    Line ends are not counted as space here.
+    """
+    first = load_byte(data, index)
+    if first == SPACE or first == TAB or first == 0x0B or first == 0x0C or 0x1C <= first <= 0x1F:
+        return 1
+    if first < 0x80 or index + 1 >= stop:
+        return 0
+    second = load_byte(data, index + 1)
+    if first == 0xC2:
+        return 2 if second == 0x85 or second == 0xA0 else 0
+    if index + 2 >= stop:
+        return 0
+    third = load_byte(data, index + 2)
+    if first == 0xE1:
+        return 3 if second == 0x9A and third == 0x80 else 0
+    if first == 0xE2:
+        if second == 0x80:
+            return (
+                3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+            )
+        return 3 if second == 0x81 and third == 0x9F else 0
+    return 3 if first == 0xE3 and second == 0x80 and third == 0x80 else 0
+
+
+@njit(nogil=True, cache=True)
+def skip_blanks(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on that holds neither a space nor a tab."""
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte != SPACE and byte != TAB:
+            break
+        index += 1
+    return index
+
+
+@njit(nogil=True, cache=True)
+def hex_value(byte: int) -> int:
+    """Value of a hexadecimal digit, -1 for another byte."""
+    if 0x30 <= byte <= 0x39:
+        return byte - 0x30
+    lower = byte | 0x20
+    if 0x61 <= lower <= 0x66:
+        return lower - 0x57
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def hex4(data: int, index: int, stop: int) -> int:
+    """Value of the four hexadecimal digits at ``index``, -1 when there are not four."""
+    if index + 4 > stop:
+        return -1
+    value = 0
+    for position in range(index, index + 4):
+        digit = hex_value(load_byte(data, position))
+        if digit < 0:
+            return -1
+        value = value * 16 + digit
+    return value
+
+
+@njit(nogil=True, cache=True)
+def escape_length(data: int, index: int, stop: int) -> int:
+    """Length of the escape whose backslash stands at ``index``, 0 when it is not one."""
+    if index + 1 >= stop:
+        return 0
+    kind = load_byte(data, index + 1)
+    if kind == 0x75:
+        return 6 if hex4(data, index + 2, stop) >= 0 else 0
+    # quote, backslash, slash, b, f, n, r, t
+    plain = kind == QUOTE or kind == BACKSLASH or kind == 0x2F or kind == 0x62
+    return 2 if plain or kind == 0x66 or kind == 0x6E or kind == 0x72 or kind == 0x74 else 0
+
+
+@njit(nogil=True, cache=True)
+def plain_run(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on of a quote, backslash, control or non-ASCII byte."""
+    while index + 8 <= stop:
+        word = load_word(data, index)
+        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
+        flags = (
+            (word - _SPACES) | ((word ^ _QUOTES) - _ONES) | ((word ^ _BACKSLASHES) - _ONES) | word
+        ) & _TOPS
+        if flags != np.uint64(0):
+            return index + (trailing_zeros(flags) >> 3)
+        index += 8
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte == QUOTE or byte == BACKSLASH or byte < SPACE or byte >= 0x80:
+            break
+        index += 1
+    return index
+
+
+@njit(nogil=True, cache=True)
+def scan_string(data: int, index: int, stop: int) -> tuple[int, bool]:
+    """Walk a string from behind its opening quote.
+
+    Returns the position of the closing quote, or ``-1 - position`` of a fault, and whether the
+    string holds escapes.
+    """
+    escaped = False
+    while True:
+        index = plain_run(data, index, stop)
+        if index >= stop:
+            return -1 - stop, escaped
+        byte = load_byte(data, index)
+        if byte == QUOTE:
+            return index, escaped
+        if byte == BACKSLASH:
+            length = escape_length(data, index, stop)
+            escaped = True
+        elif byte >= 0x80:
+            length = sequence_length(data, index, stop)
+        else:
+            length = 0
+        if length == 0:
+            return -1 - index, escaped
+        index += length
+
+
+@njit(nogil=True, cache=True)
+def skip_digits(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on that holds no ASCII digit."""
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte < ZERO or byte > NINE:
+            break
+        index += 1
+    return index
+
+
+@njit(nogil=True, cache=True)
+def scan_number(data: int, index: int, stop: int) -> tuple[int, bool]:
+    """Walk a number as Python's json reads it (without NaN and Infinity).
+
+    Returns the position behind it, or ``-1 - position`` of a fault, and whether it is an integer.
+    """
+    if load_byte(data, index) == MINUS:
+        index += 1
+    if index >= stop:
+        return -1 - stop, True
+    if load_byte(data, index) == ZERO:
+        index += 1
+    else:
+        end = skip_digits(data, index, stop)
+        if end == index:
+            return -1 - index, True
+        index = end
+    integer = True
+    if index + 1 < stop and load_byte(data, index) == POINT:
+        end = skip_digits(data, index + 1, stop)
+        if end > index + 1:
+            index, integer = end, False
+    if index + 1 < stop and load_byte(data, index) | 0x20 == 0x65:
+        digits = index + 1
+        sign = load_byte(data, digits)
+        if sign == MINUS or sign == PLUS:
+            digits += 1
+        end = skip_digits(data, digits, stop)
+        if end > digits:
+            index, integer = end, False
+    return index, integer

@@ -1,0 +1,412 @@
+"""The JSON Lines scanner: one pass over bytes, every line validated, wanted values located.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from fastscore_kernels._jsonl_bytes import (
+    MINUS,
+    NEWLINE,
+    NINE,
+    QUOTE,
+    RETURN,
+    ZERO,
+    address_of,
+    load_byte,
+    load_word,
+    scan_number,
+    scan_string,
+    skip_blanks,
+    space_length,
+    store_byte,
+    utf8_fault,
+)
+from fastscore_kernels._jsonl_values import unescape
+
+ABSENT, NULL, FALSE, TRUE, INTEGER, FLOAT, STRING, ESCAPED, ARRAY, OBJECT = range(10)
+NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP = range(1, 5)
+MAX_DEPTH = 500
+
+_COMMA, _COLON = 0x2C, 0x3A
+_OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
+# a fault that is a matter of depth is told apart by this offset
+_DEEP = 1 << 62
+
+_NULL_WORD, _FALSE_WORD, _TRUE_WORD, _NAN_WORD, _INFINITY_WORD = (
+    np.uint64(int.from_bytes(word, "little"))
+    for word in (b"null", b"false", b"true", b"NaN", b"Infinity")
+)
+
+bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
+longs_in = types.Array(types.int64, 1, "C", readonly=True)
+words_in = types.Array(types.uint64, 1, "C", readonly=True)
+
+
+@njit(nogil=True, cache=True)
+def _first_word(data: int, index: int, length: int, stop: int) -> np.uint64:
+    """Up to eight bytes of a name as one word, missing ones zero."""
+    if index + 8 <= stop:
+        word = load_word(data, index)
+        if length >= 8:
+            return word
+        return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    word = np.uint64(0)
+    for position in range(min(length, 8)):
+        word |= np.uint64(load_byte(data, index + position)) << np.uint64(8 * position)
+    return word
+
+
+@njit(nogil=True, cache=True)
+def _literal(data: int, index: int, stop: int, length: int, word: np.uint64) -> int:
+    """Position behind ``word`` at ``index``, or ``-1 - index`` when it does not stand there."""
+    if index + length > stop or _first_word(data, index, length, stop) != word:
+        return -1 - index
+    return index + length
+
+
+@njit(nogil=True, cache=True)
+def _scan_scalar(data: int, index: int, stop: int) -> tuple[int, int]:
+    """Walk a scalar: (position behind it or ``-1 - fault``, tag)."""
+    byte = load_byte(data, index)
+    if byte == QUOTE:
+        end, escaped = scan_string(data, index + 1, stop)
+        return (end + 1 if end >= 0 else end), (ESCAPED if escaped else STRING)
+    if ZERO <= byte <= NINE or byte == MINUS:
+        end, integer = scan_number(data, index, stop)
+        if end < 0 and byte == MINUS:
+            infinity = _literal(data, index + 1, stop, 8, _INFINITY_WORD)
+            if infinity >= 0:
+                return infinity, FLOAT
+        return end, (INTEGER if integer else FLOAT)
+    if byte == 0x74:
+        return _literal(data, index, stop, 4, _TRUE_WORD), TRUE
+    if byte == 0x66:
+        return _literal(data, index, stop, 5, _FALSE_WORD), FALSE
+    if byte == 0x6E:
+        return _literal(data, index, stop, 4, _NULL_WORD), NULL
+    if byte == 0x4E:
+        return _literal(data, index, stop, 3, _NAN_WORD), FLOAT
+    if byte == 0x49:
+        return _literal(data, index, stop, 8, _INFINITY_WORD), FLOAT
+    return -1 - index, ABSENT
+
+
+@njit(nogil=True, cache=True)
+def _scan_key(data: int, index: int, stop: int) -> int:
+    """Walk a member's key and its colon from the key's opening quote: position of the value."""
+    if index >= stop or load_byte(data, index) != QUOTE:
+        return -1 - index
+    end, _ = scan_string(data, index + 1, stop)
+    if end < 0:
+        return end
+    end = skip_blanks(data, end + 1, stop)
+    if end >= stop or load_byte(data, end) != _COLON:
+        return -1 - end
+    return skip_blanks(data, end + 1, stop)
+
+
+@njit(nogil=True, cache=True)
+def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) -> int:
+    """Walk an array or object that stands at ``depth``: position behind it, or a fault."""
+    base = depth
+    while True:
+        # here a value starts at index
+        if index >= stop:
+            return -1 - stop
+        byte = load_byte(data, index)
+        opened = False
+        if byte == _OPEN_ARRAY or byte == _OPEN_OBJECT:
+            if depth >= MAX_DEPTH:
+                return -1 - index - _DEEP
+            store_byte(objects, depth, byte == _OPEN_OBJECT)
+            depth += 1
+            index = skip_blanks(data, index + 1, stop)
+            closing = _CLOSE_OBJECT if byte == _OPEN_OBJECT else _CLOSE_ARRAY
+            if index < stop and load_byte(data, index) == closing:
+                depth -= 1
+                index += 1
+            else:
+                opened = True
+        else:
+            index, _ = _scan_scalar(data, index, stop)
+            if index < 0:
+                return index
+        while not opened:
+            # here a value has ended
+            if depth == base:
+                return index
+            index = skip_blanks(data, index, stop)
+            if index >= stop:
+                return -1 - stop
+            byte = load_byte(data, index)
+            if byte == _COMMA:
+                index = skip_blanks(data, index + 1, stop)
+                break
+            closing = _CLOSE_OBJECT if load_byte(objects, depth - 1) else _CLOSE_ARRAY
+            if byte != closing:
+                return -1 - index
+            depth -= 1
+            index += 1
+        if load_byte(objects, depth - 1):
+            index = _scan_key(data, index, stop)
+            if index < 0:
+                return index
+
+
+@njit(nogil=True, cache=True)
+def _find_key(
+    data: int, start: int, end: int, stop: int, names: int, offsets: int, words: int, n_keys: int
+) -> int:
+    """Index of the wanted key whose bytes are data[start:end], or -1."""
+    length = end - start
+    word = _first_word(data, start, length, stop)
+    for key in range(n_keys):
+        if load_word(words, 8 * key) != word:
+            continue
+        name = np.int64(load_word(offsets, 8 * key))
+        if np.int64(load_word(offsets, 8 * key + 8)) - name != length:
+            continue
+        same = True
+        for position in range(8, length):
+            if load_byte(names, name + position) != load_byte(data, start + position):
+                same = False
+                break
+        if same:
+            return key
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _find_escaped_key(
+    data: int, start: int, end: int, names: int, offsets: int, words: int, n_keys: int
+) -> int:
+    """Like `_find_key` for a key that is written with escapes."""
+    plain = np.empty(end - start, np.uint8)
+    base = address_of(plain)
+    length = unescape(data, start, end, base, 0)
+    if length < 0:
+        return -1
+    key = _find_key(base, 0, length, plain.size, names, offsets, words, n_keys)
+    # naming the array here keeps it alive until its address is used no more
+    return key if plain.size >= length else -1
+
+
+@njit(nogil=True, cache=True)
+def _scan_object(
+    data: int,
+    index: int,
+    stop: int,
+    names: int,
+    offsets: int,
+    words: int,
+    n_keys: int,
+    objects: int,
+    row: int,
+    tags: Any,
+    starts: Any,
+    ends: Any,
+) -> int:
+    """Walk a line's object from its brace, and note the wanted members of it."""
+    index = skip_blanks(data, index + 1, stop)
+    if index < stop and load_byte(data, index) == _CLOSE_OBJECT:
+        return index + 1
+    while True:
+        if index >= stop or load_byte(data, index) != QUOTE:
+            return -1 - index
+        name = index + 1
+        name_end, name_escaped = scan_string(data, name, stop)
+        if name_end < 0:
+            return name_end
+        index = skip_blanks(data, name_end + 1, stop)
+        if index >= stop or load_byte(data, index) != _COLON:
+            return -1 - index
+        value = skip_blanks(data, index + 1, stop)
+        if value >= stop:
+            return -1 - stop
+        byte = load_byte(data, value)
+        if byte == _OPEN_ARRAY or byte == _OPEN_OBJECT:
+            tag = OBJECT if byte == _OPEN_OBJECT else ARRAY
+            index = _scan_container(data, value, stop, 1, objects)
+        else:
+            index, tag = _scan_scalar(data, value, stop)
+        if index < 0:
+            return index
+        if name_escaped:
+            key = _find_escaped_key(data, name, name_end, names, offsets, words, n_keys)
+        else:
+            key = _find_key(data, name, name_end, stop, names, offsets, words, n_keys)
+        if key >= 0:
+            inside = 1 if tag == STRING or tag == ESCAPED else 0
+            tags[key, row] = tag
+            starts[key, row] = value + inside
+            ends[key, row] = index - inside
+        index = skip_blanks(data, index, stop)
+        if index >= stop:
+            return -1 - stop
+        byte = load_byte(data, index)
+        if byte == _CLOSE_OBJECT:
+            return index + 1
+        if byte != _COMMA:
+            return -1 - index
+        index = skip_blanks(data, index + 1, stop)
+
+
+@njit(nogil=True, cache=True)
+def _skip_spaces(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on that `space_length` does not count as space."""
+    while index < stop:
+        length = space_length(data, index, stop)
+        if length == 0:
+            break
+        index += length
+    return index
+
+
+@njit(nogil=True, cache=True)
+def _ends_line(data: int, index: int) -> bool:
+    """Whether a line end stands at ``index``."""
+    byte = load_byte(data, index)
+    return byte == NEWLINE or byte == RETURN
+
+
+@njit(nogil=True, cache=True)
+def _line_end(data: int, index: int, stop: int) -> int:
+    """Position of the line end at or behind ``index``."""
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte == NEWLINE or byte == RETURN:
+            break
+        index += 1
+    return index
+
+
+@njit(types.int64(bytes_in), nogil=True, cache=True)
+def count_lines(data: Any) -> int:
+    """Upper bound of the lines that hold something: line ends behind another byte, plus one."""
+    count = 1
+    for index in range(1, data.size):
+        byte = data[index]
+        before = data[index - 1]
+        ends = (byte == NEWLINE) | (byte == RETURN)
+        count += ends & (before != NEWLINE) & (before != RETURN)
+    return count
+
+
+@njit(
+    types.void(
+        bytes_in,
+        longs_in,
+        longs_in,
+        bytes_in,
+        longs_in,
+        words_in,
+        types.int64[:, ::1],
+        types.uint8[:, ::1],
+        types.int64[:, ::1],
+        types.int64[:, ::1],
+        types.int64[:, ::1],
+        types.int64[::1],
+    ),
+    nogil=True,
+    cache=True,
+)
+def scan_lines(
+    data: Any,
+    restarts: Any,
+    restart_lines: Any,
+    names: Any,
+    offsets: Any,
+    words: Any,
+    lines: Any,
+    tags: Any,
+    starts: Any,
+    ends: Any,
+    faults: Any,
+    counts: Any,
+) -> None:
+    """Scan all lines of ``data``.
+
+    ``restarts`` are ascending positions of line starts at which the line number becomes
+    ``restart_lines``; the last is ``data.size``. ``lines`` (3, capacity) takes number, start and
+    end of the rows, ``faults`` (5, capacity) those of the faulty lines with status and position,
+    ``counts`` the numbers of rows, faults, lines and blank lines and the next line's number.
+    """
+    stop = data.size
+    stack = np.zeros(MAX_DEPTH, np.uint8)
+    objects = address_of(stack)
+    base = address_of(data)
+    name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
+    n_keys = words.size
+    row = fault = total = blank = restart = 0
+    number = 1
+    index = 0
+    while index < stop:
+        if index >= restarts[restart]:
+            number = restart_lines[restart]
+            restart += 1
+        start = index
+        status = 0
+        index = skip_blanks(base, index, stop)
+        if index < stop and load_byte(base, index) != _OPEN_OBJECT:
+            index = _skip_spaces(base, index, stop)
+        if index >= stop or _ends_line(base, index):
+            blank += 1
+        else:
+            if load_byte(base, index) == _OPEN_OBJECT:
+                after = _scan_object(
+                    base,
+                    index,
+                    stop,
+                    name_bytes,
+                    name_offsets,
+                    name_words,
+                    n_keys,
+                    objects,
+                    row,
+                    tags,
+                    starts,
+                    ends,
+                )
+            else:
+                status = NOT_OBJECT
+                after = _scan_container(base, index, stop, 0, objects)
+            position = index
+            if after >= 0:
+                index = _skip_spaces(base, after, stop)
+                if index < stop and not _ends_line(base, index):
+                    after = -1 - index
+            if after < 0:
+                position = -1 - after
+                status = NOT_JSON
+                if position >= _DEEP:
+                    position -= _DEEP
+                    status = TOO_DEEP
+                index = _line_end(base, position, stop)
+                broken = utf8_fault(base, start, index)
+                if broken >= 0:
+                    status, position = NOT_UTF8, broken
+            if status == 0:
+                lines[0, row], lines[1, row], lines[2, row] = number, start, index
+                row += 1
+            else:
+                for key in range(n_keys):
+                    tags[key, row] = ABSENT
+                faults[0, fault], faults[1, fault], faults[2, fault] = number, start, index
+                faults[3, fault], faults[4, fault] = status, position
+                fault += 1
+        if index < stop:
+            returned = load_byte(base, index) == RETURN
+            index += 1
+            if returned and index < stop and load_byte(base, index) == NEWLINE:
+                index += 1
+        number += 1
+        total += 1
+    counts[0], counts[1], counts[2], counts[3], counts[4] = row, fault, total, blank, number
+    # naming the array here keeps it alive until its address is used no more
+    counts[5] = stack.size

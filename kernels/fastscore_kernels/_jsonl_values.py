@@ -1,0 +1,249 @@
+"""Turning located JSON values into column values: escapes, integers, floats, string views.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from fastscore_kernels._jsonl_bytes import (
+    BACKSLASH,
+    MINUS,
+    NINE,
+    PLUS,
+    POINT,
+    ZERO,
+    address_of,
+    hex4,
+    load_byte,
+    store_byte,
+)
+
+EXACT, INEXACT, OVERFLOW = range(3)
+
+bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
+longs_in = types.Array(types.int64, 1, "C", readonly=True)
+
+_POWERS = np.array([10.0**exponent for exponent in range(23)])
+_MAX_MANTISSA = 1 << 53
+
+
+@njit(nogil=True, cache=True)
+def _simple_escape(kind: int) -> int:
+    """Byte that a two-character escape stands for."""
+    if kind == 0x62:
+        return 0x08
+    if kind == 0x66:
+        return 0x0C
+    if kind == 0x6E:
+        return 0x0A
+    if kind == 0x72:
+        return 0x0D
+    if kind == 0x74:
+        return 0x09
+    return kind
+
+
+@njit(nogil=True, cache=True)
+def _encode(point: int, out: int, at: int) -> int:
+    """Write a code point as UTF-8: position behind it."""
+    if point < 0x80:
+        store_byte(out, at, point)
+        return at + 1
+    if point < 0x800:
+        store_byte(out, at, 0xC0 | point >> 6)
+        store_byte(out, at + 1, 0x80 | point & 0x3F)
+        return at + 2
+    if point < 0x10000:
+        store_byte(out, at, 0xE0 | point >> 12)
+        store_byte(out, at + 1, 0x80 | point >> 6 & 0x3F)
+        store_byte(out, at + 2, 0x80 | point & 0x3F)
+        return at + 3
+    store_byte(out, at, 0xF0 | point >> 18)
+    store_byte(out, at + 1, 0x80 | point >> 12 & 0x3F)
+    store_byte(out, at + 2, 0x80 | point >> 6 & 0x3F)
+    store_byte(out, at + 3, 0x80 | point & 0x3F)
+    return at + 4
+
+
+@njit(nogil=True, cache=True)
+def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
+    """Write a valid JSON string's text to ``out`` from ``at`` on.
+
+    Returns the position behind it, or -1 when the string holds half of a surrogate pair.
+    """
+    index = start
+    while index < end:
+        byte = load_byte(data, index)
+        if byte != BACKSLASH:
+            store_byte(out, at, byte)
+            at += 1
+            index += 1
+            continue
+        kind = load_byte(data, index + 1)
+        if kind != 0x75:
+            store_byte(out, at, _simple_escape(kind))
+            at += 1
+            index += 2
+            continue
+        point = hex4(data, index + 2, end)
+        index += 6
+        if 0xDC00 <= point <= 0xDFFF:
+            return -1
+        if 0xD800 <= point <= 0xDBFF:
+            if index + 6 > end or load_byte(data, index) != BACKSLASH:
+                return -1
+            low = hex4(data, index + 2, end) if load_byte(data, index + 1) == 0x75 else -1
+            if low < 0xDC00 or low > 0xDFFF:
+                return -1
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+            index += 6
+        at = _encode(point, out, at)
+    return at
+
+
+@njit(
+    types.int64(bytes_in, longs_in, longs_in, types.uint8[::1], types.int64[::1], types.int64[::1]),
+    nogil=True,
+    cache=True,
+)
+def unescape_strings(
+    data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
+) -> int:
+    """Unescape strings one behind another; an end of -1 marks half of a surrogate pair."""
+    base, target = address_of(data), address_of(out)
+    at = 0
+    for row in range(starts.size):
+        out_starts[row] = at
+        end = unescape(base, starts[row], ends[row], target, at)
+        out_ends[row] = end
+        if end >= 0:
+            at = end
+    return at
+
+
+@njit(
+    types.void(bytes_in, longs_in, longs_in, types.int64[::1], types.uint8[::1]),
+    nogil=True,
+    cache=True,
+)
+def parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
+    """Parse ``-?[0-9]+`` to int64; anything else is INEXACT, what does not fit is OVERFLOW."""
+    base = address_of(data)
+    for row in range(starts.size):
+        index, end = starts[row], ends[row]
+        values[row] = 0
+        states[row] = EXACT
+        negative = index < end and load_byte(base, index) == MINUS
+        if negative:
+            index += 1
+        if index >= end:
+            states[row] = INEXACT
+            continue
+        # summed downwards, since the least int64 has no positive counterpart
+        total = 0
+        least = -(2**63)
+        while index < end:
+            byte = load_byte(base, index)
+            if byte < ZERO or byte > NINE:
+                states[row] = INEXACT
+                break
+            digit = byte - ZERO
+            if total < -922337203685477580 or total * 10 < least + digit:
+                states[row] = OVERFLOW
+            else:
+                total = total * 10 - digit
+            index += 1
+        if states[row] == EXACT:
+            if not negative and total == least:
+                states[row] = OVERFLOW
+            else:
+                values[row] = total if negative else -total
+
+
+@njit(
+    types.void(bytes_in, longs_in, longs_in, types.float64[::1], types.uint8[::1]),
+    nogil=True,
+    cache=True,
+)
+def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
+    """Parse JSON numbers whose nearest double one exact operation gives; others are INEXACT."""
+    base = address_of(data)
+    for row in range(starts.size):
+        index, end = starts[row], ends[row]
+        values[row] = 0.0
+        states[row] = INEXACT
+        negative = load_byte(base, index) == MINUS
+        if negative:
+            index += 1
+        mantissa = exponent = 0
+        fraction = False
+        digits = 0
+        while index < end:
+            byte = load_byte(base, index)
+            if byte == POINT:
+                fraction = True
+            elif byte < ZERO or byte > NINE:
+                break
+            else:
+                digits += 1
+                if digits > 18:
+                    break
+                mantissa = mantissa * 10 + (byte - ZERO)
+                exponent -= fraction
+            index += 1
+        if digits == 0 or digits > 18 or mantissa > _MAX_MANTISSA:
+            continue
+        if index < end:
+            if load_byte(base, index) | 0x20 != 0x65 or end - index > 6:
+                continue
+            index += 1
+            sign = 1
+            sign_byte = load_byte(base, index)
+            if sign_byte == MINUS or sign_byte == PLUS:
+                sign = -1 if sign_byte == MINUS else 1
+                index += 1
+            power = 0
+            while index < end:
+                power = power * 10 + (load_byte(base, index) - ZERO)
+                index += 1
+            exponent += sign * power
+        if exponent < -22 or exponent > 22:
+            continue
+        value = float(mantissa)
+        value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
+        values[row] = -value if negative else value
+        states[row] = EXACT
+
+
+@njit(
+    types.void(bytes_in, longs_in, longs_in, types.int64, types.int32[:, ::1]),
+    nogil=True,
+    cache=True,
+)
+def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> None:
+    """Write Arrow string views (n, 4) of byte ranges of ``data``, which is buffer ``buffer``.
+
+    A negative start leaves the row's view as it is.
+    """
+    base = address_of(data)
+    for row in range(starts.size):
+        start = starts[row]
+        if start < 0:
+            continue
+        length = ends[row] - start
+        views[row, 0] = length
+        inline = length if length <= 12 else 4
+        word = 0
+        for position in range(inline):
+            word |= load_byte(base, start + position) << (8 * (position & 3))
+            if position & 3 == 3 or position == inline - 1:
+                views[row, 1 + (position >> 2)] = np.int32(word)
+                word = 0
+        if length > 12:
+            views[row, 2] = buffer
+            views[row, 3] = start

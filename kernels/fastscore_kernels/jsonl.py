@@ -1,0 +1,249 @@
+r"""JSON Lines as columns: where every wanted value stands, and what is wrong with which line.
+
+A line is read as ``json.loads(line.strip())`` reads it: NaN and Infinity are numbers, the last of
+equal keys wins, control characters in strings are faults. Lines end as Python's text files end
+them (``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. Two limits are this module's own:
+values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jsonl_scan import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    MAX_DEPTH,
+    NOT_JSON,
+    NOT_OBJECT,
+    NOT_UTF8,
+    NULL,
+    OBJECT,
+    STRING,
+    TOO_DEEP,
+    TRUE,
+    count_lines,
+    scan_lines,
+)
+from fastscore_kernels._jsonl_values import (
+    EXACT,
+    INEXACT,
+    OVERFLOW,
+    parse_floats,
+    parse_integers,
+    string_views,
+    unescape_strings,
+)
+
+__all__ = [
+    "ABSENT",
+    "ARRAY",
+    "ESCAPED",
+    "EXACT",
+    "FALSE",
+    "FLOAT",
+    "INEXACT",
+    "INTEGER",
+    "MAX_DEPTH",
+    "NOT_JSON",
+    "NOT_OBJECT",
+    "NOT_UTF8",
+    "NULL",
+    "OBJECT",
+    "OVERFLOW",
+    "STRING",
+    "TOO_DEEP",
+    "TRUE",
+    "JsonlScan",
+    "floats",
+    "integers",
+    "scan_jsonl",
+    "unescaped",
+    "views",
+]
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlScan:
+    """What `scan_jsonl` found in a buffer of n valid rows and m faulty lines, for k keys.
+
+    Parameters
+    ----------
+    data
+        The buffer that was scanned, uint8.
+    line, start, end
+        Number of each row's line and its bytes in the buffer (line end excluded), int64 (n,).
+    tags
+        Type of each wanted value (`ABSENT` ... `OBJECT`), uint8 (k, n).
+    value_start, value_end
+        Bytes of each wanted value, a string's inside its quotes, int64 (k, n); meaningless where
+        the tag is `ABSENT`.
+    fault_line, fault_start, fault_end
+        Number and bytes of each faulty line, int64 (m,).
+    fault_status
+        What is wrong with it (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`), int64 (m,).
+    fault_position
+        The byte in the buffer at which it is wrong, int64 (m,).
+    n_lines, n_blank
+        All lines, and those of white space alone.
+    next_line
+        The number of the line that would follow.
+    """
+
+    data: Bytes
+    line: Longs
+    start: Longs
+    end: Longs
+    tags: Bytes
+    value_start: Longs
+    value_end: Longs
+    fault_line: Longs
+    fault_start: Longs
+    fault_end: Longs
+    fault_status: Longs
+    fault_position: Longs
+    n_lines: int
+    n_blank: int
+    next_line: int
+
+
+def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint64]]:
+    """Flatten keys to their bytes, offsets and first eight bytes as words."""
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"keys must be distinct, found {list(keys)!r}")
+    names = np.frombuffer(b"".join(keys), np.uint8)
+    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys]))).astype(np.int64)
+    words = [int.from_bytes(key[:8], "little") for key in keys]
+    return names, offsets, np.array(words, np.uint64)
+
+
+def scan_jsonl(
+    data: Bytes,
+    keys: Sequence[bytes],
+    *,
+    restarts: Sequence[tuple[int, int]] = (),
+) -> JsonlScan:
+    """Scan a buffer of JSON Lines in one pass.
+
+    Parameters
+    ----------
+    data
+        The bytes, uint8, C-contiguous; read-only is fine.
+    keys
+        The top-level keys whose values are wanted, as UTF-8.
+    restarts
+        Ascending ``(position, line)`` pairs: the line that starts at ``position`` has the number
+        ``line``. Without one for position 0 the first line is 1.
+
+    Returns
+    -------
+    JsonlScan
+        The rows, the wanted values' types and places, and the faulty lines.
+    """
+    if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
+        raise ValueError(
+            f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
+        )
+    names, offsets, words = _key_table(keys)
+    positions = np.array([position for position, _ in restarts] + [data.size], np.int64)
+    numbers = np.array([number for _, number in restarts] + [0], np.int64)
+    capacity = int(count_lines(data)) + len(restarts)
+    lines = np.empty((3, capacity), np.int64)
+    tags = np.zeros((len(keys), capacity), np.uint8)
+    starts = np.empty((len(keys), capacity), np.int64)
+    ends = np.empty((len(keys), capacity), np.int64)
+    faults = np.empty((5, capacity), np.int64)
+    counts = np.zeros(6, np.int64)
+    scan_lines(
+        data, positions, numbers, names, offsets, words, lines, tags, starts, ends, faults, counts
+    )
+    n, m, n_lines, n_blank, next_line = (int(count) for count in counts[:5])
+    return JsonlScan(
+        data,
+        *lines[:, :n],
+        tags[:, :n],
+        starts[:, :n],
+        ends[:, :n],
+        *faults[:, :m],
+        n_lines=n_lines,
+        n_blank=n_blank,
+        next_line=next_line,
+    )
+
+
+def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
+    """Parse byte ranges as decimal integers.
+
+    Returns
+    -------
+    tuple of arrays
+        Values, int64 (n,), and states, uint8 (n,): `EXACT`, `OVERFLOW` for digits that do not fit
+        int64, `INEXACT` for anything but ``-?[0-9]+``; the value is 0 unless exact.
+    """
+    values, states = np.empty(starts.size, np.int64), np.empty(starts.size, np.uint8)
+    parse_integers(data, *_ranges(starts, ends), values, states)
+    return values, states
+
+
+def floats(data: Bytes, starts: Longs, ends: Longs) -> tuple[npt.NDArray[np.float64], Bytes]:
+    """Parse byte ranges that hold JSON numbers as doubles.
+
+    Returns
+    -------
+    tuple of arrays
+        Values, float64 (n,), and states, uint8 (n,): `EXACT` where the value is the nearest
+        double, `INEXACT` where the caller must parse the text (more than 18 digits, a mantissa
+        above 2^53, a power of ten beyond 22, NaN, Infinity); the value is 0 there.
+    """
+    values, states = np.empty(starts.size, np.float64), np.empty(starts.size, np.uint8)
+    parse_floats(data, *_ranges(starts, ends), values, states)
+    return values, states
+
+
+def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+    """Unescape byte ranges that hold the insides of valid JSON strings.
+
+    Returns
+    -------
+    tuple of arrays
+        UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each; the end is -1
+        where a string holds half of a surrogate pair, which UTF-8 cannot.
+    """
+    starts, ends = _ranges(starts, ends)
+    out = np.empty(int((ends - starts).sum()), np.uint8)
+    out_starts, out_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
+    used = unescape_strings(data, starts, ends, out, out_starts, out_ends)
+    return out[:used], out_starts, out_ends
+
+
+def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray[np.int32]) -> None:
+    """Write Arrow string views of byte ranges into ``out``, int32 (n, 4).
+
+    Parameters
+    ----------
+    data
+        The bytes, shorter than 2 GiB.
+    starts, ends
+        The ranges, int64 (n,); a row with a negative start is left as it is.
+    buffer
+        The index of ``data`` among the array's data buffers.
+    out
+        The views; zero where there is none.
+    """
+    if data.size >= 1 << 31:
+        raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
+    string_views(data, *_ranges(starts, ends), buffer, out)
+
+
+def _ranges(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
+    """Make both bounds contiguous int64."""
+    return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
