@@ -29,9 +29,11 @@ import click
 
 from benchmarks.agreement import DisagreementError, check_agreement
 from benchmarks.host import describe_host
-from benchmarks.miner_logs import N_STEPS, SAMPLE, Dialogue, generate, read_dialogues
+from benchmarks.miner_logs import generate
 from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
+from benchmarks.predictions import N_STEPS
 from benchmarks.processes import Cost, ProcessFailedError, measure
+from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("mixed", "lexical", "parse")

@@ -19,8 +19,8 @@ from benchmarks.end_to_end import (
     net_rate,
     table,
 )
-from benchmarks.miner_logs import Dialogue, Turn
 from benchmarks.processes import Cost, ProcessFailedError, measure
+from benchmarks.source_dialogues import Dialogue, Turn
 
 STEP = {
     "lexical_similarity": 0.5,

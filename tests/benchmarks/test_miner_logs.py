@@ -10,16 +10,9 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from benchmarks.miner_logs import (
-    Dialogue,
-    Neighbours,
-    Turn,
-    counterparts,
-    generate,
-    predict,
-    read_dialogues,
-    simulate_miners,
-)
+from benchmarks.miner_logs import generate, main
+from benchmarks.predictions import Neighbours, counterparts, predict, simulate_miners
+from benchmarks.source_dialogues import SAMPLE, Dialogue, Turn, read_dialogues
 
 A = {
     "id": "a",
@@ -177,8 +170,6 @@ def test_miners_err_at_their_own_rates_and_texts_recur(tmp_path: Path) -> None:
 
 
 def test_the_sample_is_small_and_covers_many_services() -> None:
-    from benchmarks.miner_logs import SAMPLE
-
     dialogues = read_dialogues([SAMPLE])
     assert SAMPLE.stat().st_size < 300_000
     assert len(dialogues) == 300
@@ -217,8 +208,6 @@ def test_missing_and_empty_sources_and_filled_outputs_are_refused(tmp_path: Path
 
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
-    from benchmarks.miner_logs import main
-
     result = CliRunner().invoke(main, ["-o", str(tmp_path / "logs"), "--dialogues", "2"])
     assert result.exit_code == 0, result.output
     assert "1 files, 2 dialogue logs" in result.output
