@@ -1,0 +1,1 @@
+"""Drop-ins for published scripts: their names, files and numbers, on this engine."""

@@ -1,0 +1,101 @@
+"""The published scorer's document and log lines, made of the suite's tables."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import InputError
+from fastscore.suites.score_dialogue import ScoreDialogueOptions
+
+TABLE_HEADER = "step\tlex\tcos_raw\tsem_cal\tearli\tU_step\tprediction"
+
+NO_STEPS_U_BEST = -1.0
+"""What the published scorer gives an utterance without steps, and counts in the mean."""
+
+_ROUNDED = {
+    "lexical_similarity": 4,
+    "semantic_cosine_raw": 6,
+    "semantic_similarity": 4,
+    "earliness": 4,
+    "U_step": 4,
+}
+
+Document = dict[str, Any]
+
+
+def build_document(
+    path: str, tables: dict[str, pl.DataFrame], options: ScoreDialogueOptions
+) -> Document:
+    """Return the document of one file: keys, their order and rounding as published.
+
+    A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
+    the mean, as published.
+
+    Raises
+    ------
+    InputError
+        If an utterance has no steps while the semantic part counts: the published scorer breaks
+        off there too.
+    """
+    utterances = tables["utterances"].rows(named=True)
+    steps = iter(tables["steps"].rows(named=True))
+    documents, best = [], []
+    for utterance in utterances:
+        total = utterance["total_steps"]
+        if not total and options.scores_semantic:
+            raise InputError(
+                f"Utterance {utterance['utterance_index']} of {path} "
+                f"(line {utterance['line']}) has a ground truth and no steps.",
+                "Remove it from the log, or score with --lex-weight 1.",
+            )
+        U_best = utterance["U_best"] if total else NO_STEPS_U_BEST
+        best.append(U_best)
+        documents.append(
+            {
+                "utterance_number": utterance["utterance_index"],
+                "ground_truth": utterance["ground_truth"],
+                "steps": [_step_document(next(steps)) for _ in range(total)],
+                "best_step": utterance["best_step"] or 0,
+                "U_best": round(U_best, 4),
+                "total_steps": total,
+            }
+        )
+    baseline = tables["dialogues"]["semantic_baseline_b"].drop_nulls()
+    return {
+        "log_file": path,
+        "dialogue_uid": None,
+        "utterances": documents,
+        "dialogue_summary": {
+            "average_U_best_early": round(sum(best) / len(best), 4) if best else 0.0,
+            "semantic_baseline_b": round(baseline.item(), 6) if len(baseline) else 0.0,
+        },
+    }
+
+
+def _step_document(step: dict[str, Any]) -> Document:
+    scores = {name: round(step[name] or 0.0, digits) for name, digits in _ROUNDED.items()}
+    return {"step": step["step"], **scores, "prediction": step["prediction"]}
+
+
+def table_lines(utterance: Document, steps: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield the per-step table of one utterance of a document, from its rows in ``steps``."""
+    yield f"[utt {utterance['utterance_number']}] ground_truth: {utterance['ground_truth']}"
+    yield TABLE_HEADER
+    for step in steps:
+        numbers = "\t".join(f"{step[name] or 0.0:.4f}" for name in _ROUNDED)
+        yield f"{step['step']}\t{numbers}\t{step['prediction']}"
+
+
+def best_line(utterance: Document) -> str:
+    """Return the line that names an utterance's best step."""
+    return (
+        f"[utt {utterance['utterance_number']}] BEST step={utterance['best_step']}  "
+        f"U_best={utterance['U_best']:.4f}  total_steps={utterance['total_steps']}"
+    )
+
+
+def average_line(document: Document) -> str:
+    """Return the line by which other programs read the dialogue's score."""
+    average = document["dialogue_summary"]["average_U_best_early"]
+    return f"Dialogue average U (best-early): {average:.4f}"

@@ -1,0 +1,336 @@
+"""The published ``score_dialogue.py``, replaced: same names, files, numbers and exit codes.
+
+``score-dialogue --jsonl LOG [--lex-weight W]`` scores one log and writes
+``scores/<log>_run_<time>-score.txt`` and ``.json``; `score_jsonl` returns the same document to a
+program. One file is one dialogue, whatever labels its rows carry. What cannot be read is reported
+by line and the rest is scored. Every other difference is listed in docs/suites/score_dialogue.md.
+
+Nothing heavy is imported before a log is scored.
+"""
+
+import argparse
+import json
+import logging
+import math
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastscore.errors import FastscoreError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastscore.compat.environment import ScorerEnvironment
+    from fastscore.logs.pieces import Shard
+    from fastscore.logs.scan import Rows
+    from fastscore.suites.score_dialogue import ScoreDialogueOptions
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events", "score_jsonl"]
+
+COMMAND_LEX_WEIGHT = 0.5
+OUTPUT_FOLDER = "scores"
+LISTED_REJECTS = 20
+
+_logger = logging.getLogger("score_dialogue")
+_primed: OrderedDict[str, bytes] = OrderedDict()
+_primed_lock = threading.Lock()
+
+
+def score_jsonl(
+    path: str | os.PathLike[str], lex_weight: float = 0.0, show_steps: bool = True
+) -> dict[str, Any]:
+    """Score one dialogue log.
+
+    Parameters
+    ----------
+    path
+        The log: JSON Lines, plain or compressed (``.gz``, ``.zst``).
+    lex_weight
+        Weight of the lexical part, 0 to 1; the semantic part has the rest.
+    show_steps
+        Whether each utterance's table of steps is logged (logger ``score_dialogue``, DEBUG).
+
+    Returns
+    -------
+    dict
+        ``log_file``, ``dialogue_uid`` (None), ``utterances`` and ``dialogue_summary``: the
+        document that the command writes, with its rounding.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FastscoreError
+        If the weight is not within 0 and 1, an environment variable cannot be used, the embedder
+        is missing, or an utterance without steps meets a weight below 1.
+    """
+    return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG)
+
+
+def prewarm_score_dialogue_embedder() -> None:
+    """Load the embedder and the kernels now, so that the first log does not wait for them.
+
+    Raises
+    ------
+    ModelError
+        If the embedder is missing or damaged.
+    """
+    import polars as pl
+    from fastscore_kernels import levenshtein_similarity_pairs
+
+    from fastscore.compat.environment import read_environment
+    from fastscore.compat.text_vectors import view_texts
+
+    view_texts(pl.Series(["ready"]), read_environment())
+    levenshtein_similarity_pairs(["ready"], ["steady"])
+
+
+def prime_score_jsonl_events(
+    path: str | os.PathLike[str], events: Iterable[Mapping[str, Any]]
+) -> None:
+    """Hand over a log's events, so that the next `score_jsonl` of that path reads no file.
+
+    Parameters
+    ----------
+    path
+        The very string that `score_jsonl` will be given; the file need not exist.
+    events
+        The log's objects in order; they are copied. They serve one call.
+    """
+    from fastscore.compat.environment import read_environment
+
+    lines = "".join(f"{json.dumps(event)}\n" for event in events).encode()
+    with _primed_lock:
+        _primed[os.fspath(path)] = lines
+        while len(_primed) > max(read_environment().primed_files, 1):
+            _primed.popitem(last=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command ``score-dialogue``.
+
+    Returns
+    -------
+    int
+        0 when the log was scored, even if the JSON file could not be written; 1 when it was not.
+        Wrong usage leaves by ``SystemExit`` with 2.
+    """
+    parsed = _parser().parse_args(arguments)
+    _forgive_encoding(sys.stdout, sys.stderr)
+    if not os.path.exists(parsed.jsonl):
+        print(f"score-dialogue: there is no file {parsed.jsonl}.", file=sys.stderr)
+        return 1
+    stem = Path(parsed.jsonl).stem
+    base = f"{stem}_run_{time.strftime('%Y%m%d_%H%M%S')}-score"
+    output = os.path.join(OUTPUT_FOLDER, base)
+    try:
+        os.makedirs(OUTPUT_FOLDER, exist_ok=True)
+        with _log_to(f"{output}.txt"):
+            document = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO)
+            _write_document(document, f"{output}.json")
+    except (FastscoreError, OSError) as error:
+        print(f"score-dialogue: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="score-dialogue",
+        description="Score how early and how well each utterance of a dialogue log was predicted.",
+        epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED.",
+    )
+    parser.add_argument("--jsonl", required=True, metavar="LOG", help="the dialogue log")
+    parser.add_argument(
+        "--lex-weight",
+        type=_weight,
+        default=COMMAND_LEX_WEIGHT,
+        metavar="W",
+        help="weight of the lexical part, 0 to 1 (default: %(default)s); at 1 no embedder is "
+        "needed",
+    )
+    return parser
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0.0 <= weight <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return weight
+
+
+def _forgive_encoding(*streams: Any) -> None:
+    """Let a terminal that cannot show a character show its escape."""
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _log_to(path: str) -> Iterator[None]:
+    """Send the logger's lines to standard output and to a text file."""
+    formatter = logging.Formatter("%(asctime)s | %(levelname)s | %(message)s")
+    handlers: list[logging.Handler] = [
+        logging.StreamHandler(sys.stdout),
+        logging.FileHandler(path, mode="a", encoding="utf-8", errors="backslashreplace"),
+    ]
+    level, propagate = _logger.level, _logger.propagate
+    _logger.setLevel(logging.INFO)
+    _logger.propagate = False
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        _logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            _logger.removeHandler(handler)
+            if isinstance(handler, logging.FileHandler):
+                handler.close()
+        _logger.setLevel(level)
+        _logger.propagate = propagate
+
+
+def _write_document(document: dict[str, Any], path: str) -> None:
+    """Write the JSON file whole or not at all; a failure is logged, as published."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(document, file, ensure_ascii=False, indent=2)
+        os.replace(temporary, path)
+    except (OSError, ValueError) as error:
+        Path(temporary).unlink(missing_ok=True)
+        _logger.error("Failed to write JSON summary: %s", error)
+    else:
+        _logger.info("Wrote JSON summary: %s", path)
+
+
+def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> dict[str, Any]:
+    from fastscore.compat.document import average_line, best_line, build_document, table_lines
+    from fastscore.compat.environment import read_environment
+    from fastscore.options import build_options
+    from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+    from fastscore.suites.score_dialogue.schema import LABELS
+
+    environment = read_environment()
+    options: ScoreDialogueOptions = build_options(
+        ScoreDialogueOptions,
+        {
+            "lex_weight": lex_weight,
+            "baseline_pairs": environment.baseline_pairs,
+            "baseline_seed": environment.baseline_seed,
+        },
+    )
+    rows = _read(path)
+    events = SUITE.events(rows.frame.with_columns(**_no_labels(LABELS)), options)
+    _report_rejects(rows.rejects, events.rejects)
+    _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
+    tables = SUITE.score(events, _vectors(SUITE.texts(events, options), environment), options)
+    document = build_document(path, tables, options)
+    _report_baseline(tables, options)
+
+    steps = tables["steps"].rows(named=True)
+    start = 0
+    for utterance in document["utterances"]:
+        stop = start + utterance["total_steps"]
+        if show_steps:
+            for line in table_lines(utterance, steps[start:stop]):
+                _logger.log(table_level, "%s", line)
+        _logger.info("%s", best_line(utterance))
+        _logger.info("")
+        start = stop
+    _logger.info("%s", average_line(document))
+    _logger.info("")
+    return document
+
+
+def _no_labels(labels: Iterable[str]) -> dict[str, "pl.Expr"]:
+    import polars as pl
+
+    return {label: pl.lit(None, dtype=pl.String) for label in labels}
+
+
+def _read(path: str) -> "Rows":
+    """Read the fields that score: labels, which the published scorer ignores, are left unread."""
+    import dataclasses
+
+    from fastscore.logs.inputs import COMPRESSIONS
+    from fastscore.logs.pieces import whole_file
+    from fastscore.logs.scan import read_shard
+    from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
+
+    columns = tuple(column for column in SOURCE.columns if column.name not in LABELS)
+    source = dataclasses.replace(SOURCE, columns=columns, dialogue_key=())
+    with _primed_lock:
+        primed = _primed.pop(path, None)
+    if primed is None:
+        compression = COMPRESSIONS.get(os.path.splitext(path)[1].lower(), "none")
+        return read_shard(whole_file(path, "jsonl", compression), source)
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        file.write(primed)
+        file.flush()
+        return read_shard(_under_name(whole_file(file.name), path), source)
+
+
+def _under_name(shard: "Shard", name: str) -> "Shard":
+    import dataclasses
+
+    pieces = tuple(dataclasses.replace(piece, file=name) for piece in shard.pieces)
+    return dataclasses.replace(shard, pieces=pieces)
+
+
+def _vectors(texts: "pl.Series", environment: "ScorerEnvironment") -> "VectorView":
+    if texts.is_empty():
+        from fastscore.vectors.view import VectorView
+
+        return VectorView.empty()
+    from fastscore.compat.text_vectors import view_texts
+
+    _logger.debug("Embedder %s, %s dimensions", environment.embedder, environment.dim or "all")
+    return view_texts(texts, environment)
+
+
+def _report_rejects(*frames: "pl.DataFrame") -> None:
+    total = sum(frame.height for frame in frames)
+    listed = [row for frame in frames for row in frame.head(LISTED_REJECTS).to_dicts()]
+    for row in sorted(listed, key=lambda row: int(row["line"]))[:LISTED_REJECTS]:
+        field = f", field {row['field']}" if row["field"] else ""
+        _logger.warning(
+            "%s:%d%s: %s: found %s, expected %s; the line is left out",
+            row["file"],
+            row["line"],
+            field,
+            row["reason"],
+            row["found"],
+            row["expected"],
+        )
+    if total > LISTED_REJECTS:
+        _logger.warning("%d lines are left out in all", total)
+
+
+def _report_baseline(tables: Mapping[str, "pl.DataFrame"], options: "ScoreDialogueOptions") -> None:
+    if not options.calibrates or tables["dialogues"].is_empty():
+        return
+    _logger.debug(
+        "Semantic baseline b from %d GT utts over %d random pairs (seed=%d): b=%.6f",
+        int((tables["utterances"]["ground_truth"] != "").sum()),
+        options.baseline_pairs,
+        options.baseline_seed,
+        tables["dialogues"]["semantic_baseline_b"].item(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
