@@ -185,7 +185,7 @@ def _falsy(found: Places) -> Flags:
     # a container of white space alone begins with some
     begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
     blank = containers & ((begins == ord(" ")) | (begins == ord("\t")))
-    for row in np.flatnonzero(blank):
+    for row in np.flatnonzero(blank).tolist():
         falsy[row] = not found.raw(row)[1:-1].strip(b" \t")
     return falsy
 
@@ -220,14 +220,14 @@ def _integer(found: Places, column: Column) -> Converted:
         valid |= _has(found, STRING, ESCAPED)
     digits = np.flatnonzero(valid & ~truths)
     values[digits], states = jsonl.integers(found.data, found.starts[digits], found.ends[digits])
-    odd.extend(digits[states != EXACT])
+    odd.extend(digits[states != EXACT].tolist())
     if "number" in column.accepts:
         numbers = np.flatnonzero(_has(found, FLOAT))
         valid[numbers] = True
         doubles, exact = _doubles(found, numbers)
         small = exact & (np.abs(doubles) < 2.0**62)
         values[numbers[small]] = doubles[small].astype(np.int64)
-        odd.extend(numbers[~small])
+        odd.extend(numbers[~small].tolist())
     faults = _others(found, valid)
     for row in odd:
         value, reason = _python_integer(found, row)
@@ -249,7 +249,7 @@ def _number(found: Places, column: Column) -> Converted:
         values[truths] = found.tags[truths] == TRUE
         valid |= truths
     if "string" in column.accepts:
-        for row in np.flatnonzero(_has(found, STRING, ESCAPED)):
+        for row in np.flatnonzero(_has(found, STRING, ESCAPED)).tolist():
             value = _python_float(found, row)
             if value is not None:
                 values[row], valid[row] = value, True
@@ -263,7 +263,7 @@ def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
     values, states = jsonl.floats(found.data, found.starts[rows], found.ends[rows])
     for position in np.flatnonzero(states != EXACT):
-        values[position] = float(found.raw(rows[position]))
+        values[position] = float(found.raw(int(rows[position])))
     return values, np.isfinite(values)
 
 

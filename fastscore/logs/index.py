@@ -63,7 +63,7 @@ class FileState:
     compression: Compression = "none"
     size: int = 0
     read: int = 0
-    digest: "hashlib._Hash" = field(
+    digest: "hashlib.blake2b" = field(
         default_factory=lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)
     )
     damage: str = ""

@@ -153,7 +153,7 @@ def _read_batch(
         bad[fresh], culprit[fresh] = converted.faults[fresh], index
     frame = pl.DataFrame(columns, schema=row_schema(source))
     rejects = _line_faults(scan, batch, files)
-    for row in np.flatnonzero(bad):
+    for row in np.flatnonzero(bad).tolist():
         start = int(scan.start[row])
         column = source.columns[culprit[row]]
         reject = Reject(

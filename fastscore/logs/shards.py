@@ -18,28 +18,28 @@ from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.streams import read_blocks
 from fastscore.suites.base import Source
 
-__all__ = ["SHARD_BYTES", "InputDigest", "Piece", "Plan", "Shard", "plan_shards"]
+__all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
 SHARD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class InputDigest:
+class InputContent:
     """What an input file was when it was planned.
 
     Parameters
     ----------
-    path
+    name
         The path as it was given.
-    size
+    n_bytes
         Its bytes on disk.
-    digest
+    content_hash
         BLAKE2b (128 bits, hexadecimal) of those bytes.
     """
 
-    path: str
-    size: int
-    digest: str
+    name: str
+    n_bytes: int
+    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Plan:
     """
 
     shards: tuple[Shard, ...]
-    inputs: tuple[InputDigest, ...]
+    inputs: tuple[InputContent, ...]
     n_dialogues: int
 
 
@@ -112,7 +112,7 @@ def plan_shards(
     packed = _pack(runs, shard_bytes)
     shards = map_ordered(lambda item: _shard(*item, states), enumerate(packed), threads)
     inputs = tuple(
-        InputDigest(state.file.path, state.read, state.digest.hexdigest()) for state in states
+        InputContent(state.file.path, state.read, state.digest.hexdigest()) for state in states
     )
     return Plan(tuple(shards), inputs, n_dialogues)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import types
+
+from fastscore_kernels._jit import inlined, instruction
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
 ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
@@ -22,7 +23,7 @@ _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _TOPS = np.uint64(0x8080808080808080)
 
 
-@intrinsic
+@instruction
 def address_of(typing_context: Any, array: Any) -> Any:
     """Address of an array's first item; the caller keeps the array alive."""
 
@@ -39,7 +40,7 @@ def _place(builder: Any, arguments: Any, width: int) -> Any:
     return builder.inttoptr(address, ir.IntType(width).as_pointer())
 
 
-@intrinsic
+@instruction
 def load_word(typing_context: Any, base: Any, index: Any) -> Any:
     """Read the eight bytes at ``base + index``, little-endian, without a bounds check."""
 
@@ -51,7 +52,7 @@ def load_word(typing_context: Any, base: Any, index: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@intrinsic
+@instruction
 def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
     """Read the byte at ``base + index`` without a bounds check."""
 
@@ -62,7 +63,7 @@ def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@intrinsic
+@instruction
 def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
     """Write the low byte of ``value`` to ``base + index`` without a bounds check."""
 
@@ -74,7 +75,7 @@ def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
-@intrinsic
+@instruction
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
 
@@ -84,7 +85,7 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def sequence_length(data: int, index: int, stop: int) -> int:
     """Length of the UTF-8 sequence at ``index`` (2 to 4), 0 when it is not valid."""
     first = load_byte(data, index)
@@ -111,7 +112,7 @@ def sequence_length(data: int, index: int, stop: int) -> int:
     return length
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def utf8_fault(data: int, start: int, stop: int) -> int:
     """Position of the first byte in [start, stop) that is not valid UTF-8, or -1."""
     index = start
@@ -126,7 +127,7 @@ def utf8_fault(data: int, start: int, stop: int) -> int:
     return -1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def space_length(data: int, index: int, stop: int) -> int:
     """Bytes of the character at ``index`` that ``str.strip`` takes off, 0 for another one.
 
@@ -154,7 +155,7 @@ def space_length(data: int, index: int, stop: int) -> int:
     return 3 if first == 0xE3 and second == 0x80 and third == 0x80 else 0
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def skip_blanks(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on that holds neither a space nor a tab."""
     while index < stop:
@@ -165,7 +166,7 @@ def skip_blanks(data: int, index: int, stop: int) -> int:
     return index
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def hex_value(byte: int) -> int:
     """Value of a hexadecimal digit, -1 for another byte."""
     if 0x30 <= byte <= 0x39:
@@ -176,7 +177,7 @@ def hex_value(byte: int) -> int:
     return -1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def hex4(data: int, index: int, stop: int) -> int:
     """Value of the four hexadecimal digits at ``index``, -1 when there are not four."""
     if index + 4 > stop:
@@ -190,7 +191,7 @@ def hex4(data: int, index: int, stop: int) -> int:
     return value
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def escape_length(data: int, index: int, stop: int) -> int:
     """Length of the escape whose backslash stands at ``index``, 0 when it is not one."""
     if index + 1 >= stop:
@@ -203,7 +204,7 @@ def escape_length(data: int, index: int, stop: int) -> int:
     return 2 if plain or kind == 0x66 or kind == 0x6E or kind == 0x72 or kind == 0x74 else 0
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def plain_run(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on of a quote, backslash, control or non-ASCII byte."""
     while index + 8 <= stop:
@@ -213,7 +214,8 @@ def plain_run(data: int, index: int, stop: int) -> int:
             (word - _SPACES) | ((word ^ _QUOTES) - _ONES) | ((word ^ _BACKSLASHES) - _ONES) | word
         ) & _TOPS
         if flags != np.uint64(0):
-            return index + (trailing_zeros(flags) >> 3)
+            index += trailing_zeros(flags) >> 3
+            return index
         index += 8
     while index < stop:
         byte = load_byte(data, index)
@@ -223,7 +225,7 @@ def plain_run(data: int, index: int, stop: int) -> int:
     return index
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def scan_string(data: int, index: int, stop: int) -> tuple[int, bool]:
     """Walk a string from behind its opening quote.
 
@@ -250,7 +252,7 @@ def scan_string(data: int, index: int, stop: int) -> tuple[int, bool]:
         index += length
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def skip_digits(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on that holds no ASCII digit."""
     while index < stop:
@@ -261,7 +263,7 @@ def skip_digits(data: int, index: int, stop: int) -> int:
     return index
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def scan_number(data: int, index: int, stop: int) -> tuple[int, bool]:
     """Walk a number as Python's json reads it (without NaN and Infinity).
 

@@ -8,8 +8,8 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     MINUS,
     NEWLINE,
@@ -43,13 +43,9 @@ _NULL_WORD, _FALSE_WORD, _TRUE_WORD, _NAN_WORD, _INFINITY_WORD = (
     for word in (b"null", b"false", b"true", b"NaN", b"Infinity")
 )
 
-bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
-longs_in = types.Array(types.int64, 1, "C", readonly=True)
-words_in = types.Array(types.uint64, 1, "C", readonly=True)
 
-
-@njit(nogil=True, cache=True)
-def _first_word(data: int, index: int, length: int, stop: int) -> np.uint64:
+@inlined
+def _first_word(data: int, index: int, length: int, stop: int) -> Any:
     """Up to eight bytes of a name as one word, missing ones zero."""
     if index + 8 <= stop:
         word = load_word(data, index)
@@ -62,7 +58,7 @@ def _first_word(data: int, index: int, length: int, stop: int) -> np.uint64:
     return word
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _literal(data: int, index: int, stop: int, length: int, word: np.uint64) -> int:
     """Position behind ``word`` at ``index``, or ``-1 - index`` when it does not stand there."""
     if index + length > stop or _first_word(data, index, length, stop) != word:
@@ -70,7 +66,7 @@ def _literal(data: int, index: int, stop: int, length: int, word: np.uint64) -> 
     return index + length
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _scan_scalar(data: int, index: int, stop: int) -> tuple[int, int]:
     """Walk a scalar: (position behind it or ``-1 - fault``, tag)."""
     byte = load_byte(data, index)
@@ -97,7 +93,7 @@ def _scan_scalar(data: int, index: int, stop: int) -> tuple[int, int]:
     return -1 - index, ABSENT
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _scan_key(data: int, index: int, stop: int) -> int:
     """Walk a member's key and its colon from the key's opening quote: position of the value."""
     if index >= stop or load_byte(data, index) != QUOTE:
@@ -111,7 +107,7 @@ def _scan_key(data: int, index: int, stop: int) -> int:
     return skip_blanks(data, end + 1, stop)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) -> int:
     """Walk an array or object that stands at ``depth``: position behind it, or a fault."""
     base = depth
@@ -159,7 +155,7 @@ def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) 
                 return index
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _find_key(
     data: int, start: int, end: int, stop: int, names: int, offsets: int, words: int, n_keys: int
 ) -> int:
@@ -182,7 +178,7 @@ def _find_key(
     return -1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _find_escaped_key(
     data: int, start: int, end: int, names: int, offsets: int, words: int, n_keys: int
 ) -> int:
@@ -197,7 +193,7 @@ def _find_escaped_key(
     return key if plain.size >= length else -1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _scan_object(
     data: int,
     index: int,
@@ -257,7 +253,7 @@ def _scan_object(
         index = skip_blanks(data, index + 1, stop)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _skip_spaces(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on that `space_length` does not count as space."""
     while index < stop:
@@ -268,14 +264,14 @@ def _skip_spaces(data: int, index: int, stop: int) -> int:
     return index
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _ends_line(data: int, index: int) -> bool:
     """Whether a line end stands at ``index``."""
     byte = load_byte(data, index)
-    return byte == NEWLINE or byte == RETURN
+    return bool(byte == NEWLINE or byte == RETURN)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _line_end(data: int, index: int, stop: int) -> int:
     """Position of the line end at or behind ``index``."""
     while index < stop:
@@ -286,7 +282,7 @@ def _line_end(data: int, index: int, stop: int) -> int:
     return index
 
 
-@njit(types.int64(bytes_in), nogil=True, cache=True)
+@kernel(fastmath=False)
 def count_lines(data: Any) -> int:
     """Upper bound of the lines that hold something: line ends behind another byte, plus one."""
     count = 1
@@ -298,24 +294,7 @@ def count_lines(data: Any) -> int:
     return count
 
 
-@njit(
-    types.void(
-        bytes_in,
-        longs_in,
-        longs_in,
-        bytes_in,
-        longs_in,
-        words_in,
-        types.int64[:, ::1],
-        types.uint8[:, ::1],
-        types.int64[:, ::1],
-        types.int64[:, ::1],
-        types.int64[:, ::1],
-        types.int64[::1],
-    ),
-    nogil=True,
-    cache=True,
-)
+@kernel(fastmath=False)
 def scan_lines(
     data: Any,
     restarts: Any,

@@ -8,8 +8,8 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     MINUS,
@@ -25,14 +25,12 @@ from fastscore_kernels._jsonl_bytes import (
 
 EXACT, INEXACT, OVERFLOW = range(3)
 
-bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
-longs_in = types.Array(types.int64, 1, "C", readonly=True)
 
 _POWERS = np.array([10.0**exponent for exponent in range(23)])
 _MAX_MANTISSA = 1 << 53
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _simple_escape(kind: int) -> int:
     """Byte that a two-character escape stands for."""
     if kind == 0x62:
@@ -48,7 +46,7 @@ def _simple_escape(kind: int) -> int:
     return kind
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _encode(point: int, out: int, at: int) -> int:
     """Write a code point as UTF-8: position behind it."""
     if point < 0x80:
@@ -70,7 +68,7 @@ def _encode(point: int, out: int, at: int) -> int:
     return at + 4
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
     """Write a valid JSON string's text to ``out`` from ``at`` on.
 
@@ -106,11 +104,7 @@ def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
     return at
 
 
-@njit(
-    types.int64(bytes_in, longs_in, longs_in, types.uint8[::1], types.int64[::1], types.int64[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(fastmath=False)
 def unescape_strings(
     data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
 ) -> int:
@@ -126,11 +120,7 @@ def unescape_strings(
     return at
 
 
-@njit(
-    types.void(bytes_in, longs_in, longs_in, types.int64[::1], types.uint8[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(fastmath=False)
 def parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
     """Parse ``-?[0-9]+`` to int64; anything else is INEXACT, what does not fit is OVERFLOW."""
     base = address_of(data)
@@ -165,11 +155,7 @@ def parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) 
                 values[row] = total if negative else -total
 
 
-@njit(
-    types.void(bytes_in, longs_in, longs_in, types.float64[::1], types.uint8[::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(fastmath=False)
 def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
     """Parse JSON numbers whose nearest double one exact operation gives; others are INEXACT."""
     base = address_of(data)
@@ -220,11 +206,7 @@ def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) ->
         states[row] = EXACT
 
 
-@njit(
-    types.void(bytes_in, longs_in, longs_in, types.int64, types.int32[:, ::1]),
-    nogil=True,
-    cache=True,
-)
+@kernel(fastmath=False)
 def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> None:
     """Write Arrow string views (n, 4) of byte ranges of ``data``, which is buffer ``buffer``.
 

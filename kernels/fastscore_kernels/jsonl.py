@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._jit import first_use
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ARRAY,
@@ -40,6 +41,7 @@ from fastscore_kernels._jsonl_values import (
     string_views,
     unescape_strings,
 )
+from fastscore_kernels._validate import read_only
 
 __all__ = [
     "ABSENT",
@@ -61,6 +63,7 @@ __all__ = [
     "TOO_DEEP",
     "TRUE",
     "JsonlScan",
+    "compile_kernels",
     "floats",
     "integers",
     "scan_jsonl",
@@ -121,9 +124,9 @@ def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
     names = np.frombuffer(b"".join(keys), np.uint8)
-    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys]))).astype(np.int64)
-    words = [int.from_bytes(key[:8], "little") for key in keys]
-    return names, offsets, np.array(words, np.uint64)
+    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys])))
+    words = np.array([int.from_bytes(key[:8], "little") for key in keys], np.uint64)
+    return names, read_only(offsets.astype(np.int64)), read_only(words)
 
 
 def scan_jsonl(
@@ -153,9 +156,11 @@ def scan_jsonl(
         raise ValueError(
             f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
         )
+    compile_kernels()
+    data = read_only(data)
     names, offsets, words = _key_table(keys)
-    positions = np.array([position for position, _ in restarts] + [data.size], np.int64)
-    numbers = np.array([number for _, number in restarts] + [0], np.int64)
+    positions = read_only(np.array([*(place for place, _ in restarts), data.size], np.int64))
+    numbers = read_only(np.array([*(number for _, number in restarts), 0], np.int64))
     capacity = int(count_lines(data)) + len(restarts)
     lines = np.empty((3, capacity), np.int64)
     tags = np.zeros((len(keys), capacity), np.uint8)
@@ -168,12 +173,18 @@ def scan_jsonl(
     )
     n, m, n_lines, n_blank, next_line = (int(count) for count in counts[:5])
     return JsonlScan(
-        data,
-        *lines[:, :n],
-        tags[:, :n],
-        starts[:, :n],
-        ends[:, :n],
-        *faults[:, :m],
+        data=data,
+        line=lines[0, :n],
+        start=lines[1, :n],
+        end=lines[2, :n],
+        tags=tags[:, :n],
+        value_start=starts[:, :n],
+        value_end=ends[:, :n],
+        fault_line=faults[0, :m],
+        fault_start=faults[1, :m],
+        fault_end=faults[2, :m],
+        fault_status=faults[3, :m],
+        fault_position=faults[4, :m],
         n_lines=n_lines,
         n_blank=n_blank,
         next_line=next_line,
@@ -190,7 +201,7 @@ def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
         int64, `INEXACT` for anything but ``-?[0-9]+``; the value is 0 unless exact.
     """
     values, states = np.empty(starts.size, np.int64), np.empty(starts.size, np.uint8)
-    parse_integers(data, *_ranges(starts, ends), values, states)
+    parse_integers(*_ranges(data, starts, ends), values, states)
     return values, states
 
 
@@ -205,7 +216,7 @@ def floats(data: Bytes, starts: Longs, ends: Longs) -> tuple[npt.NDArray[np.floa
         above 2^53, a power of ten beyond 22, NaN, Infinity); the value is 0 there.
     """
     values, states = np.empty(starts.size, np.float64), np.empty(starts.size, np.uint8)
-    parse_floats(data, *_ranges(starts, ends), values, states)
+    parse_floats(*_ranges(data, starts, ends), values, states)
     return values, states
 
 
@@ -218,7 +229,7 @@ def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Lo
         UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each; the end is -1
         where a string holds half of a surrogate pair, which UTF-8 cannot.
     """
-    starts, ends = _ranges(starts, ends)
+    data, starts, ends = _ranges(data, starts, ends)
     out = np.empty(int((ends - starts).sum()), np.uint8)
     out_starts, out_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     used = unescape_strings(data, starts, ends, out, out_starts, out_ends)
@@ -241,9 +252,45 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
     """
     if data.size >= 1 << 31:
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
-    string_views(data, *_ranges(starts, ends), buffer, out)
+    string_views(*_ranges(data, starts, ends), buffer, out)
 
 
-def _ranges(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Make both bounds contiguous int64."""
-    return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
+def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+    """Check bytes and ranges of them, and view them as the kernels take them."""
+    compile_kernels()
+    if starts.shape != ends.shape or starts.ndim != 1:
+        raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
+    return (
+        read_only(data),
+        read_only(starts.astype(np.int64, copy=False)),
+        read_only(ends.astype(np.int64, copy=False)),
+    )
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    data = read_only(np.frombuffer(b'{"a":1}', np.uint8))
+    none, some = read_only(np.empty(0, np.int64)), np.empty(0, np.int64)
+    flags = np.empty(0, np.uint8)
+    count_lines(data)
+    found = np.empty((1, 1), np.int64)
+    scan_lines(
+        data,
+        read_only(np.array([data.size])),
+        read_only(np.zeros(1, np.int64)),
+        *_key_table((b"a",)),
+        np.empty((3, 1), np.int64),
+        np.zeros((1, 1), np.uint8),
+        found,
+        found,
+        np.empty((5, 1), np.int64),
+        np.zeros(6, np.int64),
+    )
+    parse_integers(data, none, none, some, flags)
+    parse_floats(data, none, none, np.empty(0), flags)
+    unescape_strings(data, none, none, flags, some, some)
+    string_views(data, none, none, 0, np.empty((0, 4), np.int32))
