@@ -68,7 +68,7 @@ def _suite_command(suite: Suite) -> click.Command:
 
 
 def _option(*flags: str, **declared: Any) -> click.Option:
-    """An option that also listens to its environment variable, which its help names."""
+    """Declare an option that also listens to its environment variable."""
     longest = max(flags, key=len).removeprefix("--")
     return click.Option(
         flags,

@@ -16,17 +16,19 @@ def metric_range(metric: Metric) -> str:
 
 def metrics_text(suite: Suite) -> str:
     """Return a card a metric, as plain text."""
-    cards = [f"{suite.name} (version {suite.version}): {suite.title}"]
-    for metric in suite.metrics:
-        cards.append(
-            f"\n{metric.id}  {metric.name}\n"
-            f"  table    {metric.table}\n"
-            f"  formula  {metric.formula}\n"
-            f"  range    {metric_range(metric)}, {_direction(metric)}\n"
-            f"  null     {metric.null_rule}\n"
-            f"  source   {metric.source}"
-        )
-    return "\n".join(cards)
+    title = f"{suite.name} (version {suite.version}): {suite.title}"
+    return "\n\n".join([title, *(_card(metric) for metric in suite.metrics)])
+
+
+def _card(metric: Metric) -> str:
+    return (
+        f"{metric.id}  {metric.name}\n"
+        f"  table    {metric.table}\n"
+        f"  formula  {metric.formula}\n"
+        f"  range    {metric_range(metric)}, {_direction(metric)}\n"
+        f"  null     {metric.null_rule}\n"
+        f"  source   {metric.source}"
+    )
 
 
 def metrics_json(suites: Sequence[Suite]) -> str:

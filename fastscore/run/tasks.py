@@ -24,7 +24,7 @@ from fastscore.run.receipts import Receipt, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, Suite, Table
 from fastscore.suites.registry import load_suite
 from fastscore.vectors.embedder import Embedder
-from fastscore.vectors.embedding import embed_missing
+from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView
@@ -221,7 +221,7 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 def _in_input_order(rejects: pl.DataFrame, shard: Shard) -> pl.DataFrame:
     position = {piece.file: index for index, piece in enumerate(shard.pieces)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
-    return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA)
+    return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())
 
 
 def _within_run(context: RunContext, path: Path, committed: Committed) -> Committed:
