@@ -1,0 +1,320 @@
+"""The scanner against Python's json, line by line."""
+
+import json
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from fastscore_kernels import jsonl
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.naive_jsonl import naive_scan
+
+KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
+STATUS = {
+    jsonl.NOT_JSON: "not_json",
+    jsonl.NOT_OBJECT: "not_an_object",
+    jsonl.NOT_UTF8: "not_utf8",
+    jsonl.TOO_DEEP: "nested_too_deeply",
+}
+LINE_ENDS = (b"\n", b"\r\n", b"\r", b"\n\n", b" \n")
+
+
+def as_bytes(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, np.uint8)
+
+
+def tag_of(value: Any) -> set[int]:
+    if value is None:
+        return {jsonl.NULL}
+    if isinstance(value, bool):
+        return {jsonl.TRUE if value else jsonl.FALSE}
+    if isinstance(value, int):
+        return {jsonl.INTEGER}
+    if isinstance(value, float):
+        return {jsonl.FLOAT}
+    if isinstance(value, str):
+        return {jsonl.STRING, jsonl.ESCAPED}
+    return {jsonl.ARRAY if isinstance(value, list) else jsonl.OBJECT}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal, NaN included."""
+    return json.dumps(left) == json.dumps(right)
+
+
+def check_against_json(data: bytes) -> None:
+    scan = jsonl.scan_jsonl(as_bytes(data), tuple(key.encode() for key in KEYS))
+    expected = naive_scan(data)
+    rows = [line for line in expected if line.status == "row"]
+    faults = [line for line in expected if line.status not in ("row", "blank")]
+    assert scan.n_lines == len(expected)
+    assert scan.n_blank == len(expected) - len(rows) - len(faults)
+    assert scan.next_line == len(expected) + 1
+    found = zip(scan.line, scan.start, scan.end, strict=True)
+    assert list(found) == [(line.number, line.start, line.end) for line in rows]
+    places = zip(scan.fault_line, scan.fault_start, scan.fault_end, strict=True)
+    assert list(places) == [(line.number, line.start, line.end) for line in faults]
+    assert [STATUS[int(code)] for code in scan.fault_status] == [line.status for line in faults]
+    for position, line in zip(scan.fault_position, faults, strict=True):
+        assert line.start <= position <= line.end
+    for index, line in enumerate(rows):
+        for key, name in enumerate(KEYS):
+            tag = int(scan.tags[key, index])
+            if name not in line.values:
+                assert tag == jsonl.ABSENT
+                continue
+            value = line.values[name]
+            assert tag in tag_of(value)
+            raw = data[scan.value_start[key, index] : scan.value_end[key, index]]
+            if tag in (jsonl.STRING, jsonl.ESCAPED):
+                assert (b"\\" in raw) == (tag == jsonl.ESCAPED)
+                raw = b'"' + raw + b'"'
+            assert same(json.loads(raw), value)
+
+
+keys = st.sampled_from([*KEYS, "other", "step_indexx", 'q"k', "A"])
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=12)
+    | st.sampled_from(["\ud800", "\udc00\ud800", "\U0001f600", 'a"b\\c\n\t\x7f', "EOF"])
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(keys | st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> bytes:
+    """A line: mostly an object, its members perhaps repeated, written one way or another."""
+    if draw(st.integers(0, 9)) == 0:
+        return dump(draw, draw(values))
+    members = draw(st.lists(st.tuples(keys, values), max_size=5))
+    blank = draw(st.sampled_from([b"", b" ", b"\t "]))
+    joined = (blank + b"," + blank).join(
+        dump(draw, name) + blank + b":" + blank + dump(draw, value) for name, value in members
+    )
+    return blank + b"{" + blank + joined + blank + b"}" + blank
+
+
+def dump(draw: st.DrawFn, value: Any) -> bytes:
+    ascii_only = draw(st.booleans())
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    if ascii_only and draw(st.integers(0, 5)) == 0:
+        text = text.replace("e", "\\u0065") if isinstance(value, str) else text
+    return text.encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A line with a few bytes replaced, taken out or put in."""
+    line = bytearray(draw(documents()))
+    alphabet = st.sampled_from(
+        list(b'{}[]",:\\ \t\x00\x0b\x1f-+.0123456789eEtfnuNI/\x85\xa0\xc2\xe2\x80\xed\xff\xf0')
+    )
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(line)))
+        kind = draw(st.integers(0, 2))
+        if kind == 0:
+            line.insert(place, draw(alphabet))
+        elif place < len(line) and kind == 1:
+            del line[place]
+        elif place < len(line):
+            line[place] = draw(alphabet)
+    return bytes(line)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> bytes:
+    parts = []
+    for line in draw(st.lists(mutated() | documents(), max_size=6)):
+        parts += [line, draw(st.sampled_from(LINE_ENDS))]
+    if parts and draw(st.booleans()):
+        parts.pop()
+    return b"".join(parts)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(logs())
+@example(b"")
+@example(b"\r")
+@example(b'{"a":1}\r\r\n{"a":2}')
+def test_equals_json(data: bytes) -> None:
+    check_against_json(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60))
+def test_equals_json_on_any_bytes(data: bytes) -> None:
+    check_against_json(data)
+
+
+NUMBERS = [
+    "0", "-0", "01", "-", "1.", ".5", "1e", "1e+", "1E5", "1e-5", "-1.5e+10", "0e0", "00", "1.5.2",
+    "+1", "0x10", "1_000", "NaN", "-NaN", "Infinity", "-Infinity", "+Infinity", "Inf", "nan",
+    "Infinit", "NaNs", "1e400", "-1e400", "1e-400", "123456789012345678901234567890", "1a", "--1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("form", ['{"a":%s}', '{"a":[%s, 1]}', '{"a":{"b": %s}}', "%s"])
+def test_number_syntax(number: str, form: str) -> None:
+    check_against_json((form % number).encode())
+
+
+@pytest.mark.parametrize(
+    "space",
+    ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u1680", "\u2000", "\u200a"]
+    + ["\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff", "\u180e", "\x00"],
+)
+def test_white_space_round_a_line(space: str) -> None:
+    for form in ('{s}{{"a":1}}', '{{"a":1}}{s}', " {s}{{}} {s} ", "{s}", '{{"a":{s}1}}', "{s}x{s}"):
+        check_against_json(form.format(s=space).encode())
+
+
+def test_all_single_bytes_between_tokens_and_in_strings() -> None:
+    for byte in range(256):
+        for form in (b'{"a":1%s}', b'{"a":"%s"}', b'{"a":"\\%s"}', b"%s", b'{"a"%s:[]}'):
+            check_against_json(form.replace(b"%s", bytes([byte])))
+
+
+@pytest.mark.parametrize("length", [500, 501, 5000])
+def test_depth(length: int) -> None:
+    for line in (
+        b'{"a":' + b"[" * (length - 1) + b"]" * (length - 1) + b"}",
+        b'{"a":' * length + b"1" + b"}" * length,
+    ):
+        scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
+        assert scan.line.size == (length <= jsonl.MAX_DEPTH)
+        assert scan.fault_status.tolist() == [jsonl.TOO_DEEP] * (length > jsonl.MAX_DEPTH)
+
+
+def test_last_equal_key_wins_and_escaped_keys_match() -> None:
+    line = b'{"a":1,"\\u0061":"x","b":{"a":7},"c":["a"]}'
+    scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
+    assert scan.tags.tolist() == [[jsonl.STRING]]
+    assert line[scan.value_start[0, 0] : scan.value_end[0, 0]] == b"x"
+
+
+def test_a_faulty_line_leaves_no_value_behind() -> None:
+    scan = jsonl.scan_jsonl(as_bytes(b'{"a":1,"b":2\n{"b":3}\n'), (b"a", b"b"))
+    assert scan.tags.tolist() == [[jsonl.ABSENT], [jsonl.INTEGER]]
+
+
+def test_restarts_number_the_lines() -> None:
+    scan = jsonl.scan_jsonl(as_bytes(b"{}\n{}\nx\n{}\n"), (), restarts=((0, 10), (6, 3)))
+    assert scan.line.tolist() == [10, 11, 4]
+    assert scan.fault_line.tolist() == [3]
+    assert scan.next_line == 5
+
+
+def test_read_only_and_offset_buffers() -> None:
+    data = np.frombuffer(b'xx{"a":12}\nzz', np.uint8)
+    scan = jsonl.scan_jsonl(data[2:11], (b"a",))
+    values, states = jsonl.integers(scan.data, scan.value_start[0], scan.value_end[0])
+    assert (values.tolist(), states.tolist()) == ([12], [jsonl.EXACT])
+
+
+def test_buffers_of_another_type_are_refused() -> None:
+    with pytest.raises(ValueError, match="contiguous vector of uint8"):
+        jsonl.scan_jsonl(np.zeros(4, np.int8), ())
+    with pytest.raises(ValueError, match="distinct"):
+        jsonl.scan_jsonl(np.zeros(4, np.uint8), (b"a", b"a"))
+
+
+def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - [len(text) for text in texts]
+    return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(
+        st.integers()
+        | st.integers(-(2**63) - 2, -(2**63) + 2)
+        | st.integers(2**63 - 3, 2**63 + 2)
+        | st.sampled_from(["-", "", "x", "1x", "00012", "-0", "- 1", "1.0", "+1", "0" * 30 + "7"]),
+        max_size=8,
+    )
+)
+def test_integers(items: list[int | str]) -> None:
+    texts = [str(item).encode() for item in items]
+    values, states = jsonl.integers(*ranges(texts))
+    for text, value, state in zip(texts, values.tolist(), states.tolist(), strict=True):
+        digits = text.removeprefix(b"-")
+        if not digits.isdigit():
+            assert state == jsonl.INEXACT
+        elif -(2**63) <= int(text) < 2**63:
+            assert (state, value) == (jsonl.EXACT, int(text))
+        else:
+            assert state == jsonl.OVERFLOW
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.decimals(allow_nan=False, allow_infinity=False, places=4).map(str)
+        | st.integers().map(str)
+        | st.tuples(st.integers(0, 10**19), st.integers(-30, 30)).map("{0[0]}e{0[1]}".format)
+        | st.sampled_from(["0.0", "-0.0", "-0", "NaN", "-Infinity", "1e22", "9007199254740993"]),
+        max_size=8,
+    )
+)
+def test_floats_are_the_nearest_or_left_to_the_caller(texts: list[str]) -> None:
+    raw = [text.encode() for text in texts if "E" not in text]
+    values, states = jsonl.floats(*ranges(raw))
+    for text, value, state in zip(raw, values, states, strict=True):
+        if state == jsonl.EXACT:
+            assert struct.pack("d", value) == struct.pack("d", float(text))
+
+
+def test_common_floats_are_exact() -> None:
+    _, states = jsonl.floats(*ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"]))
+    assert (states == jsonl.EXACT).all()
+    values, states = jsonl.floats(*ranges([b"NaN", b"Infinity"]))
+    assert (states == jsonl.INEXACT).all()
+    assert not any(math.isnan(value) for value in values)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
+def test_unescaped(texts: list[str]) -> None:
+    raw = [json.dumps(text)[1:-1].encode() for text in texts]
+    out, starts, ends = jsonl.unescaped(*ranges(raw))
+    for text, start, end in zip(texts, starts, ends, strict=True):
+        meant = json.loads(json.dumps(text))
+        if any("\ud800" <= character <= "\udfff" for character in meant):
+            assert end == -1
+        else:
+            assert out[start:end].tobytes().decode() == meant
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
+def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    views = np.zeros((len(first) + len(second), 4), np.int32)
+    data, starts, ends = ranges([text.encode() for text in first])
+    none = np.full(len(second), -1, np.int64)
+    jsonl.views(data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views)
+    other, starts, ends = ranges([text.encode() for text in second])
+    none = np.full(len(first), -1, np.int64)
+    jsonl.views(other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views)
+    buffers = [None, pa.py_buffer(views), pa.py_buffer(data), pa.py_buffer(other)]
+    column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
+    column.validate(full=True)
+    assert pl.from_arrow(column).to_list() == first + second
