@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import InputError
-from fastscore.suites.score_dialogue import ScoreDialogueOptions
 
 TABLE_HEADER = "step\tlex\tcos_raw\tsem_cal\tearli\tU_step\tprediction"
 
@@ -24,31 +23,36 @@ _ROUNDED = {
 Document = dict[str, Any]
 
 
-def build_document(
-    path: str, tables: dict[str, pl.DataFrame], options: ScoreDialogueOptions
-) -> Document:
-    """Return the document of one file: keys, their order and rounding as published.
-
-    A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
-    the mean, as published.
+def refuse_missing_steps(path: str, utterances: pl.DataFrame) -> None:
+    """Refuse a file in which an utterance has no steps, as the published scorer does below 1.
 
     Raises
     ------
     InputError
-        If an utterance has no steps while the semantic part counts: the published scorer breaks
-        off there too.
+        Names the first such utterance and its line.
+    """
+    without = utterances.filter(pl.col("total_steps") == 0)
+    if without.is_empty():
+        return
+    first = without.row(0, named=True)
+    raise InputError(
+        f"Utterance {first['utterance_index']} of {path} (line {first['line']}) has a ground "
+        "truth and no steps, which only a lexical weight of 1 can score.",
+        "Remove it from the log, or score with --lex-weight 1.",
+    )
+
+
+def build_document(path: str, tables: dict[str, pl.DataFrame]) -> Document:
+    """Return the document of one file: keys, their order and rounding as published.
+
+    A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
+    the mean, as published.
     """
     utterances = tables["utterances"].rows(named=True)
     steps = iter(tables["steps"].rows(named=True))
     documents, best = [], []
     for utterance in utterances:
         total = utterance["total_steps"]
-        if not total and options.scores_semantic:
-            raise InputError(
-                f"Utterance {utterance['utterance_index']} of {path} "
-                f"(line {utterance['line']}) has a ground truth and no steps.",
-                "Remove it from the log, or score with --lex-weight 1.",
-            )
         U_best = utterance["U_best"] if total else NO_STEPS_U_BEST
         best.append(U_best)
         documents.append(

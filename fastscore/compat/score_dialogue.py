@@ -218,7 +218,7 @@ def _write_document(document: dict[str, Any], path: str) -> None:
 
 
 def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> dict[str, Any]:
-    from fastscore.compat.document import average_line, best_line, build_document, table_lines
+    from fastscore.compat import document as documents
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
     from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
@@ -236,9 +236,11 @@ def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> 
     rows = _read(path)
     events = SUITE.events(rows.frame.with_columns(**_no_labels(LABELS)), options)
     _report_rejects(rows.rejects, events.rejects)
+    if options.scores_semantic:
+        documents.refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
     tables = SUITE.score(events, _vectors(SUITE.texts(events, options), environment), options)
-    document = build_document(path, tables, options)
+    document = documents.build_document(path, tables)
     _report_baseline(tables, options)
 
     steps = tables["steps"].rows(named=True)
@@ -246,12 +248,12 @@ def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> 
     for utterance in document["utterances"]:
         stop = start + utterance["total_steps"]
         if show_steps:
-            for line in table_lines(utterance, steps[start:stop]):
+            for line in documents.table_lines(utterance, steps[start:stop]):
                 _logger.log(table_level, "%s", line)
-        _logger.info("%s", best_line(utterance))
+        _logger.info("%s", documents.best_line(utterance))
         _logger.info("")
         start = stop
-    _logger.info("%s", average_line(document))
+    _logger.info("%s", documents.average_line(document))
     _logger.info("")
     return document
 

@@ -69,7 +69,7 @@ def plain_rows(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def logs(draw: st.DrawFn) -> list[Row]:
     kind = draw(st.sampled_from([event_rows(), plain_rows()]))
-    rows = draw(st.lists(kind, max_size=40))
+    rows = draw(st.lists(kind, max_size=25))
     cut = draw(st.integers(0, len(rows)))
     first = [("one.jsonl", line, row) for line, row in enumerate(rows[:cut], 1)]
     return first + [("two.jsonl", line, row) for line, row in enumerate(rows[cut:], 1)]

@@ -1,0 +1,288 @@
+"""The drop-in: the command as a process, its files and exit codes, and the functions."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fastscore.compat import score_dialogue
+from fastscore.compat.environment import read_environment
+from fastscore.compat.score_dialogue import main, prime_score_jsonl_events, score_jsonl
+from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
+from tests.suites.score_dialogue.naive_score_dialogue import score_log
+from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
+
+VARIABLES = (
+    "EMBEDDER_NAME",
+    "EMBED_DIM",
+    "BASELINE_PAIRS",
+    "BASELINE_SEED",
+    "GT_EMBED_CACHE_MAX",
+    "PRELOADED_EVENTS_CACHE_MAX",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def write_log(name: str, *rows: Any) -> Path:
+    path = Path(name)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def predicted(step: int, prediction: Any, utterance: int = 0) -> dict[str, Any]:
+    row = {"utterance_index": utterance, "step": step, "prediction": prediction}
+    return {"event": "predicted", **row}
+
+
+def complete(ground_truth: Any, utterance: int = 0) -> dict[str, Any]:
+    row = {"utterance_index": utterance, "ground_truth": ground_truth}
+    return {"event": "utterance_complete", **row}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fastscore.compat.score_dialogue", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+
+def test_the_command_leaves_two_files_and_the_average_line() -> None:
+    write_log("run 1.jsonl", predicted(0, "abcd"), complete("abcx EOF"))
+    done = run("--jsonl", "run 1.jsonl", "--lex-weight", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    written = sorted(path.name for path in Path("scores").iterdir())
+    assert [name[:10] + name[-10:] for name in written] == [
+        "run 1_run_score.json",
+        "run 1_run_-score.txt",
+    ]
+    assert all(name.startswith("run 1_run_") for name in written)
+    assert sorted(os.listdir()) == ["run 1.jsonl", "scores"]
+    (average,) = [line for line in done.stdout.splitlines() if "Dialogue average U" in line]
+    assert average.rsplit("|", 1)[1] == " Dialogue average U (best-early): 0.7500"
+    assert float(average.rsplit(":", 1)[1]) == 0.75
+    assert "| INFO | 0\t0.7500\t0.0000\t0.0000\t1.0000\t0.7500\tabcd" in done.stdout
+
+
+def test_a_missing_file_exits_with_1_and_leaves_nothing() -> None:
+    done = run("--jsonl", "no.jsonl")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "score-dialogue: there is no file no.jsonl.\n"
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--jsonl"],
+        ["x.jsonl"],
+        ["--jsonl", "x", "--lex-weight", "1.5"],
+        ["--jsonl", "x", "--lex-weight", "nan"],
+        ["--jsonl", "x", "--lex-weight", "much"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+
+
+def test_a_folder_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder.jsonl").mkdir()
+    assert main(["--jsonl", "folder.jsonl", "--lex-weight", "1"]) == 1
+    assert "folder.jsonl" in capsys.readouterr().err
+
+
+def test_an_empty_file_scores_zero() -> None:
+    Path("empty.jsonl").touch()
+    assert score_jsonl("empty.jsonl", lex_weight=0.5) == {
+        "log_file": "empty.jsonl",
+        "dialogue_uid": None,
+        "utterances": [],
+        "dialogue_summary": {"average_U_best_early": 0.0, "semantic_baseline_b": 0.0},
+    }
+
+
+def test_lines_that_cannot_be_read_are_named_and_the_rest_is_scored(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good = [json.dumps(row).encode() for row in (predicted(0, "ab"), complete("ab"))]
+    bad = [b"[1]", b"\xff{}", b'{"utterance_index": "x"}', json.dumps(predicted(0, 5)).encode()]
+    Path("x.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\n".join([good[0], *bad, b"", good[1]]))
+    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
+    out = capsys.readouterr().out
+    warnings = [line.split(" | ")[2] for line in out.splitlines() if "| WARNING |" in line]
+    assert [line.split(": ")[:2] for line in warnings] == [
+        ["x.jsonl:2", "not_an_object"],
+        ["x.jsonl:3", "not_utf8"],
+        ["x.jsonl:4, field utterance_index", "wrong_type"],
+        ["x.jsonl:5, field prediction", "wrong_type"],
+    ]
+    assert "Dialogue average U (best-early): 1.0000" in out
+
+
+def test_many_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.jsonl").write_text("no\n" * 50)
+    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("| WARNING | x.jsonl:") == score_dialogue.LISTED_REJECTS
+    assert "50 lines are left out in all" in out
+
+
+def test_labels_do_not_split_a_file() -> None:
+    first, second = complete("a", 0), complete("b", 1)
+    rows = [{**first, "dialogue_uid": "x"}, {**second, "dialogue_uid": ["y"]}]
+    document = score_jsonl(
+        write_log("x.jsonl", *rows, predicted(0, "a"), predicted(0, "b", 1)), 1.0
+    )
+    assert [u["U_best"] for u in document["utterances"]] == [1.0, 1.0]
+
+
+def test_an_utterance_without_steps_is_minus_one_at_weight_1_and_else_an_error() -> None:
+    write_log("x.jsonl", complete("a", 3), predicted(0, "b"), complete("b"))
+    document = score_jsonl("x.jsonl", lex_weight=1.0)
+    assert document["utterances"][1] == {
+        "utterance_number": 3,
+        "ground_truth": "a",
+        "steps": [],
+        "best_step": 0,
+        "U_best": -1.0,
+        "total_steps": 0,
+    }
+    assert document["dialogue_summary"]["average_U_best_early"] == 0.0
+    with pytest.raises(InputError, match=r"Utterance 3 of x\.jsonl \(line 1\)"):
+        score_jsonl("x.jsonl", lex_weight=0.5)
+
+
+def test_a_missing_embedder_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "no"))
+    monkeypatch.setenv("EMBEDDER_NAME", "mixedbread-ai/mxbai-embed-large-v1")
+    write_log("x.jsonl", predicted(0, "b"), complete("b"))
+    with pytest.raises(ModelError, match="fastscore models export mxbai-embed-large-v1"):
+        score_jsonl("x.jsonl")
+    assert main(["--jsonl", "x.jsonl"]) == 1
+    assert "fastscore models export mxbai-embed-large-v1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.01, float("nan")])
+def test_a_weight_out_of_range_is_refused(weight: float) -> None:
+    write_log("x.jsonl")
+    with pytest.raises(FastscoreError, match="--lex-weight"):
+        score_jsonl("x.jsonl", lex_weight=weight)
+
+
+def test_a_missing_file_is_an_error_of_its_own() -> None:
+    with pytest.raises(FileNotFoundError):
+        score_jsonl("no.jsonl", lex_weight=1.0)
+
+
+def test_the_json_file_is_written_whole_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    Path("taken.json").mkdir()
+    with caplog.at_level(logging.INFO, "score_dialogue"):
+        score_dialogue._write_document({"a": 1}, "taken.json")
+        score_dialogue._write_document({"a": "\ud800"}, "surrogate.json")
+    assert [record.message[:28] for record in caplog.records] == [
+        "Failed to write JSON summary"
+    ] * 2
+    assert os.listdir() == ["taken.json"]
+
+
+def test_primed_events_serve_one_call() -> None:
+    write_log("x.jsonl", predicted(0, "file"), complete("file"))
+    prime_score_jsonl_events("x.jsonl", [predicted(0, "primed"), complete("primed")])
+    texts = [score_jsonl("x.jsonl", 1.0)["utterances"][0]["ground_truth"] for _ in range(2)]
+    assert texts == ["primed", "file"]
+
+
+def test_primed_files_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRELOADED_EVENTS_CACHE_MAX", "1")
+    for name in ("one", "two"):
+        prime_score_jsonl_events(name, [predicted(0, name), complete(name)])
+    assert score_jsonl("two", 1.0)["dialogue_summary"]["average_U_best_early"] == 1.0
+    with pytest.raises(FileNotFoundError):
+        score_jsonl("one", 1.0)
+
+
+def test_environment_defaults_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read_environment()
+    assert (found.embedder, found.dim) == ("minilm-l6-v2", None)
+    assert (found.baseline_pairs, found.baseline_seed) == (20_000, 0)
+    monkeypatch.setenv("EMBED_DIM", "64")
+    monkeypatch.setenv("BASELINE_SEED", "-1")
+    found = read_environment()
+    assert (found.dim, found.baseline_seed) == (64, -1)
+    monkeypatch.setenv("BASELINE_PAIRS", "many")
+    with pytest.raises(UsageError, match="BASELINE_PAIRS is 'many'"):
+        read_environment()
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, fastscore.compat.score_dialogue;"
+        "print(sorted({'polars', 'numba', 'numpy', 'onnxruntime', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def rounded(dialogue: dict[str, Any]) -> list[dict[str, Any]]:
+    """Lay out an oracle's dialogue as the published document, at lex weight 1."""
+    return [
+        {
+            "utterance_number": utterance["utterance_index"],
+            "ground_truth": utterance["ground_truth"],
+            "steps": [
+                {
+                    "step": step["step"],
+                    "lexical_similarity": round(step["lexical_similarity"], 4),
+                    "semantic_cosine_raw": 0.0,
+                    "semantic_similarity": 0.0,
+                    "earliness": round(step["earliness"], 4),
+                    "U_step": round(step["U_step"], 4),
+                    "prediction": step["prediction"],
+                }
+                for step in utterance["steps"]
+            ],
+            "best_step": utterance["best_step"] or 0,
+            "U_best": round(utterance["U_best"], 4) if utterance["steps"] else -1.0,
+            "total_steps": len(utterance["steps"]),
+        }
+        for utterance in dialogue["utterances"]
+    ]
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.one_of(st.lists(event_rows(), max_size=25), st.lists(plain_rows(), max_size=25)))
+def test_the_document_equals_the_oracle(rows: list[dict[str, Any]]) -> None:
+    labels = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
+    bare = [{key: row[key] for key in row if key not in labels} for row in rows]
+    numbered = [("log", line, row) for line, row in enumerate(bare, 1)]
+    expected, _, _ = score_log(numbered, weight=1.0)
+    prime_score_jsonl_events("log", rows)
+    found = score_jsonl("log", lex_weight=1.0)
+    assert found["utterances"] == (rounded(expected[0]) if expected else [])
+    best = [
+        utterance["U_best"] if utterance["steps"] else -1.0
+        for dialogue in expected
+        for utterance in dialogue["utterances"]
+    ]
+    average = round(sum(best) / len(best), 4) if best else 0.0
+    assert found["dialogue_summary"] == {
+        "average_U_best_early": average,
+        "semantic_baseline_b": 0.0,
+    }

@@ -1,0 +1,245 @@
+"""Examples worked by hand from the definitions."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fastscore.suites.base import REJECT_SCHEMA
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text
+from fastscore.suites.score_dialogue.jaccard import word_jaccard
+from fastscore.vectors.view import VectorView
+from tests.suites.score_dialogue.comparing import score_frame
+from tests.suites.score_dialogue.raw_rows import raw_frame
+
+LEXICAL = ScoreDialogueOptions(lex_weight=1.0)
+
+
+def predicted(utterance: int, step: Any, prediction: Any, **more: Any) -> dict[str, Any]:
+    row = {"utterance_index": utterance, "step": step, "prediction": prediction}
+    return {"event": "predicted", **row, **more}
+
+
+def complete(utterance: int, ground_truth: Any, **more: Any) -> dict[str, Any]:
+    row = {"utterance_index": utterance, "ground_truth": ground_truth}
+    return {"event": "utterance_complete", **row, **more}
+
+
+def revealed(utterance: int, step: Any) -> dict[str, Any]:
+    return {"event": "revealed", "utterance_index": utterance, "step": step}
+
+
+def score(
+    *rows: dict[str, Any],
+    options: ScoreDialogueOptions = LEXICAL,
+    view: VectorView | None = None,
+) -> dict[str, pl.DataFrame]:
+    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
+    return score_frame(raw, options, view)[1]
+
+
+def test_every_python_whitespace_character_is_stripped_and_no_other() -> None:
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    assert {c for c in characters if c.isspace()} == set(PYTHON_WHITESPACE)
+    stripped = strip_text(pl.Series([f"{c}x{c}" for c in characters])).to_list()
+    assert stripped == [f"{c}x{c}".strip() for c in characters]
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        (None, ""),
+        ("  EOF ", ""),
+        ("aEOF", "a"),
+        ("a EOF EOF", "a EOF"),
+        ("a eof", "a eof"),
+        ("EOF a", "EOF a"),
+        ("a\x1fEOF\u3000", "a"),
+    ],
+)
+def test_one_final_eof_is_dropped(text: str | None, stripped: str) -> None:
+    assert strip_text(pl.Series([text], dtype=pl.String)).to_list() == [stripped]
+
+
+def test_utility_is_similarity_times_earliness() -> None:
+    tables = score(predicted(0, 0, "abcd"), predicted(0, 1, "abcx"), complete(0, "abcx"))
+    assert tables["steps"]["lexical_similarity"].to_list() == [0.75, 1.0]
+    assert tables["steps"]["earliness"].to_list() == [1.0, 0.5]
+    assert tables["steps"]["U_step"].to_list() == [0.75, 0.5]
+    assert tables["utterances"].row(0, named=True)["best_step"] == 0
+
+
+def test_ties_go_to_the_earliest_step() -> None:
+    tables = score(predicted(0, 0, "ab"), predicted(0, 1, "abcd"), complete(0, "abcd"))
+    assert tables["steps"]["U_step"].to_list() == [0.5, 0.5]
+    assert tables["utterances"]["best_step"].to_list() == [0]
+
+
+def test_a_gap_leaves_the_last_step_unscored_and_a_duplicate_adds_an_empty_one() -> None:
+    gap = score(predicted(0, 0, "a"), predicted(0, 2, "b"), complete(0, "b"))
+    assert gap["steps"]["prediction"].to_list() == ["a", ""]
+    assert gap["dialogues"]["n_predictions_unscored"].to_list() == [1]
+    twice = score(predicted(0, 0, "a"), predicted(0, 0, "b"), complete(0, "b"))
+    assert twice["steps"]["prediction"].to_list() == ["b", ""]
+    assert twice["steps"]["line"].to_list() == [2, None]
+
+
+def test_unusable_steps_count_but_do_not_score() -> None:
+    tables = score(
+        predicted(0, True, "b"), predicted(0, "0", "a"), predicted(0, 0.0, "a"), complete(0, "b")
+    )
+    assert tables["steps"]["prediction"].to_list() == ["", "b", ""]
+
+
+def test_revealed_steps_decide_the_number_of_steps() -> None:
+    tables = score(
+        predicted(0, 0, "a"), revealed(0, 2), revealed(0, None), revealed(0, 1), complete(0, "a")
+    )
+    assert tables["utterances"]["total_steps"].to_list() == [3]
+    none = score(predicted(0, 0, "a"), revealed(0, -4), complete(0, "a"))
+    assert none["utterances"]["total_steps"].to_list() == [0]
+
+
+def test_an_utterance_without_steps_is_null_and_outside_the_mean() -> None:
+    tables = score(complete(1, "b"), complete(0, "a"), predicted(0, 0, "a"))
+    assert tables["utterances"]["status"].to_list() == ["ok", "no_steps"]
+    assert tables["utterances"]["U_best"].to_list() == [1.0, None]
+    assert tables["utterances"]["best_step"].to_list() == [0, None]
+    dialogue = tables["dialogues"].row(0, named=True)
+    assert (dialogue["n_utterances"], dialogue["n_scored"]) == (2, 1)
+    assert dialogue["average_U_best_early"] == 1.0
+
+
+def test_the_last_ground_truth_wins_wherever_it_stands() -> None:
+    tables = score(complete(0, "old"), complete(0, "new EOF"), predicted(0, 0, "new"))
+    assert tables["utterances"]["ground_truth"].to_list() == ["new"]
+    assert tables["utterances"]["line"].to_list() == [2]
+
+
+def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> None:
+    tables = score(predicted(0, 0, "a"))
+    dialogue = tables["dialogues"].row(0, named=True)
+    assert dialogue["average_U_best_early"] is None
+    assert {"metric": "average_U_best_early", "reason": "missing_input"} in dialogue["null_reasons"]
+    assert (dialogue["n_incomplete"], dialogue["n_predictions_unscored"]) == (1, 1)
+
+
+def test_no_rows_give_empty_tables() -> None:
+    tables = score()
+    assert [table.height for table in tables.values()] == [0, 0, 0]
+
+
+def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
+    labels: list[dict[str, Any]] = [
+        {},
+        {"dialogue_uid": "d"},
+        {"dialogue_uid": "d", "miner_uid": 7},
+        {"dialogue_uid": "d", "challenge_uid": 7},
+        {"dialogue_uid": "d", "challenge_uid": "c", "miner_uid": 1, "miner_hotkey": "5F"},
+        {"dialogue_uid": "d/miner=7"},
+        {"dialogue_uid": "50%"},
+    ]
+    tables = score(*(complete(0, "a", **label) for label in labels))
+    assert tables["dialogues"]["dialogue"].to_list() == [
+        "log.jsonl",
+        "d",
+        "d/miner=7",
+        "d/challenge=7",
+        "d/challenge=c/miner=1/hotkey=5F",
+        "d%2Fminer=7",
+        "50%25",
+    ]
+
+
+def test_interleaved_dialogues_are_kept_apart() -> None:
+    rows = [
+        predicted(0, 0, "a", dialogue_uid="x"),
+        predicted(0, 0, "b", dialogue_uid="y"),
+        complete(0, "a", dialogue_uid="x", challenge_type="t"),
+        complete(0, "a", dialogue_uid="y"),
+    ]
+    dialogues = score(*rows)["dialogues"]
+    assert dialogues["average_U_best_early"].to_list() == [1.0, 0.0]
+    assert dialogues["challenge_type"].to_list() == ["t", None]
+
+
+def unit_view(**vectors: list[float]) -> VectorView:
+    return VectorView.from_texts(list(vectors), np.array(list(vectors.values()), dtype=np.float32))
+
+
+def test_semantic_similarity_is_the_cosine_above_the_baseline() -> None:
+    view = unit_view(a=[1.0, 0.0], b=[0.6, 0.8], p=[0.8, 0.6])
+    rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, "a"), complete(1, "b")]
+    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    # two ground truths: every pair of the baseline is (a, b), with cosine 0.6
+    assert tables["dialogues"]["semantic_baseline_b"].item() == pytest.approx(0.6, abs=1e-6)
+    found = tables["steps"]["semantic_similarity"].to_list()
+    assert found == pytest.approx([(0.8 - 0.6) / 0.4, 0.0], abs=1e-6)
+
+
+def test_a_single_ground_truth_has_baseline_zero() -> None:
+    vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5], [0.0, 1.0]], np.float32)
+    view = VectorView.from_texts(["a", "p", ""], vectors)
+    rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, " EOF")]
+    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    assert tables["dialogues"]["semantic_baseline_b"].to_list() == [0.0]
+    assert tables["steps"]["semantic_similarity"].to_list() == [0.5]
+
+
+def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
+    view = VectorView.from_texts(["a", "p", ""], np.array([[1, 0], [-1, 0], [0, 1]], np.float32))
+    rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, ""), complete(1, "")]
+    options = ScoreDialogueOptions(lex_weight=0.0, semantic="cosine")
+    tables = score(*rows, options=options, view=view)
+    assert tables["steps"]["semantic_similarity"].to_list() == [-1.0, 0.0]
+    assert tables["dialogues"]["semantic_baseline_b"].to_list() == [None]
+
+
+def test_two_empty_texts_mean_the_same_when_calibrated() -> None:
+    view = VectorView.from_texts([""], np.array([[0.0, 1.0]], np.float32))
+    options = ScoreDialogueOptions(lex_weight=0.5)
+    tables = score(predicted(0, 0, ""), complete(0, "EOF"), options=options, view=view)
+    assert tables["steps"]["lexical_similarity"].to_list() == [0.0]
+    assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
+    assert tables["steps"]["U_step"].to_list() == [0.5]
+
+
+def test_word_jaccard_by_hand() -> None:
+    a = pl.Series(["a b c", "a a", "", "A", "x\x1cy\u2003z"])
+    b = pl.Series(["b c d", "a", " ", "a", "x y"])
+    assert word_jaccard(a, b).to_list() == [0.5, 1.0, 0.0, 0.0, 2 / 3]
+
+
+def test_texts_are_asked_for_only_where_vectors_count() -> None:
+    raw, _ = raw_frame([("f", 1, predicted(0, 0, "p")), ("f", 2, complete(0, "g"))])
+    for options, expected in [
+        (ScoreDialogueOptions(), ["p", "g"]),
+        (ScoreDialogueOptions(semantic="cosine"), ["p", "g"]),
+        (ScoreDialogueOptions(semantic="jaccard"), []),
+        (LEXICAL, []),
+    ]:
+        assert SUITE.texts(SUITE.events(raw, options), options).to_list() == expected
+        assert SUITE.needs_vectors(options) is bool(expected)
+
+
+def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
+    rows = [predicted(0, 0, "a"), revealed(0, MAXIMUM_STEPS), complete(0, "a")]
+    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
+    events, tables = score_frame(raw, LEXICAL)
+    assert dict(events.rejects.schema) == REJECT_SCHEMA
+    (reject,) = events.rejects.rows(named=True)
+    assert (reject["file"], reject["line"], reject["field"]) == ("log.jsonl", 2, "step")
+    assert reject["reason"] == "out_of_range"
+    assert tables["utterances"]["total_steps"].to_list() == [1]
+
+
+def test_declarations_agree() -> None:
+    tables = {table.name: table for table in SUITE.tables}
+    for metric in SUITE.metrics:
+        columns = {column.name: column for column in tables[metric.table].columns}
+        assert columns[metric.id].metric == metric.id
+        assert columns[metric.id].nullable is (metric.null_rule != "never")
+        assert {metric.numerator, metric.denominator} - {None} <= set(columns)

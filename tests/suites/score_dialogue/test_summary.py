@@ -1,0 +1,114 @@
+"""Summaries: against the standard library's statistics, and for any order of rows."""
+
+import math
+import statistics
+from fractions import Fraction
+from typing import Any
+
+import hypothesis.strategies as st
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from fastscore.suites.base import NULL_REASONS_DTYPE, Metric
+from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
+
+METRIC = Metric(
+    id="score",
+    name="Score",
+    table="rows",
+    formula="x",
+    minimum=None,
+    maximum=None,
+    better="higher",
+    null_rule="missing_input",
+    source="here",
+    numerator="top",
+    denominator="bottom",
+)
+
+VALUES = st.one_of(
+    st.none(),
+    st.floats(-1, 1),
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+    st.sampled_from([0.0, 1.0, 0.1, 1e-12]),
+)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 4), VALUES, st.floats(0, 9), st.integers(0, 5)), max_size=40
+)
+
+
+def frames(rows: list[tuple[int, Any, float, int]]) -> dict[str, pl.LazyFrame]:
+    missing = [{"metric": "score", "reason": "missing_input"}]
+    labels = {"dialogue": [f"d{number}" for number in range(5)], "miner_uid": [*"aabb", None]}
+    return {
+        "rows": pl.LazyFrame(
+            {
+                "dialogue": [f"d{row[0]}" for row in rows],
+                "score": [row[1] for row in rows],
+                "top": [row[2] for row in rows],
+                "bottom": [row[3] for row in rows],
+                "null_reasons": [missing if row[1] is None else [] for row in rows],
+            },
+            schema={
+                "dialogue": pl.String,
+                "score": pl.Float64,
+                "top": pl.Float64,
+                "bottom": pl.Int64,
+                "null_reasons": NULL_REASONS_DTYPE,
+            },
+        ),
+        "dialogues": pl.LazyFrame({**labels, "challenge_uid": [None] * 5}),
+    }
+
+
+def summarise(rows: list[tuple[int, Any, float, int]]) -> pl.DataFrame:
+    return summarise_metrics(frames(rows), [METRIC], ("miner_uid", "challenge_uid"), suite="s")
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=ROWS)
+def test_summary_equals_exact_statistics(rows: list[tuple[int, Any, float, int]]) -> None:
+    summary = summarise(rows)
+    assert dict(summary.schema) == SUMMARY_SCHEMA
+    assert "challenge_uid" not in summary["group"]
+    groups = {("all", None): range(5), ("miner_uid", "a"): (0, 1), ("miner_uid", "b"): (2, 3)}
+    expected = [
+        key for key, of in groups.items() if key[1] is None or any(r[0] in of for r in rows)
+    ]
+    assert list(summary.select("group", "value").rows()) == expected
+    largest = max((abs(row[1]) for row in rows if row[1] is not None), default=0.0)
+    for row in summary.rows(named=True):
+        members = [r for r in rows if r[0] in groups[row["group"], row["value"]]]
+        values = [Fraction(r[1]) for r in members if r[1] is not None]
+        assert row["n"] == len(values)
+        assert row["n_null"] == row["n_missing_input"] == len(members) - len(values)
+        assert row["minimum"] == min(values, default=None)
+        assert row["maximum"] == max(values, default=None)
+        if values:
+            mean = float(statistics.mean(values))
+            assert row["mean"] == pytest.approx(mean, rel=1e-15, abs=largest * 2**-51)
+        if len(values) > 1:
+            sd = math.sqrt(statistics.variance(values))
+            assert row["sd"] == pytest.approx(sd, rel=1e-12, abs=largest * 1e-12)
+        else:
+            assert row["sd"] is None
+        top, bottom = (sum(Fraction(r[i]) for r in members) for i in (2, 3))
+        assert row["micro_numerator"] == pytest.approx(float(top), abs=1e-13)
+        assert row["micro_denominator"] == float(bottom)
+        assert row["micro"] == (pytest.approx(float(top / bottom)) if bottom else None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), rows=ROWS)
+def test_summary_does_not_depend_on_the_order_of_rows(
+    data: st.DataObject, rows: list[tuple[int, Any, float, int]]
+) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    assert summarise(shuffled).equals(summarise(rows), null_equal=True)
+
+
+def test_equal_values_have_no_deviation() -> None:
+    summary = summarise([(0, 0.1, 0.0, 0)] * 7)
+    assert summary["sd"].to_list() == [0.0, 0.0]
+    assert summary["mean"].to_list() == [0.1, 0.1]
