@@ -1,0 +1,171 @@
+"""One way to time everything: interleaved runs, CPU beside wall time, medians beside spread.
+
+Each repetition runs every contender once, in a shuffled order, so that a slow minute of the
+machine hits all alike. Ratios are of process CPU time. A benchmark is a module with
+``cases(scale)``; run it as ``python -m benchmarks.<module>``.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+SEED = 20_260_101
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: ours first among the contenders, each a function without arguments."""
+
+    name: str
+    rows: int
+    contenders: dict[str, Callable[[], Any]]
+    target: tuple[str, float] | None = None
+    check: Callable[[dict[str, Any]], None] | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One contender's times a row, in nanoseconds."""
+
+    contender: str
+    cpu: float
+    cpu_spread: float
+    wall: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case's timings, and whether the target was reached."""
+
+    name: str
+    rows: int
+    timings: list[Timing]
+    target: tuple[str, float] | None
+    reached: bool | None
+
+
+@dataclass
+class Report:
+    """All results of a run with what is needed to judge them."""
+
+    command: str
+    host: dict[str, Any]
+    repetitions: int
+    results: list[Result] = field(default_factory=list)
+
+
+def host() -> dict[str, Any]:
+    """Describe the machine, its load and the versions of what is compared."""
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":")[1].strip() for line in lines if "model name" in line), model)
+    versions = {}
+    for package in (
+        "numba",
+        "llvmlite",
+        "numpy",
+        "polars",
+        "pyarrow",
+        "rapidfuzz",
+        "polars-ds",
+        "scipy",
+        "scikit-learn",
+    ):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "absent"
+    return {
+        "processor": model,
+        "processors": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "seed": SEED,
+        "versions": versions,
+    }
+
+
+def measure(case: Case, repetitions: int) -> Result:
+    """Run all contenders of a case in turn, so many times, after one run that does not count."""
+    outputs = {name: run() for name, run in case.contenders.items()}
+    if case.check is not None:
+        case.check(outputs)
+    outputs.clear()
+    cpu: dict[str, list[float]] = {name: [] for name in case.contenders}
+    wall: dict[str, list[float]] = {name: [] for name in case.contenders}
+    order = list(case.contenders)
+    shuffle = random.Random(SEED).shuffle
+    for _ in range(repetitions):
+        shuffle(order)
+        for name in order:
+            wall_start, cpu_start = time.perf_counter(), time.process_time()
+            case.contenders[name]()
+            cpu[name].append(time.process_time() - cpu_start)
+            wall[name].append(time.perf_counter() - wall_start)
+    ours = statistics.median(cpu[next(iter(case.contenders))])
+    timings = [
+        Timing(
+            name,
+            statistics.median(cpu[name]) / case.rows * 1e9,
+            (max(cpu[name]) - min(cpu[name])) / case.rows * 1e9,
+            statistics.median(wall[name]) / case.rows * 1e9,
+            statistics.median(cpu[name]) / ours,
+        )
+        for name in case.contenders
+    ]
+    reached = None
+    if case.target is not None:
+        peer, least = case.target
+        peers = [timing.ratio for timing in timings[1:] if peer in ("best", timing.contender)]
+        reached = min(peers) >= least
+    return Result(case.name, case.rows, timings, case.target, reached)
+
+
+def table(results: Iterable[Result]) -> Iterator[str]:
+    """Write results as a Markdown table."""
+    yield "| case | rows | contender | CPU ns/row | spread | wall ns/row | ours is | target |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for result in results:
+        for number, timing in enumerate(result.timings):
+            goal = ""
+            if result.target and (
+                timing.contender == result.target[0] or (result.target[0] == "best" and not number)
+            ):
+                peer, least = result.target
+                goal = f"{least:g}x of {peer}: {'reached' if result.reached else 'SHORT'}"
+            ratio = f"{timing.ratio:.2f}x" if number else ""
+            yield (
+                f"| {result.name} | {result.rows} | {timing.contender} | {timing.cpu:.0f} "
+                f"| {timing.cpu_spread:.0f} | {timing.wall:.0f} | {ratio} | {goal} |"
+            )
+
+
+def main(cases: Callable[[float], Iterable[Case]], arguments: Sequence[str] | None = None) -> None:
+    """Measure the cases, print the table, and write JSON where asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of all row counts")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    parser.add_argument("--json", type=Path, help="file to write the results to")
+    options = parser.parse_args(arguments)
+    report = Report(" ".join(sys.argv), host(), options.repetitions)
+    print(json.dumps(report.host), flush=True)
+    for case in cases(options.scale):
+        if options.only in case.name:
+            report.results.append(measure(case, options.repetitions))
+            lines = list(table(report.results[-1:]))
+            print("\n".join(lines if len(report.results) == 1 else lines[2:]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(asdict(report), indent=1))

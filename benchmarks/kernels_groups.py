@@ -1,0 +1,284 @@
+"""Set, group and vector kernels beside Python, numpy, scipy and polars."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from fastscore_kernels import (
+    cosine_pairs,
+    gini_ragged,
+    idf_cosine_csr,
+    jaccard_csr,
+    max_cosine_ragged,
+    mean_pair_cosine_groups,
+    mt19937_pairs,
+    segment_first_argmax,
+    set_f1_csr,
+    transition_rates,
+    warm,
+)
+
+from benchmarks.harness import SEED, Case, main
+
+
+def _close(outputs: dict[str, Any]) -> None:
+    first, *others = outputs.values()
+    for other in others:
+        np.testing.assert_allclose(np.asarray(first), np.asarray(other), rtol=1e-6, atol=1e-6)
+
+
+def _sets(rng: np.random.Generator, rows: int) -> tuple[list[Any], Any, Any]:
+    members = [
+        np.unique(np.minimum(rng.zipf(1.3, size), 20_000) - 1).astype(np.int32)
+        for size in rng.integers(2, 24, rows)
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in members])])
+    return members, np.concatenate(members), offsets
+
+
+def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
+    """Compare overlaps of sorted sets."""
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+
+    members_a, values_a, offsets_a = _sets(rng, rows)
+    members_b, values_b, offsets_b = _sets(rng, rows)
+    a, b = (values_a, offsets_a), (values_b, offsets_b)
+    sets_a, sets_b = ([frozenset(row.tolist()) for row in m] for m in (members_a, members_b))
+    kind = pl.List(pl.Int32)
+    frame = pl.DataFrame(
+        {"a": pl.Series(members_a, dtype=kind), "b": pl.Series(members_b, dtype=kind)}
+    )
+    common = pl.col("a").list.set_intersection("b").list.len()
+    union = pl.col("a").list.set_union("b").list.len()
+    yield Case(
+        "Jaccard",
+        rows,
+        {
+            "fastscore": lambda: jaccard_csr(a, b, threads=1),
+            "Python sets ready": lambda: [
+                len(x & y) / len(x | y) for x, y in zip(sets_a, sets_b, strict=True)
+            ],
+            "polars list.set_*": lambda: frame.select(common / union).to_series(),
+        },
+        ("Python sets ready", 20.0),
+        _close,
+    )
+    yield Case(
+        "set F1",
+        rows,
+        {
+            "fastscore": lambda: set_f1_csr(a, b, threads=1),
+            "Python sets ready": lambda: [
+                2 * len(x & y) / (len(x) + len(y)) for x, y in zip(sets_a, sets_b, strict=True)
+            ],
+        },
+        None,
+        _close,
+    )
+    idf = np.log(1 + rows / (1 + np.bincount(values_a, minlength=20_000)))
+    squares = (idf**2).tolist()
+
+    def rowwise() -> Any:
+        left, right = (
+            normalize(sparse.csr_matrix((idf[values], values, offsets), shape=(rows, idf.size)))
+            for values, offsets in (a, b)
+        )
+        return np.asarray(left.multiply(right).sum(axis=1)).ravel()
+
+    def plain() -> list[float]:
+        out = []
+        for x, y in zip(sets_a, sets_b, strict=True):
+            norms = sum(squares[v] for v in x) * sum(squares[v] for v in y)
+            out.append(sum(squares[v] for v in x & y) / norms**0.5)
+        return out
+
+    yield Case(
+        "IDF cosine",
+        rows,
+        {
+            "fastscore": lambda: idf_cosine_csr(a, b, idf, threads=1),
+            "scipy row-wise": rowwise,
+            "Python sets ready": plain,
+        },
+        ("scipy row-wise", 3.0),
+        _close,
+    )
+
+
+def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
+    """Compare reductions over ragged groups."""
+    sizes = rng.integers(2, 40, groups)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = rng.gamma(2, 1, offsets[-1])
+    bounds = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+
+    def per_group() -> Any:
+        out = np.empty(groups)
+        for group, (start, stop) in enumerate(bounds):
+            x = np.sort(values[start:stop])
+            n = x.size
+            out[group] = ((2 * np.arange(1, n + 1) - n - 1) * x).sum() / (n * x.sum())
+        return out
+
+    yield Case(
+        "ragged Gini",
+        groups,
+        {
+            "fastscore": lambda: gini_ragged(values, offsets, threads=1),
+            "numpy per group": per_group,
+        },
+        ("numpy per group", 10.0),
+        _close,
+    )
+    states = rng.integers(0, 6, offsets[-1])
+
+    def reduceat() -> Any:
+        changes = np.concatenate([[False], states[1:] != states[:-1]])
+        changes[offsets[:-1]] = False
+        return np.add.reduceat(changes.astype(np.int64), offsets[:-1]) / (sizes - 1)
+
+    yield Case(
+        "transition rates",
+        groups,
+        {
+            "fastscore": lambda: transition_rates(states, offsets, threads=1),
+            "numpy reduceat": reduceat,
+        },
+        None,
+        _close,
+    )
+    frame = pl.DataFrame({"group": np.repeat(np.arange(groups), sizes), "value": values})
+    argmax = pl.col("value").arg_max()
+    yield Case(
+        "first argmax",
+        groups,
+        {
+            "fastscore": lambda: segment_first_argmax(values, offsets, threads=1),
+            "polars group_by": lambda: frame.group_by("group", maintain_order=True).agg(argmax)[
+                "value"
+            ],
+        },
+        None,
+        _close,
+    )
+
+
+def _sampled_means(matrix: Any, rows: Any, offsets: Any, pairs: int) -> list[float]:
+    """Compute the sampled means group by group with Python's generator and numpy."""
+    import random
+
+    out = []
+    for start, stop in pairwise(offsets):
+        generator, size = random.Random(0), int(stop - start)
+        drawn: Counter[tuple[int, int]] = Counter()
+        for _ in range(pairs):
+            i, j = generator.randrange(size), generator.randrange(size)
+            drawn[i, (j + 1) % size if i == j else j] += 1
+        first, second = np.array(list(drawn), np.int64).T
+        members = matrix[rows[start:stop]]
+        dots = np.einsum("ij,ij->i", members[first], members[second])
+        out.append(float(dots @ np.fromiter(drawn.values(), float) / pairs))
+    return out
+
+
+def vector_cases(rng: np.random.Generator, scale: float) -> Iterator[Case]:
+    """Compare cosines over a vector view."""
+    texts, dim, pairs = int(20_000 * scale), 384, int(100_000 * scale)
+    matrix = rng.normal(size=(texts, dim)).astype(np.float32)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    a, b = rng.integers(0, texts, (2, pairs))
+    yield Case(
+        "pair cosine, 384 columns",
+        pairs,
+        {
+            "fastscore": lambda: cosine_pairs(matrix, a, b, threads=1),
+            "numpy einsum on gathered rows": lambda: np.einsum("ij,ij->i", matrix[a], matrix[b]),
+        },
+        ("numpy einsum on gathered rows", 1.5),
+        _close,
+    )
+    narrow = np.ascontiguousarray(matrix[:, :64])
+    yield Case(
+        "pair cosine, 64 columns",
+        pairs,
+        {
+            "fastscore": lambda: cosine_pairs(narrow, a, b, threads=1),
+            "numpy einsum on gathered rows": lambda: np.einsum("ij,ij->i", narrow[a], narrow[b]),
+        },
+        ("numpy einsum on gathered rows", 1.5),
+        _close,
+    )
+    asked = pairs // 20
+    offsets = np.arange(0, 20 * asked + 1, 20)
+
+    def gathered() -> Any:
+        dots = np.einsum(
+            "ij,ikj->ik", matrix[a[:asked]], matrix[b[: 20 * asked]].reshape(asked, 20, dim)
+        )
+        return dots.max(axis=1)
+
+    yield Case(
+        "nearest of 20 candidates",
+        asked,
+        {
+            "fastscore": lambda: max_cosine_ragged(
+                matrix, a[:asked], b[: 20 * asked], offsets, threads=1
+            )[0],
+            "numpy einsum on gathered rows": gathered,
+        },
+        None,
+        _close,
+    )
+    sizes = rng.integers(8, 40, 40)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    members = a[: bounds[-1]]
+    yield Case(
+        "baseline of 20,000 pairs a dialogue",
+        sizes.size,
+        {
+            "fastscore": lambda: mean_pair_cosine_groups(
+                matrix, members, bounds, 20_000, 0, threads=1
+            ),
+            "Python generator, numpy dots": lambda: _sampled_means(matrix, members, bounds, 20_000),
+        },
+        None,
+        _close,
+    )
+    yield Case(
+        "Mersenne Twister pairs",
+        20_000,
+        {
+            "fastscore": lambda: mt19937_pairs(138, 20_000, 0),
+            "random.Random": lambda: _python_pairs(138, 20_000),
+        },
+        None,
+        _close,
+    )
+
+
+def _python_pairs(n: int, pairs: int) -> list[tuple[int, int]]:
+    import random
+
+    draw = random.Random(0).randrange
+    out = []
+    for _ in range(pairs):
+        i, j = draw(n), draw(n)
+        out.append((i, (j + 1) % n if i == j else j))
+    return out
+
+
+def cases(scale: float) -> Iterator[Case]:
+    """Make the cases."""
+    warm()
+    rng = np.random.default_rng(SEED)
+    yield from set_cases(rng, int(100_000 * scale))
+    yield from group_cases(rng, int(50_000 * scale))
+    yield from vector_cases(rng, scale)
+
+
+if __name__ == "__main__":
+    main(cases)

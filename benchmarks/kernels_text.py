@@ -1,0 +1,142 @@
+"""Text kernels beside rapidfuzz, polars-ds and plain Python sets."""
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128, warm
+
+from benchmarks.harness import SEED, Case, main
+
+SENTENCE = (
+    "i would like to book a table for two people at the restaurant near central station tonight "
+    "please can you tell me what time it opens and if there is parking available thank you very "
+    "much that sounds good"
+)
+ENGLISH = SENTENCE.split()
+CHINESE = (
+    "我想预订一张今晚七点两个人的餐桌请问附近有停车场吗谢谢你好的没问题帮我查一下电影票价格多少"
+)
+WORD = re.compile(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?")
+
+Columns = tuple[list[str], list[str]]
+
+
+def _utterances(rng: random.Random, rows: int, low: int, high: int) -> list[str]:
+    return [" ".join(rng.choices(ENGLISH, k=rng.randint(low, high))) for _ in range(rows)]
+
+
+def _same(outputs: dict[str, Any]) -> None:
+    first, *others = outputs.values()
+    for other in others:
+        np.testing.assert_array_equal(np.asarray(first), np.asarray(other))
+
+
+def distances(name: str, columns: Columns, target: tuple[str, float] | None) -> Case:
+    """Compare edit distances of two columns."""
+    import polars_ds
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cpdist
+
+    a, b = columns
+    series_a, series_b = pl.Series("a", a), pl.Series("b", b)
+    frame = pl.DataFrame([series_a, series_b])
+    settings: dict[str, Any] = {"scorer": Levenshtein.distance, "workers": 1, "dtype": np.int32}
+    return Case(
+        f"Levenshtein, {name}",
+        len(a),
+        {
+            "fastscore": lambda: levenshtein_pairs(series_a, series_b, threads=1),
+            "cpdist, lists ready": lambda: cpdist(a, b, **settings),
+            "cpdist from polars": lambda: cpdist(
+                series_a.to_list(), series_b.to_list(), **settings
+            ),
+            "polars-ds": lambda: frame.select(polars_ds.str_leven("a", "b")).to_series(),
+        },
+        target,
+        _same,
+    )
+
+
+def copied_shares(a: list[str], b: list[str]) -> list[float]:
+    """Compute copy ratios of orders 3 and 4 with Python sets."""
+    out = []
+    for system, user in zip(a, b, strict=True):
+        ours, theirs = WORD.findall(system.lower()), WORD.findall(user.lower())
+        best = 0.0
+        for n in (3, 4):
+            grams = set(zip(*(ours[at:] for at in range(n)), strict=False))
+            if grams:
+                others = set(zip(*(theirs[at:] for at in range(n)), strict=False))
+                best = max(best, len(grams & others) / len(grams))
+        out.append(best)
+    return out
+
+
+def cases(scale: float) -> Iterator[Case]:
+    """Make the cases."""
+    warm()
+    rng = random.Random(SEED)
+    rows = int(40_000 * scale)
+    a = _utterances(rng, rows, 15, 15)
+    yield distances(
+        "ASCII 70-80 unrelated",
+        (a, _utterances(rng, rows, 16, 16)),
+        ("cpdist from polars", 2.0),
+    )
+    continued = [
+        f"{text[: rng.randint(0, len(text))]}{' '.join(rng.choices(ENGLISH, k=8))}" for text in a
+    ]
+    yield distances("ASCII 70-80 shared prefix", (a, continued), ("cpdist from polars", 2.0))
+    short = tuple([text[:30] for text in _utterances(rng, rows, 4, 6)] for _ in "ab")
+    yield distances("ASCII short", (short[0], short[1]), ("best", 1.2))
+    chinese = tuple(
+        ["".join(rng.choices(CHINESE, k=rng.randint(8, 60))) for _ in range(rows)] for _ in "ab"
+    )
+    yield distances("CJK 8-60", (chinese[0], chinese[1]), ("cpdist, lists ready", 1.0))
+    truths = _utterances(rng, rows // 13 + 1, 5, 18)
+    predictions = _utterances(rng, rows, 3, 18)
+    yield distances(
+        "one truth, 13 predictions",
+        (predictions, [truths[at // 13] for at in range(rows)]),
+        ("cpdist, lists ready", 2.0),
+    )
+    emoji = tuple(
+        [f"{text[:30]} 😀{text[30:40]}" for text in _utterances(rng, rows, 4, 9)] for _ in "ab"
+    )
+    yield distances("emoji 30-40", (emoji[0], emoji[1]), None)
+    long = tuple(_utterances(rng, rows // 20, 60, 90) for _ in "ab")
+    yield distances("ASCII 300-450", (long[0], long[1]), None)
+
+    system = _utterances(rng, rows // 2, 3, 28)
+    user = [
+        " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
+        for text in system
+    ]
+    series_system, series_user = pl.Series(system), pl.Series(user)
+    yield Case(
+        "copy ratio, orders 3 and 4",
+        len(system),
+        {
+            "fastscore": lambda: ngram_copy_ratio(series_system, series_user, threads=1),
+            "Python sets, lists ready": lambda: copied_shares(system, user),
+        },
+        ("Python sets, lists ready", 15.0),
+        _same,
+    )
+    texts = pl.Series(a)
+    yield Case(
+        "text hash",
+        rows,
+        {
+            "fastscore, 128 bits": lambda: text_hash128(texts, threads=1),
+            "polars hash, 64 bits, unstable": lambda: texts.hash(),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main(cases)

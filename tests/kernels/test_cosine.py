@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from fastscore_kernels import cosine_pairs, max_cosine_ragged, mean_pair_cosine_groups
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.naive import dot, mean_pair_cosine, ragged
+
+
+def vectors(texts, dim, seed=0):
+    drawn = np.random.default_rng(seed).normal(size=(texts, dim))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+
+@st.composite
+def views(draw):
+    texts, dim = draw(st.integers(1, 9)), draw(st.sampled_from([1, 3, 15, 16, 17, 64, 100, 384]))
+    rows = st.integers(0, texts - 1)
+    matrix = vectors(texts, dim, draw(st.integers(0, 2**32)))
+    matrix.flags.writeable = draw(st.booleans())
+    return matrix, rows
+
+
+@given(st.data())
+def test_pairs_equal_the_oracle(data):
+    matrix, rows = data.draw(views())
+    pairs = data.draw(st.lists(st.tuples(rows, rows), max_size=5))
+    a, b = ([pair[side] for pair in pairs] for side in (0, 1))
+    got = cosine_pairs(matrix, np.array(a, np.int32), np.array(b, np.int64))
+    exact = [dot(matrix[i].tolist(), matrix[j].tolist()) for i, j in pairs]
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, exact, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(got, cosine_pairs(matrix, np.array(b, int), np.array(a, int)))
+
+
+@given(st.data())
+def test_means_of_groups_equal_the_oracle(data):
+    matrix, rows = data.draw(views())
+    groups = data.draw(st.lists(st.lists(rows, max_size=7), max_size=4))
+    pairs, seed = data.draw(st.integers(1, 40)), data.draw(st.integers(-5, 2**40))
+    members, offsets = ragged(groups)
+    got = mean_pair_cosine_groups(matrix, np.array(members, int), np.array(offsets), pairs, seed)
+    exact = [mean_pair_cosine([matrix[i].tolist() for i in g], pairs, seed) for g in groups]
+    np.testing.assert_allclose(got, exact, rtol=0, atol=1e-6)
+
+
+@given(st.data())
+def test_nearest_candidate_equals_the_oracle(data):
+    matrix, rows = data.draw(views())
+    asked = data.draw(st.lists(st.tuples(rows, st.lists(rows, max_size=6)), max_size=4))
+    candidates, offsets = ragged(choices for _, choices in asked)
+    best, position = max_cosine_ragged(
+        matrix, np.array([row for row, _ in asked], int), np.array(candidates, int), offsets
+    )
+    for (row, choices), cosine, place in zip(asked, best, position, strict=True):
+        if not choices:
+            assert np.isnan(cosine)
+            assert place == -1
+            continue
+        exact = [dot(matrix[row].tolist(), matrix[other].tolist()) for other in choices]
+        assert cosine == pytest.approx(max(exact), abs=1e-6)
+        assert exact[place] == pytest.approx(max(exact), abs=1e-6)
+        assert choices.index(choices[place]) == place
+
+
+def test_a_group_does_not_depend_on_its_neighbours_or_threads():
+    matrix = vectors(60, 48)
+    rng = np.random.default_rng(1)
+    groups = [rng.integers(0, 60, size) for size in (5, 0, 33, 5, 1, 2, 33, 60)]
+    members, offsets = ragged(groups)
+    together = mean_pair_cosine_groups(matrix, members, offsets, 500, 7, threads=3)
+    for group, mean in zip(groups, together, strict=True):
+        alone = mean_pair_cosine_groups(matrix, group, [0, group.size], 500, 7, threads=1)
+        assert alone[0] == mean
+    assert together[1] == together[4] == 0.0
+
+
+def test_chunks_and_threads_change_nothing():
+    matrix = vectors(40, 384)
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 40, (2, 40_000))
+    whole = cosine_pairs(matrix, a, b, threads=4)
+    np.testing.assert_array_equal(whole, cosine_pairs(matrix, a, b, threads=1))
+    np.testing.assert_array_equal(whole[17:60], cosine_pairs(matrix, a[17:60], b[17:60]))
+
+
+def test_nan_and_infinity_spread():
+    matrix = np.array([[1, 0], [np.nan, 1], [np.inf, 1]], np.float32)
+    got = cosine_pairs(matrix, [0, 0, 0], [0, 1, 2])
+    assert got[0] == 1
+    assert np.isnan(got[1])
+    assert np.isinf(got[2])
+    best, position = max_cosine_ragged(matrix, [0, 0], [1, 0, 1], [0, 2, 3])
+    assert best[0] == 1
+    assert position.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rows", "error", "message"),
+    [
+        (vectors(3, 4).astype(np.float64), [0], ValueError, "float64"),
+        (np.asfortranarray(vectors(3, 4)), [0], ValueError, "not C-contiguous"),
+        (vectors(3, 4)[:, :2], [0], ValueError, "not C-contiguous"),
+        (vectors(3, 4), [-1], IndexError, "`rows_a` holds -1 at position 0"),
+        (vectors(3, 4), [3], IndexError, "0 to 2"),
+        (vectors(3, 4), [0.0], TypeError, "float64"),
+        (vectors(3, 4), [[0]], ValueError, "2 dimensions"),
+        (vectors(3, 4), [0, 1], ValueError, "`rows_a` has 2 rows and `rows_b` has 1"),
+    ],
+)
+def test_bad_arguments_are_named(matrix, rows, error, message):
+    with pytest.raises(error, match=message):
+        cosine_pairs(matrix, rows, [0])
+
+
+def test_bad_groups_are_named():
+    matrix = vectors(3, 4)
+    with pytest.raises(ValueError, match="`offsets` falls from 2 to 1 at position 2"):
+        mean_pair_cosine_groups(matrix, [0, 1], [0, 2, 1], 5, 0)
+    with pytest.raises(ValueError, match="`pairs` is 0"):
+        mean_pair_cosine_groups(matrix, [0, 1], [0, 2], 0, 0)
+    with pytest.raises(ValueError, match="offsets"):
+        max_cosine_ragged(matrix, [0], [1], [0, 0, 1])

@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+from fastscore_kernels import first_recovery, gini_ragged, segment_first_argmax, transition_rates
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import naive
+
+amounts = st.one_of(
+    st.floats(0, 1), st.floats(0, 1e6), st.just(0.0), st.sampled_from([math.nan, math.inf])
+)
+
+
+@given(st.lists(st.lists(amounts, max_size=12), max_size=5))
+def test_gini_equals_the_oracle(groups):
+    values, offsets = naive.ragged(groups)
+    got = gini_ragged(np.array(values), offsets)
+    np.testing.assert_allclose(got, [naive.gini(g) for g in groups], rtol=1e-9, atol=1e-12)
+
+
+def test_gini_by_hand():
+    groups = [[0.38, 0.41, 0.39, 0.40], [1.0, 1.0], [0.0, 0.0, 4.0], [5.0], [], [0.0, 0.0]]
+    got = gini_ragged(*naive.ragged(groups))
+    # 0.1 / (2 * 16 * 0.395) for the first; (n - 1) / n where one has all
+    np.testing.assert_allclose(got, [0.2 / 12.64, 0, 2 / 3, 0, np.nan, 0], rtol=1e-12)
+
+
+def test_gini_of_large_groups():
+    rng = np.random.default_rng(5)
+    groups = [rng.gamma(2, 1, size).tolist() for size in (47, 48, 49, 300)]
+    got = gini_ragged(*naive.ragged(groups), threads=2)
+    np.testing.assert_allclose(got, [naive.gini(g) for g in groups], rtol=1e-12)
+
+
+def test_gini_refuses_negative_values():
+    with pytest.raises(ValueError, match=r"-0\.5 at position 1"):
+        gini_ragged([np.nan, -0.5], [0, 2])
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), max_size=12), max_size=5))
+def test_transition_rates_equal_the_oracle(groups):
+    values, offsets = naive.ragged(groups)
+    got = transition_rates(np.array(values, np.int64), offsets)
+    assert got.tolist() == [naive.transition_rate(g) for g in groups]
+
+
+@given(
+    st.lists(st.lists(st.booleans(), max_size=10), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=6),
+    st.one_of(st.none(), st.integers(1, 12)),
+)
+def test_first_recovery_equals_the_oracle(dialogues, shifts, window):
+    met, offsets = naive.ragged(dialogues)
+    shifts = [(group % len(dialogues), start) for group, start in shifts]
+    got = first_recovery(
+        np.array(met, np.bool_),
+        offsets,
+        np.array([group for group, _ in shifts], np.int64),
+        np.array([start for _, start in shifts], np.int64),
+        window,
+    )
+    expected = [naive.first_recovery(dialogues[group], start, window) for group, start in shifts]
+    assert got.tolist() == expected
+
+
+numbers = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
+
+
+@given(st.lists(st.lists(numbers, max_size=8), max_size=5))
+def test_first_argmax_equals_the_oracle(groups):
+    values, offsets = naive.ragged(groups)
+    got = segment_first_argmax(np.array(values, np.float64), offsets)
+    assert got.tolist() == [naive.first_argmax(g) for g in groups]
+
+
+def test_offsets_may_start_late_and_arrays_may_be_views():
+    values = np.arange(20.0)[::2]
+    values.flags.writeable = False
+    assert segment_first_argmax(values, [2, 5, 5, 10]).tolist() == [2, -1, 4]
+    assert gini_ragged(values, [3, 4]).tolist() == [0.0]
+    assert transition_rates(np.array([1, 1, 2], np.int8), [1, 3]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("kernel", [gini_ragged, transition_rates, segment_first_argmax])
+def test_bad_offsets_are_named(kernel):
+    with pytest.raises(ValueError, match="`offsets` is empty"):
+        kernel(np.zeros(2, np.int64), [])
+    with pytest.raises(ValueError, match="within 0 and 2"):
+        kernel(np.zeros(2, np.int64), [0, 3])
+    with pytest.raises(ValueError, match="falls"):
+        kernel(np.zeros(2, np.int64), [1, 0, 2])
+
+
+def test_bad_recovery_arguments_are_named():
+    with pytest.raises(TypeError, match="`met` has dtype int64"):
+        first_recovery([1, 0], [0, 2], [0], [0], 3)
+    with pytest.raises(ValueError, match="`window` is 0"):
+        first_recovery([True], [0, 1], [0], [0], 0)
+    with pytest.raises(ValueError, match="`starts` holds -1"):
+        first_recovery([True], [0, 1], [0], [-1], 1)
+    with pytest.raises(IndexError, match="`groups` holds 1"):
+        first_recovery([True], [0, 1], [1], [0], 1)
