@@ -1,0 +1,79 @@
+"""Suite ``memory_finance``: memory, profile, risk, compliance and explanation in financial advice.
+
+The metrics M1 to M5 of the MemFinRobot evaluation, over its traces.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.memory_finance import schema
+from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["SUITE", "MemoryFinanceOptions", "MemoryFinanceSuite"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFinanceSuite:
+    """Traces of a financial assistant with memory, against labelled dialogues."""
+
+    name: str = "memory_finance"
+    title: str = "How a financial assistant remembers, discloses risk, complies and explains"
+    version: int = 1
+    options: type[MemoryFinanceOptions] = MemoryFinanceOptions
+    source: Source = schema.SOURCE
+    tables: tuple[Table, ...] = schema.TABLES
+    metrics: tuple[Metric, ...] = schema.METRICS
+
+    def needs_vectors(self, options: MemoryFinanceOptions) -> bool:
+        """Nothing is compared by meaning."""
+        return False
+
+    def events(self, raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
+        """Read trace lines into dialogues, turns and what their labels require."""
+        from fastscore.suites.memory_finance.events import read_traces
+
+        return read_traces(raw, options)
+
+    def texts(self, events: Events, options: MemoryFinanceOptions) -> pl.Series:
+        """No text needs a vector."""
+        return pl.Series("text", [], dtype=pl.String)
+
+    def score(
+        self, events: Events, vectors: "VectorView", options: MemoryFinanceOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Score whole dialogues into the tables turns and dialogues."""
+        from fastscore.suites.memory_finance.score import score_traces
+
+        return score_traces(events, options)
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: MemoryFinanceOptions
+    ) -> pl.DataFrame:
+        """Summarise every metric over all dialogues, and by scenario and difficulty."""
+        from fastscore.suites.memory_finance.summarise import summarise_traces
+
+        return summarise_traces(tables)
+
+    def legacy_files(
+        self,
+        tables: Mapping[str, pl.DataFrame],
+        inputs: tuple[str, ...],
+        options: MemoryFinanceOptions,
+    ) -> dict[str, bytes]:
+        """Return the published evaluation's files by name; none without the option."""
+        from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of
+
+        if not options.legacy_files:
+            return {}
+        dataset_path = options.dataset_path or " ".join(inputs)
+        return legacy_files(tables, dataset_path=dataset_path, suffix=suffix_of(inputs))
+
+
+SUITE = MemoryFinanceSuite()

@@ -1,0 +1,313 @@
+"""JSON values as columns: what kind each is, where its bytes stand, and what to call its place.
+
+A column of raw JSON text becomes `JsonValues`; members of objects and elements of arrays are
+`JsonValues` again, down to texts. Each value keeps its exact type, so that what a definition
+cannot use is found where it stands: `expect` notes it in `Problems` and leaves it out.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels.arrow import string_column
+from fastscore_kernels.jsonl import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    EXACT,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+    integers,
+    scan_jsonl,
+    unescaped,
+    views,
+)
+
+from fastscore.suites.memory_finance._json_kernels import (
+    Bytes,
+    Longs,
+    array_elements,
+    as_lines,
+    value_kinds,
+)
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+LONGEST_EXCERPT = 60
+
+_TYPE_NAMES = {
+    NULL: "null",
+    FALSE: "boolean",
+    TRUE: "boolean",
+    INTEGER: "integer",
+    FLOAT: "number",
+    STRING: "string",
+    ESCAPED: "string",
+    ARRAY: "array",
+    OBJECT: "object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A value that the definitions cannot use: where it stands, what it is, what was expected."""
+
+    field: str
+    reason: str
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """The first problem of each dialogue."""
+
+    by_dialogue: dict[int, Problem] = field(default_factory=dict)
+
+    def note(
+        self, values: "JsonValues", rows: Indices, expected: str, reason: str = "bad_type"
+    ) -> None:
+        """Note the values in these rows, unless their dialogue has a problem already."""
+        dialogues, first = np.unique(values.dialogue[rows], return_index=True)
+        for dialogue, row in zip(dialogues.tolist(), rows[first].tolist(), strict=True):
+            problem = Problem(values.path(row), reason, values.describe(row), expected)
+            self.by_dialogue.setdefault(dialogue, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValues:
+    """JSON values in a buffer.
+
+    Parameters
+    ----------
+    data
+        The buffer, uint8.
+    tags
+        The kind of each value, as in `fastscore_kernels.jsonl`, uint8 (n,).
+    start, end
+        Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``.
+    dialogue
+        The row of the dialogue in which it stands, int64 (n,).
+    path
+        Names the place of a value in its line: ``turns[3].recall.items[0].content``.
+    """
+
+    data: Bytes
+    tags: Bytes
+    start: Longs
+    end: Longs
+    dialogue: Indices
+    path: Callable[[int], str]
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    @property
+    def is_text(self) -> Mask:
+        """Which values are strings."""
+        found: Mask = (self.tags == STRING) | (self.tags == ESCAPED)
+        return found
+
+    @property
+    def is_missing(self) -> Mask:
+        """Which values are null or do not stand there."""
+        found: Mask = (self.tags == ABSENT) | (self.tags == NULL)
+        return found
+
+    def raw(self, row: int) -> str:
+        """Return a value's JSON text."""
+        if self.tags[row] == ABSENT:
+            return "null"
+        text = self.data[self.start[row] : self.end[row]].tobytes().decode("utf-8", "replace")
+        return f'"{text}"' if self.tags[row] in (STRING, ESCAPED) else text
+
+    def python(self, row: int) -> Any:
+        """Return a value as Python's ``json`` reads it."""
+        return json.loads(self.raw(row))
+
+    def describe(self, row: int) -> str:
+        """Say in a few words what a value is."""
+        tag = int(self.tags[row])
+        if tag == ABSENT:
+            return "nothing"
+        name, raw = _TYPE_NAMES[tag], self.raw(row)
+        if tag in (NULL, ARRAY, OBJECT):
+            return name
+        return f"{name} {raw[:LONGEST_EXCERPT]}{'...' if len(raw) > LONGEST_EXCERPT else ''}"
+
+    def where(self, keep: Mask) -> "JsonValues":
+        """Return the same values, those not kept being absent."""
+        return replace(self, tags=np.where(keep, self.tags, ABSENT).astype(np.uint8))
+
+    def take(self, rows: Indices) -> "JsonValues":
+        """Return the values in these rows."""
+        path = self.path
+        return JsonValues(
+            self.data,
+            self.tags[rows],
+            self.start[rows],
+            self.end[rows],
+            self.dialogue[rows],
+            lambda row: path(int(rows[row])),
+        )
+
+
+def column_values(column: pl.Series) -> JsonValues:
+    """Read a column of raw JSON texts, one a dialogue; a null is absent."""
+    texts = string_column(column.name, column.fill_null(""))
+    offsets = texts.offsets
+    tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
+    name = column.name
+    return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
+    """Find members of objects by key; of equal keys the last counts.
+
+    Parameters
+    ----------
+    values
+        Objects; the members of anything else are absent.
+    keys
+        The keys that are wanted, ASCII.
+    problems
+        Where objects are noted that are not valid JSON.
+
+    Returns
+    -------
+    dict of JsonValues
+        For each key as many values as there are objects.
+    """
+    rows = np.flatnonzero(values.tags == OBJECT)
+    lines = as_lines(values.data, values.start[rows], values.end[rows])
+    scan = scan_jsonl(lines, [key.encode() for key in keys])
+    if len(scan.fault_line):
+        problems.note(values, rows[scan.fault_line - 1], "valid JSON", "not_json")
+    at = rows[scan.line - 1]
+    found = {}
+    for position, key in enumerate(keys):
+        tags = np.full(len(values), ABSENT, np.uint8)
+        start, end = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+        tags[at] = scan.tags[position]
+        start[at], end[at] = scan.value_start[position], scan.value_end[position]
+        found[key] = JsonValues(lines, tags, start, end, values.dialogue, _member(values.path, key))
+    return found
+
+
+def _member(path: Callable[[int], str], key: str) -> Callable[[int], str]:
+    return lambda row: f"{path(row)}.{key}"
+
+
+def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
+    """Find the elements of arrays.
+
+    Returns
+    -------
+    tuple
+        All elements, and for each the row of its array; anything else has no elements.
+    """
+    arrays = np.flatnonzero(values.tags == ARRAY)
+    offsets, tags, start, end = array_elements(
+        values.data, values.start[arrays], values.end[arrays]
+    )
+    owner = np.repeat(arrays, np.diff(offsets))
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    path = values.path
+
+    def element_path(row: int) -> str:
+        return f"{path(int(owner[row]))}[{row - int(first[row])}]"
+
+    found = JsonValues(values.data, tags, start, end, values.dialogue[owner], element_path)
+    return found, owner
+
+
+def expect(values: JsonValues, tag: int, expected: str, problems: Problems) -> JsonValues:
+    """Keep arrays or objects, and note everything else that is not falsy in Python."""
+    other = np.flatnonzero((values.tags != tag) & ~values.is_missing)
+    truthy = np.array([row for row in other.tolist() if values.python(row)], np.int64)
+    problems.note(values, truthy, expected)
+    return values.where(values.tags == tag)
+
+
+def texts(values: JsonValues, problems: Problems) -> pl.Series:
+    """Return strings as a String column, null where a value is none.
+
+    Half of a surrogate pair, which no file could hold, is noted.
+    """
+    present = values.is_text
+    if not present.any():
+        return pl.Series("", [None], dtype=pl.String).new_from_index(0, len(values))
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(values.tags == STRING, values.start, -1), values.end, 0, out)
+    rows = np.flatnonzero(values.tags == ESCAPED)
+    plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
+    halved = end < 0
+    problems.note(values, rows[halved], "text without half a surrogate pair", "bad_text")
+    of_row, until = np.full(len(values), -1), np.full(len(values), -1)
+    of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
+    views(plain, of_row, until, 1, out)
+    present[rows[halved]] = False
+    return _string_views(present, out, (values.data, plain))
+
+
+def _string_views(present: Mask, out: npt.NDArray[np.int32], data: Sequence[Bytes]) -> pl.Series:
+    import pyarrow as pa
+
+    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [validity, pa.py_buffer(out), *(pa.py_buffer(buffer) for buffer in data)]
+    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(present), buffers))
+
+
+def expect_texts(
+    values: JsonValues, problems: Problems, *, null: str | None, expected: str = "a string"
+) -> pl.Series:
+    """Return strings, with `null` where a value is missing; note values of other types."""
+    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), expected)
+    found = texts(values, problems)
+    return found if null is None else found.fill_null(null)
+
+
+def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool) -> pl.Series:
+    """Return what Python's ``str`` makes of each value, or of ``value or ""``.
+
+    A missing value gives the empty text or, where falsy values keep their text, null.
+    """
+    found = texts(values, problems)
+    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
+    if len(rows):
+        python = [values.python(row) for row in rows.tolist()]
+        made = [str((value or "") if falsy_is_empty else value) for value in python]
+        found = found.scatter(rows, made)
+    return found.fill_null("") if falsy_is_empty else found
+
+
+def truths(values: JsonValues) -> Mask:
+    """Return which values Python counts as true."""
+    true: Mask = values.tags == TRUE
+    other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))
+    true[other] = [bool(values.python(row)) for row in other.tolist()]
+    return true
+
+
+def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
+    """Return what Python's ``int`` makes of each value, 0 where it is missing."""
+    found = np.zeros(len(values), np.int64)
+    plain = np.flatnonzero(values.tags == INTEGER)
+    found[plain], states = integers(values.data, values.start[plain], values.end[plain])
+    problems.note(values, plain[states != EXACT], "a whole number of at most 64 bits")
+    for row in np.flatnonzero(~values.is_missing & (values.tags != INTEGER)).tolist():
+        try:
+            found[row] = int(values.python(row))
+        except (TypeError, ValueError, OverflowError):
+            problems.note(values, np.array([row]), "a whole number of at most 64 bits")
+    return found

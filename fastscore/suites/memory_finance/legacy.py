@@ -1,0 +1,285 @@
+"""The published evaluation's own files, byte for byte: a summary, turn rows and a report.
+
+Sums of floats add from left to right in the order of the public code, so that the last bit agrees.
+Ratios without a denominator are 0.0 there.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.suites.memory_finance.matching import distinct
+from fastscore.suites.memory_finance.schema import (
+    DEFAULT_TRACE_VERSION,
+    MEMORY_SOURCES,
+    PROFILE_METRICS,
+)
+from fastscore.suites.memory_finance.score import count_turns, ratios_of
+
+TRACE_STEM = "dialog_trace"
+_EXTENSIONS = (".gz", ".zst", ".jsonl")
+
+_SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
+_TURN_METRICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (
+        "m1_context_continuity",
+        "m1",
+        ("key_coverage", "strict_key_hit_rate", "contradiction_rate"),
+        ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"),
+        (
+            "required_key_total",
+            "required_key_hit_total",
+            "short_term_hit_total",
+            "long_term_hit_total",
+            "profile_hit_total",
+        ),
+    ),
+    (
+        "m3_risk_coverage",
+        "m3",
+        ("risk_coverage", "strict_risk_coverage_rate"),
+        (),
+        ("risk_required_total", "risk_hit_total"),
+    ),
+    (
+        "m4_compliance",
+        "m4",
+        ("compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"),
+        (),
+        ("severe_count",),
+    ),
+    (
+        "m5_explainability",
+        "m5",
+        ("rubric_hit_rate", "judge_score_mean"),
+        (),
+        ("rubric_required_total", "rubric_hit_total", "judge_scored_turns"),
+    ),
+)
+"""Name, eligibility, ratios of dialogues, ratios of the whole alone, and counts."""
+
+
+def suffix_of(inputs: Sequence[str]) -> str:
+    """Return what the first trace's name adds: ``_llm`` for ``dialog_trace_llm.jsonl.gz``."""
+    name = PurePath(inputs[0]).name if inputs else ""
+    for extension in _EXTENSIONS:
+        name = name.removesuffix(extension)
+    return name.removeprefix(TRACE_STEM) if name.startswith(TRACE_STEM) else ""
+
+
+def legacy_files(
+    tables: Mapping[str, pl.DataFrame], *, dataset_path: str, suffix: str = ""
+) -> dict[str, bytes]:
+    """Make the published evaluation's files.
+
+    Parameters
+    ----------
+    tables
+        The whole tables ``turns`` and ``dialogues``, in input order.
+    dataset_path
+        What the files name as their dataset.
+    suffix
+        What stands in the files' names before the extension.
+
+    Returns
+    -------
+    dict of bytes
+        ``metrics_summary``, ``turn_eval`` and ``report`` by name.
+    """
+    summary = legacy_summary(tables["turns"], tables["dialogues"], dataset_path)
+    text = json.dumps(summary, ensure_ascii=False, indent=2)
+    return {
+        f"metrics_summary{suffix}.json": text.encode(),
+        f"turn_eval{suffix}.jsonl": _turn_rows(tables["turns"]),
+        f"report{suffix}.md": _report(summary).encode(),
+    }
+
+
+def legacy_summary(
+    turns: pl.DataFrame, dialogues: pl.DataFrame, dataset_path: str
+) -> dict[str, Any]:
+    """Return the content of ``metrics_summary.json``."""
+    by_turn = {name: _turn_metric(turns, name, *rest) for name, *rest in _TURN_METRICS}
+    first, *others = by_turn
+    metrics = {first: by_turn[first], "m2_profile_accuracy": _profile_metric(dialogues)}
+    metrics |= {name: by_turn[name] for name in others}
+    status = dialogues["dialog_status"]
+    return {
+        "run_id": dialogues["run_id"][0] if dialogues.height else "",
+        "trace_version": DEFAULT_TRACE_VERSION,
+        "dataset_path": dataset_path,
+        "metrics": metrics,
+        "counters": {
+            "total_dialogs": dialogues.height,
+            "valid_dialogs": int(dialogues["valid"].sum()),
+            "skipped_dialogs": int((status == "skipped").sum()),
+            "failed_dialogs": int((status == "failed").sum()),
+            "total_turn_pairs": int(dialogues["n_turns"].sum()),
+        },
+    }
+
+
+def _turn_metric(
+    turns: pl.DataFrame,
+    name: str,
+    metric: str,
+    of_dialogues: tuple[str, ...],
+    of_all: tuple[str, ...],
+    counts: tuple[str, ...],
+) -> dict[str, Any]:
+    eligible = turns.filter(f"eligible_{metric}")
+    group, names = distinct(eligible["dialogue"].fill_null(""))
+    counted = count_turns(eligible, group, len(names)).with_columns(
+        judge_scored_turns=pl.col("m5_turns")
+    )
+    ratios = ratios_of(counted).select(*of_dialogues)
+    whole = counted.select(
+        pl.col(column).cum_sum().last().fill_null(0) for column in counted.columns
+    )
+    micro = ratios_of(whole).select(*of_dialogues, *of_all).fill_null(0.0)
+    macro = {column: _mean(ratios[column]) for column in of_dialogues}
+    totals = (eligible.height, turns.height - eligible.height, 0)
+    return {
+        "metric_name": name,
+        "micro": micro.row(0, named=True),
+        "macro": macro,
+        "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
+        | whole.select(*counts).row(0, named=True),
+        "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
+    }
+
+
+def _mean(values: pl.Series) -> float:
+    """Return the mean by the sum from left to right; 0.0 of nothing."""
+    return float(np.cumsum(values.to_numpy())[-1]) / len(values) if len(values) else 0.0
+
+
+def _profile_metric(dialogues: pl.DataFrame) -> dict[str, Any]:
+    fields = [metric.id for metric in PROFILE_METRICS]
+    eligible = dialogues.filter("eligible_m2")
+    means = {field: _mean(eligible[field]) for field in fields[:-1]}
+    total = 0.0
+    for mean in means.values():
+        total += mean
+    micro = {**means, fields[-1]: total / 5}
+    names = eligible["dialogue"].fill_null("None").to_list()
+    n_invalid = int((~dialogues["valid"]).sum())
+    totals = (eligible.height, dialogues.height - eligible.height, n_invalid)
+    return {
+        "metric_name": "m2_profile_accuracy",
+        "micro": micro,
+        "macro": dict(micro),
+        "counts": dict(zip(_SHARED_COUNTS, totals, strict=True)),
+        "by_dialog": dict(zip(names, eligible.select(*fields).to_dicts(), strict=True)),
+    }
+
+
+def _report(summary: Mapping[str, Any]) -> str:
+    counters = summary["counters"]
+    lines = [
+        "# MemFinRobot Eval Report",
+        "",
+        f"- run_id: `{summary['run_id']}`",
+        f"- dataset: `{summary['dataset_path']}`",
+        f"- counters: total={counters['total_dialogs']}, valid={counters['valid_dialogs']}, "
+        f"skipped={counters['skipped_dialogs']}, failed={counters['failed_dialogs']}",
+        "",
+    ]
+    for name, metric in summary["metrics"].items():
+        lines += [f"## {name}", ""]
+        for part in ("micro", "macro", "counts"):
+            lines += [f"### {part.capitalize()}"]
+            lines += [f"- {key}: `{_shown(value)}`" for key, value in metric[part].items()]
+            lines += [""]
+    return "\n".join(lines)
+
+
+def _shown(value: float | int) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _turn_rows(turns: pl.DataFrame) -> bytes:
+    """Write the rows as Python's ``json`` does: spaces behind separators, no escaped text."""
+    fields = {
+        "trace_version": _text("trace_version"),
+        "run_id": _text("run_id"),
+        "dialog_id": _quoted(pl.col("dialogue").fill_null("")),
+        "turn_pair_id": pl.col("turn_pair_id").cast(pl.String),
+        **{f"eligible_m{number}": _truth(pl.col(f"eligible_m{number}")) for number in range(1, 6)},
+        "required_keys_raw": _texts("required_keys_raw"),
+        "resolved_keys": _listed(pl.col("resolved_keys").list.eval(_resolved_key())),
+        "key_hit_flags": _listed(pl.col("key_hit_flags").cast(pl.List(pl.String))),
+        "key_hit_sources": _listed(
+            pl.col("key_hit_sources").list.eval(_listed(pl.element().list.eval(_quoted())))
+        ),
+        "m1_source_hits": _object(
+            {
+                source: pl.col("m1_source_hits").struct.field(source).cast(pl.String)
+                for source in MEMORY_SOURCES
+            }
+        ),
+        "constraint_contradiction": pl.col("constraint_contradiction").cast(pl.String),
+        "risk_required_tags": _texts("risk_required_tags"),
+        "risk_pred_tags": _texts("risk_pred_tags"),
+        "risk_tag_hits": pl.col("risk_tag_hits").cast(pl.String),
+        "forbidden_hits": _texts("forbidden_hits"),
+        "pred_compliance_label": _text("pred_compliance_label"),
+        "gt_compliance_label": _text("gt_compliance_label"),
+        "rubric_required": _texts("rubric_required"),
+        "rubric_hit_items": _texts("rubric_hit_items"),
+        "judge_score_1_5": pl.col("judge_score_1_5").cast(pl.String).fill_null("null"),
+    }
+    rows = turns.select(pl.concat_str(_object(fields), pl.lit("\n")))
+    return "".join(rows.to_series().to_list()).encode()
+
+
+def _object(fields: Mapping[str, pl.Expr]) -> pl.Expr:
+    members = [pl.concat_str(pl.lit(f'"{name}": '), value) for name, value in fields.items()]
+    return pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=", "), pl.lit("}"))
+
+
+def _truth(value: pl.Expr) -> pl.Expr:
+    return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false"))
+
+
+def _text(column: str) -> pl.Expr:
+    return _quoted(pl.col(column).cast(pl.String))
+
+
+def _texts(column: str) -> pl.Expr:
+    return _listed(pl.col(column).list.eval(_quoted()))
+
+
+def _listed(written: pl.Expr) -> pl.Expr:
+    return pl.concat_str(pl.lit("["), written.list.join(", "), pl.lit("]"))
+
+
+_SHORT_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = _SHORT_ESCAPES | {
+    chr(code): {8: "\\b", 12: "\\f"}.get(code, f"\\u{code:04x}")
+    for code in range(32)
+    if chr(code) not in _SHORT_ESCAPES
+}
+
+
+def _quoted(value: pl.Expr | None = None) -> pl.Expr:
+    """Write texts as JSON strings, a null as null."""
+    text = pl.element() if value is None else value
+    escaped = text.str.replace_many(list(_ESCAPES), list(_ESCAPES.values()))
+    return pl.concat_str(pl.lit('"'), escaped, pl.lit('"')).fill_null("null")
+
+
+def _resolved_key() -> pl.Expr:
+    field = pl.element().struct.field
+    return _object(
+        {
+            "key": _quoted(field("key")),
+            "resolvable": _truth(field("resolvable")),
+            "target_text": _quoted(field("target_text")),
+            "resolver": _quoted(field("resolver").cast(pl.String)),
+        }
+    )

@@ -1,0 +1,31 @@
+"""The options of the suite."""
+
+from dataclasses import dataclass
+
+from fastscore.suites.base import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFinanceOptions:
+    """The options of `memory_finance`."""
+
+    ignore_memory_keys: bool = option(
+        False,
+        help="Empty every turn's required memory keys first, as for a baseline without memory: "
+        "then no turn counts for M1.",
+    )
+    lexicon: str = option(
+        "",
+        help="A TOML file of words that replaces the built-in lexicon as a whole.",
+    )
+    legacy_files: bool = option(
+        False,
+        help="Also write metrics_summary.json, turn_eval.jsonl and report.md as the published "
+        "evaluation does, byte for byte.",
+        signed=False,
+    )
+    dataset_path: str = option(
+        "",
+        help="The dataset that the legacy files name.  [default: the input as given]",
+        signed=False,
+    )

@@ -1,0 +1,374 @@
+"""What the suite reads and writes: data only."""
+
+from typing import Literal
+
+import polars as pl
+
+from fastscore.suites.base import (
+    NULL_REASONS_DTYPE,
+    Column,
+    Metric,
+    OutputColumn,
+    Source,
+    Table,
+)
+
+LABELS = ("run_id", "scenario_type", "difficulty", "dialog_status")
+GROUPS = ("scenario_type", "difficulty")
+
+COMPLIANCE_LABELS = ("compliant", "minor_violation", "severe_violation")
+COMPLIANCE_DTYPE = pl.Enum(COMPLIANCE_LABELS)
+RESOLVERS = (
+    "profile_field",
+    "constraints_gt",
+    "preferences_gt",
+    "history_user_turn",
+    "history_abs_turn",
+    "unresolved",
+)
+MEMORY_SOURCES = ("short_term", "long_term", "profile")
+DEFAULT_TRACE_VERSION = "v1"
+
+_TEXT = pl.String()
+_TEXTS = pl.List(pl.String())
+_WHOLE = pl.Int64()
+_REAL = pl.Float64()
+_TRUTH = pl.Boolean()
+
+RESOLVED_KEY_DTYPE = pl.Struct(
+    {
+        "key": pl.String(),
+        "resolvable": pl.Boolean(),
+        "target_text": pl.String(),
+        "resolver": pl.Enum(RESOLVERS),
+    }
+)
+SOURCE_HITS_DTYPE = pl.Struct({source: pl.Int64() for source in MEMORY_SOURCES})
+
+
+def _json(name: str, description: str) -> Column:
+    return Column(name=name, kind="json", description=description)
+
+
+def _label(name: str, description: str) -> Column:
+    return Column(name=name, kind="text", otherwise="null", description=description)
+
+
+SOURCE = Source(
+    columns=(
+        Column(
+            name="dialog_id",
+            kind="text",
+            accepts=("integer",),
+            description="Names the dialogue; dialogues of one id count together in M1 and M3-M5.",
+        ),
+        Column(
+            name="run_id", kind="text", accepts=("integer",), description="The run that was traced."
+        ),
+        Column(
+            name="trace_version",
+            kind="text",
+            accepts=("integer",),
+            description="Version of the trace's layout; v1 without one.",
+        ),
+        _label("scenario_type", "The kind of conversation, for grouping."),
+        _label("difficulty", "How hard it is, for grouping."),
+        _label("dialog_status", "ok, partial, failed or skipped; only counted."),
+        _json("valid_dialog", "Whether the dialogue is scored at all: any value, by its truth."),
+        _json("turns", "Array of traced turns; null is none."),
+        _json("profile_gt", "Object: the user's labelled profile, or null."),
+        _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),
+        _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
+    ),
+    formats=("jsonl",),
+)
+
+
+def _column(
+    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
+) -> OutputColumn:
+    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
+
+
+def _metric_column(name: str, description: str) -> OutputColumn:
+    return OutputColumn(name=name, dtype=_REAL, description=description, metric=name, nullable=True)
+
+
+_PLACE = (
+    _column("file", _TEXT, "The input that holds the dialogue."),
+    _column("line", _WHOLE, "1-based line of the dialogue."),
+    _column("dialogue", _TEXT, "The trace's dialog_id.", nullable=True),
+    _column("run_id", _TEXT, "The trace's run_id; empty without one."),
+    _column("trace_version", _TEXT, "The trace's version; v1 without one."),
+)
+_NULL_REASONS = _column(
+    "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
+)
+
+TURNS = Table(
+    name="turns",
+    grain="a turn of a valid dialogue",
+    columns=(
+        *_PLACE,
+        _column("turn_pair_id", _WHOLE, "The trace's number of the turn; 0 without one."),
+        _column("eligible_m1", _TRUTH, "Status ok and at least one resolvable key."),
+        _column("eligible_m2", _TRUTH, "Always false: M2 is a measure of dialogues."),
+        _column("eligible_m3", _TRUTH, "Status ok and at least one required risk tag."),
+        _column("eligible_m4", _TRUTH, "Status ok."),
+        _column("eligible_m5", _TRUTH, "Status ok and at least one required element."),
+        _column("required_keys_raw", _TEXTS, "The memory keys that the label requires."),
+        _column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "What each key points at."),
+        _column("key_hit_flags", pl.List(pl.Int64()), "For each resolvable key 1 if recalled."),
+        _column(
+            "key_hit_sources",
+            pl.List(_TEXTS),
+            "For each resolvable key the sources that hold its target.",
+        ),
+        _column("m1_source_hits", SOURCE_HITS_DTYPE, "Keys recalled from each source."),
+        _column("constraint_contradiction", _WHOLE, "1 if the reply contradicts a constraint."),
+        _column("risk_required_tags", _TEXTS, "Required risk tags by their names, in order."),
+        _column("risk_pred_tags", _TEXTS, "Risk tags that the reply discloses, sorted."),
+        _column("risk_tag_hits", _WHOLE, "How many of the required tags it discloses."),
+        _column("forbidden_hits", _TEXTS, "Forbidden phrases in the reply, in list order."),
+        _column("pred_compliance_label", COMPLIANCE_DTYPE, "Label found by the rules."),
+        _column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
+        _column("rubric_required", _TEXTS, "Required elements of explanation, in order."),
+        _column("rubric_hit_items", _TEXTS, "Those of them that the reply has, in order."),
+        _metric_column("judge_score_1_5", "1 to 5 by the share of elements; null without any."),
+        _NULL_REASONS,
+    ),
+)
+
+_COUNTS = {
+    "n_turns": "Turns in the trace, of dialogues that are not valid too.",
+    "m1_turns": "Turns that count for M1.",
+    "required_key_total": "Resolvable keys of those turns.",
+    "required_key_hit_total": "Keys recalled from any source.",
+    "strict_key_turns": "Turns whose keys were all recalled.",
+    "contradiction_turns": "Turns of M1 that contradict a constraint.",
+    "short_term_hit_total": "Keys recalled from the short-term context.",
+    "long_term_hit_total": "Keys recalled from recalled items.",
+    "profile_hit_total": "Keys recalled from the profile context.",
+    "m3_turns": "Turns that count for M3.",
+    "risk_required_total": "Required risk tags of those turns.",
+    "risk_hit_total": "Disclosed ones.",
+    "strict_risk_turns": "Turns that disclose all that is required.",
+    "m4_turns": "Turns that count for M4.",
+    "compliance_match_count": "Turns whose two compliance labels agree.",
+    "severe_count": "Turns found to be severe violations.",
+    "forbidden_turns": "Turns with a forbidden phrase.",
+    "m5_turns": "Turns that count for M5.",
+    "rubric_required_total": "Required elements of those turns.",
+    "rubric_hit_total": "Elements found.",
+}
+
+
+_M1 = "memory_finance definitions, 3.1 (M1)"
+_M2 = "memory_finance definitions, 3.2 (M2)"
+_M3 = "memory_finance definitions, 3.3 (M3)"
+_M4 = "memory_finance definitions, 3.4 (M4)"
+_M5 = "memory_finance definitions, 3.5 (M5)"
+
+
+def _share(
+    id: str,
+    name: str,
+    numerator: str,
+    denominator: str,
+    source: str,
+    better: Literal["higher", "lower", "neither"] = "higher",
+) -> Metric:
+    return Metric(
+        id=id,
+        name=name,
+        table="dialogues",
+        formula=f"{numerator} / {denominator}",
+        minimum=0.0,
+        maximum=1.0,
+        better=better,
+        null_rule=f"not_applicable where {denominator} is 0",
+        source=source,
+        numerator=numerator,
+        denominator=denominator,
+    )
+
+
+def _profile_metric(id: str, name: str, formula: str) -> Metric:
+    return Metric(
+        id=id,
+        name=name,
+        table="dialogues",
+        formula=formula,
+        minimum=0.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="not_applicable in a dialogue that is not valid; missing_input without a "
+        "labelled profile",
+        source=_M2,
+    )
+
+
+_ACCURACY = "1 if the predicted level is the labelled one and that is known, else 0"
+_F1 = "2PR / (P + R) of predicted and labelled sets; 1 if both are empty, 0 if one is"
+
+SHARES = (
+    _share(
+        "key_coverage",
+        "Coverage of memory keys",
+        "required_key_hit_total",
+        "required_key_total",
+        _M1,
+    ),
+    _share(
+        "strict_key_hit_rate",
+        "Turns with all memory keys recalled",
+        "strict_key_turns",
+        "m1_turns",
+        _M1,
+    ),
+    _share(
+        "contradiction_rate",
+        "Turns that contradict a constraint",
+        "contradiction_turns",
+        "m1_turns",
+        _M1,
+        "lower",
+    ),
+    _share(
+        "short_term_hit_rate",
+        "Keys recalled from the short-term context",
+        "short_term_hit_total",
+        "required_key_total",
+        _M1,
+        "neither",
+    ),
+    _share(
+        "long_term_hit_rate",
+        "Keys recalled from long-term memory",
+        "long_term_hit_total",
+        "required_key_total",
+        _M1,
+        "neither",
+    ),
+    _share(
+        "profile_hit_rate",
+        "Keys recalled from the profile",
+        "profile_hit_total",
+        "required_key_total",
+        _M1,
+        "neither",
+    ),
+    _share(
+        "risk_coverage",
+        "Coverage of required risk tags",
+        "risk_hit_total",
+        "risk_required_total",
+        _M3,
+    ),
+    _share(
+        "strict_risk_coverage_rate",
+        "Turns with all required risk tags",
+        "strict_risk_turns",
+        "m3_turns",
+        _M3,
+    ),
+    _share(
+        "compliance_label_acc",
+        "Accuracy of the compliance label",
+        "compliance_match_count",
+        "m4_turns",
+        _M4,
+    ),
+    _share(
+        "severe_violation_rate",
+        "Turns found to be severe violations",
+        "severe_count",
+        "m4_turns",
+        _M4,
+        "lower",
+    ),
+    _share(
+        "forbidden_hit_rate",
+        "Turns with a forbidden phrase",
+        "forbidden_turns",
+        "m4_turns",
+        _M4,
+        "lower",
+    ),
+    _share(
+        "rubric_hit_rate",
+        "Coverage of required elements of explanation",
+        "rubric_hit_total",
+        "rubric_required_total",
+        _M5,
+    ),
+)
+
+PROFILE_METRICS = (
+    _profile_metric("risk_level_acc", "Accuracy of the risk level", _ACCURACY),
+    _profile_metric("horizon_acc", "Accuracy of the investment horizon", _ACCURACY),
+    _profile_metric("liquidity_acc", "Accuracy of the need for liquidity", _ACCURACY),
+    _profile_metric("constraints_f1", "F1 of the constraints", _F1),
+    _profile_metric("preferences_f1", "F1 of the preferences", _F1),
+    _profile_metric(
+        "profile_score",
+        "Profile score",
+        "(risk_level_acc + horizon_acc + liquidity_acc + constraints_f1 + preferences_f1) / 5",
+    ),
+)
+
+JUDGE_SCORE_MEAN = Metric(
+    id="judge_score_mean",
+    name="Mean heuristic judge score",
+    table="dialogues",
+    formula="judge_score_sum / m5_turns",
+    minimum=1.0,
+    maximum=5.0,
+    better="higher",
+    null_rule="not_applicable where m5_turns is 0",
+    source=_M5,
+    unit="points",
+    numerator="judge_score_sum",
+    denominator="m5_turns",
+)
+
+JUDGE_SCORE = Metric(
+    id="judge_score_1_5",
+    name="Heuristic judge score of a turn",
+    table="turns",
+    formula="1 + 4 * hit elements / required elements, rounded to two decimals",
+    minimum=1.0,
+    maximum=5.0,
+    better="higher",
+    null_rule="not_applicable where no element is required",
+    source=_M5,
+    unit="points",
+)
+
+RATIOS = (*SHARES, JUDGE_SCORE_MEAN)
+METRICS = (*SHARES[:6], *PROFILE_METRICS, *SHARES[6:], JUDGE_SCORE_MEAN, JUDGE_SCORE)
+
+DIALOGUES = Table(
+    name="dialogues",
+    grain="a line of a trace",
+    columns=(
+        *_PLACE,
+        *(
+            _column(label, _TEXT, f"The trace's {label}.", nullable=True)
+            for label in LABELS
+            if label != "run_id"
+        ),
+        _column("valid", _TRUTH, "Whether the dialogue is scored: the truth of valid_dialog."),
+        _column("eligible_m2", _TRUTH, "Valid and with a labelled profile that is not empty."),
+        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
+        _column("judge_score_sum", _REAL, "Sum of the judge scores of M5's turns."),
+        *(
+            _metric_column(metric.id, metric.name + ".")
+            for metric in METRICS
+            if metric.table == "dialogues"
+        ),
+        _NULL_REASONS,
+    ),
+)
+
+TABLES = (TURNS, DIALOGUES)

@@ -1,0 +1,71 @@
+"""The suite's summary: means over dialogues (macro) beside ratios of sums (micro)."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from fastscore.suites.base import NULL_REASONS
+from fastscore.suites.memory_finance import schema
+from fastscore.suites.summary import summarise_metrics
+
+_KEY = "place"
+
+
+def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+    """Summarise committed tables.
+
+    Dialogues of one id count as one in M1 and M3 to M5, as in the published evaluation; a line
+    without an id is of the id "". M2 counts every line.
+
+    Returns
+    -------
+    pl.DataFrame
+        In the schema of `fastscore.suites.summary`, over all and by each label of `GROUPS`.
+    """
+    place = pl.format("{}:{}", "file", "line").alias(_KEY)
+    placed = {name: table.with_columns(place) for name, table in tables.items()}
+    merged = {"dialogues": _merge_by_id(tables["dialogues"])}
+    of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
+    parts = (
+        summarise_metrics(merged, schema.RATIOS, schema.GROUPS, suite="memory_finance"),
+        summarise_metrics(placed, of_lines, schema.GROUPS, suite="memory_finance", key=_KEY),
+    )
+    group_rank = {group: rank for rank, group in enumerate(("all", *schema.GROUPS))}
+    metric_rank = {metric.id: rank for rank, metric in enumerate(schema.METRICS)}
+    return pl.concat(parts).sort(
+        pl.col("group").replace_strict(group_rank, return_dtype=pl.Int64),
+        "value",
+        pl.col("metric").replace_strict(metric_rank, return_dtype=pl.Int64),
+    )
+
+
+def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+    """Add up the counts of valid dialogues of one id and form their ratios again."""
+    summed = dict.fromkeys(
+        column
+        for metric in schema.RATIOS
+        for column in (metric.numerator, metric.denominator)
+        if column is not None
+    )
+    ratios = [
+        pl.when(pl.col(metric.denominator or "") > 0)
+        .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
+        .alias(metric.id)
+        for metric in schema.RATIOS
+    ]
+    missing = [
+        pl.when(pl.col(metric.id).is_null()).then(
+            pl.struct(
+                pl.lit(metric.id).alias("metric"),
+                pl.lit("not_applicable").cast(pl.Enum(NULL_REASONS)).alias("reason"),
+            )
+        )
+        for metric in schema.RATIOS
+    ]
+    return (
+        dialogues.with_columns(pl.col("dialogue").fill_null(""))
+        .group_by("dialogue")
+        .agg(pl.col(*schema.GROUPS).min(), pl.col(*summed).sum())
+        .with_columns(ratios)
+        .with_columns(pl.concat_list(missing).list.drop_nulls().alias("null_reasons"))
+    )
