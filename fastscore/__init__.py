@@ -1,5 +1,52 @@
-"""Published dialogue metrics over millions of logged turns, exact and fast."""
+"""Published dialogue metrics over millions of logged turns, exact and fast.
+
+>>> import fastscore
+>>> scores = fastscore.score("logs/", suite="score_dialogue", lex_weight=1.0)  # doctest: +SKIP
+>>> scores.tables["dialogues"]  # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fastscore.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from fastscore.api import Scores, score
+    from fastscore.errors import FastscoreError
+    from fastscore.results.runs import Run, open_run
+    from fastscore.vectors.embedder import Embedder
+    from fastscore.vectors.store import VectorStore
+
+_MODULE_OF = {
+    "Embedder": "fastscore.vectors.embedder",
+    "FastscoreError": "fastscore.errors",
+    "Run": "fastscore.results.runs",
+    "Scores": "fastscore.api",
+    "VectorStore": "fastscore.vectors.store",
+    "open_run": "fastscore.results.runs",
+    "score": "fastscore.api",
+}
+
+__all__ = [
+    "Embedder",
+    "FastscoreError",
+    "Run",
+    "Scores",
+    "VectorStore",
+    "__version__",
+    "open_run",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds the public name, on first use."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -14,6 +15,7 @@ from fastscore.results.runs import Run, open_run
 from fastscore.run.layout import REJECTS, SUMMARY_JSON
 
 LABELS_SHOWN = 10
+PIPED_WIDTH = 160
 ALL = "all"
 
 
@@ -23,20 +25,23 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write((path / SUMMARY_JSON).read_text(encoding="utf-8"))
         return
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
     console.print(f"[bold]{run.manifest.suite}[/bold]  {_counted(run)}")
     show_groups(console, run.summary)
     _show_files(console, run)
 
 
 def show_groups(console: Console, summary: pl.DataFrame) -> None:
-    """Print one table for the whole run and one for every kind of group."""
+    """Print every statistic of the whole run, then the means of every kind of group."""
+    console.print(_statistics(summary.filter(pl.col("group") == ALL)))
     for group in summary["group"].unique(maintain_order=True):
         rows = summary.filter(pl.col("group") == group)
-        console.print(_group_table(group, rows))
-        hidden = rows["value"].n_unique() - LABELS_SHOWN
-        if group != ALL and hidden > 0:
-            console.print(f"... and {hidden} more, in summary.parquet")
+        labels = rows["value"].n_unique()
+        if group == ALL or labels < 2:
+            continue
+        console.print(_means(group, rows))
+        if labels > LABELS_SHOWN:
+            console.print(f"... and {labels - LABELS_SHOWN:,} more, in summary.parquet")
 
 
 def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
@@ -49,21 +54,30 @@ def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
         print(f"{name.replace('_', ' '):<14} {shown}")
 
 
-def _group_table(group: str, rows: pl.DataFrame) -> RichTable:
-    table = RichTable(title=None if group == ALL else f"by {group}", title_justify="left")
-    if group != ALL:
-        table.add_column(group)
-        shown = rows["value"].unique(maintain_order=True).head(LABELS_SHOWN)
-        rows = rows.filter(pl.col("value").is_in(shown.implode()))
+def _statistics(rows: pl.DataFrame) -> RichTable:
+    table = RichTable(box=SIMPLE_HEAD)
     table.add_column("metric")
     for name in ("mean", "sd", "min", "max", "n", "null"):
         table.add_column(name, justify="right")
-    numbers = rows.select("value", "metric", "mean", "sd", "minimum", "maximum", "n", "n_null")
-    for value, metric, *statistics, n, n_null in numbers.iter_rows():
-        label = [] if group == ALL else [value]
-        cells = ["-" if number is None else f"{number:.4f}" for number in statistics]
-        table.add_row(*label, metric, *cells, f"{n:,}", f"{n_null:,}")
+    numbers = rows.select("metric", "mean", "sd", "minimum", "maximum", "n", "n_null")
+    for metric, *statistics, n, n_null in numbers.iter_rows():
+        table.add_row(metric, *map(_number, statistics), f"{n:,}", f"{n_null:,}")
     return table
+
+
+def _means(group: str, rows: pl.DataFrame) -> RichTable:
+    measured = rows.filter(pl.col("mean").is_not_null())
+    means = measured.pivot("metric", index="value", values="mean").head(LABELS_SHOWN)
+    table = RichTable(title=f"means by {group}", title_justify="left", box=SIMPLE_HEAD)
+    for name in (group, *means.columns[1:]):
+        table.add_column(name, justify="left" if name == group else "right", overflow="fold")
+    for value, *numbers in means.iter_rows():
+        table.add_row(value, *map(_number, numbers))
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _counted(run: Run) -> str:

@@ -28,6 +28,7 @@ from fastscore.options import option_values
 from fastscore.run import tasks
 from fastscore.run.commit import commit_json, commit_table, remove_temporaries
 from fastscore.run.config import RunConfig
+from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines import map_local
 from fastscore.run.layout import (
     RECEIPTS,
@@ -42,9 +43,8 @@ from fastscore.run.lock import LOCK_NAME, sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
-from fastscore.signature import EmbedderIdentity, signature
+from fastscore.signature import EmbedderIdentity
 from fastscore.suites.base import Suite
-from fastscore.vectors.embedder import Embedder
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 
@@ -72,7 +72,7 @@ class _Run:
     config: RunConfig
     suite: Suite
     options: Any
-    context: tasks.RunContext
+    context: RunContext
     manifest: Manifest
     reporter: Reporter
 
@@ -103,7 +103,7 @@ class _Run:
     def map(
         self,
         name: str,
-        task: Callable[[tasks.RunContext, Key], Receipt],
+        task: Callable[[RunContext, Key], Receipt],
         keys: Sequence[Key],
         shown: dict[str, str],
         *,
@@ -128,8 +128,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         The directory is held by another writer, has another signature or other inputs.
     """
     suite, options = config.load()
-    identity = _identity(config) if suite.needs_vectors(options) else None
-    context = _context(config, suite, options, identity)
+    identity = embedder_identity(config) if suite.needs_vectors(options) else None
+    context = run_context(config, suite, options, identity)
     files = resolve_inputs(config.inputs, suite.source.formats)
     with sole_writer(config.output):
         manifest = _open(config, suite, options, identity, context.signature)
@@ -227,35 +227,6 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.manifest.save(run.folder)
-
-
-def _context(
-    config: RunConfig, suite: Suite, options: Any, identity: EmbedderIdentity | None
-) -> tasks.RunContext:
-    settings = None
-    if identity is not None and config.embedder is not None:
-        settings = tasks.EmbedderSettings(
-            config.embedder, config.precision, config.dim, config.store
-        )
-    return tasks.RunContext(
-        run=config.output,
-        suite=suite.name,
-        options=option_values(options),
-        signature=signature(suite, options, identity),
-        embedder=settings,
-    )
-
-
-def _identity(config: RunConfig) -> EmbedderIdentity | None:
-    if config.embedder is None:
-        return None
-    embedder = Embedder(config.embedder, precision=config.precision)
-    return EmbedderIdentity(
-        recipe=embedder.name,
-        fingerprint=embedder.fingerprint,
-        precision=config.precision,
-        dim=config.dim or embedder.dim,
-    )
 
 
 def _open(
@@ -379,10 +350,10 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
     """
     suite, options = config.load()
-    identity = _identity(config) if suite.needs_vectors(options) else None
+    identity = embedder_identity(config) if suite.needs_vectors(options) else None
     files = resolve_inputs(config.inputs, suite.source.formats)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        context = replace(_context(config, suite, options, identity), run=Path(scratch))
+        context = replace(run_context(config, suite, options, identity), run=Path(scratch))
         plan = plan_shards(
             files,
             suite.source,
@@ -407,7 +378,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
 
 
 def _preview_texts(
-    config: RunConfig, context: tasks.RunContext, plan: Plan, reporter: Reporter
+    config: RunConfig, context: RunContext, plan: Plan, reporter: Reporter
 ) -> dict[str, int]:
     collect = partial(tasks.collect_texts, context)
     with reporter.stage("texts", len(plan.shards)) as progress:

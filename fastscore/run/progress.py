@@ -4,7 +4,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TextIO
 
 from rich.console import Console
@@ -28,17 +28,11 @@ class StageProgress(Protocol):
 class Reporter(Protocol):
     """Shows the progress of a run's stages."""
 
-    def stage(self, name: str, total: int) -> "_StageContext":
+    def stage(self, name: str, total: int) -> AbstractContextManager[StageProgress]:
         """Open a stage of `total` tasks."""
 
     def note(self, text: str) -> None:
         """Say something that is worth a line."""
-
-
-class _StageContext(Protocol):
-    def __enter__(self) -> StageProgress: ...
-
-    def __exit__(self, *exception: object) -> bool | None: ...
 
 
 class _Counter:

@@ -17,12 +17,11 @@ import polars as pl
 
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Shard
-from fastscore.options import build_options
 from fastscore.run.commit import Committed, commit_table
+from fastscore.run.context import RunContext
 from fastscore.run.layout import REJECTS, WORK, part_name, receipts_folder, texts_part
 from fastscore.run.receipts import Receipt, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, Suite, Table
-from fastscore.suites.registry import load_suite
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore
@@ -34,38 +33,21 @@ LARGEST_BUCKET_COUNT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedderSettings:
-    """Which model embeds, where its vectors are kept and to what width they are cut."""
-
-    recipe: str
-    precision: str
-    dim: int | None
-    store: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What every task of a run knows."""
-
-    run: Path
-    suite: str
-    options: Mapping[str, Any]
-    signature: str
-    embedder: EmbedderSettings | None
-
-    def load(self) -> tuple[Suite, Any]:
-        """Return the suite and its validated options."""
-        suite = load_suite(self.suite)
-        return suite, build_options(suite.options, self.options)
-
-
-@dataclass(frozen=True, slots=True)
 class Bucket:
     """The texts whose id's high word lies in ``[low, high]``."""
 
     index: int
     low: int
     high: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardScores:
+    """What scoring a shard gives: frames by table, rejects in input order, counts by name."""
+
+    tables: Mapping[str, pl.DataFrame]
+    rejects: pl.DataFrame
+    counts: Mapping[str, int]
 
 
 def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
@@ -143,21 +125,19 @@ def count_texts(run: Path) -> dict[str, int]:
 
 def score_shard(context: RunContext, shard: Shard) -> Receipt:
     """Score a shard and commit its tables and rejects."""
-    suite, options = context.load()
-    events, counts = _read_events(suite, options, shard)
-    tables = suite.score(events, _view(context, suite.texts(events, options)), options)
+    suite, _ = context.load()
+    scored = compute_tables(context, shard)
+    counts = dict(scored.counts)
     outputs = []
     for table in suite.tables:
-        frame = _declared(table, tables[table.name])
+        frame = scored.tables[table.name]
         path = context.run / table.name / part_name(shard.index)
         committed = commit_table(path, frame, table_metadata(context.signature, suite, table))
         outputs.append(_within_run(context, path, committed))
         counts[f"rows:{table.name}"] = frame.height
     path = context.run / REJECTS / part_name(shard.index)
-    rejects = _in_input_order(events.rejects, shard)
-    committed = commit_table(path, rejects, {"fastscore.signature": context.signature})
+    committed = commit_table(path, scored.rejects, {"fastscore.signature": context.signature})
     outputs.append(_within_run(context, path, committed))
-    counts["rejects"] = rejects.height
     return _receipt(
         context,
         Receipt(
@@ -167,6 +147,19 @@ def score_shard(context: RunContext, shard: Shard) -> Receipt:
             outputs=tuple(outputs),
             counts=counts,
         ),
+    )
+
+
+def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
+    """Score a shard in memory, embedding the texts that the store lacks."""
+    suite, options = context.load()
+    events, counts = _read_events(suite, options, shard)
+    tables = suite.score(events, _view(context, suite.texts(events, options)), options)
+    rejects = _in_input_order(events.rejects, shard)
+    return ShardScores(
+        tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
+        rejects=rejects,
+        counts={**counts, "rejects": rejects.height},
     )
 
 

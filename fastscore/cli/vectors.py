@@ -1,0 +1,74 @@
+"""``fastscore vectors``: looking after the stores of vectors."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastscore.errors import EXIT_CHECK_FAILED
+
+
+def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    model = click.option(
+        "--embedder",
+        default="minilm-l6-v2",
+        envvar="FASTSCORE_EMBEDDER",
+        show_envvar=True,
+        show_default=True,
+        help="The model whose vectors are meant.",
+    )
+    store = click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        envvar="FASTSCORE_STORE",
+        show_envvar=True,
+        help="The folder of vector stores.  [default: in the cache]",
+    )
+    return model(store(function))
+
+
+@click.group("vectors", epilog="Example: fastscore vectors stats")
+def command() -> None:
+    """Look after the stores of vectors, one store a model.
+
+    Every distinct text is embedded once; scoring again finds its vector there.
+    """
+
+
+@command.command("stats")
+@_store_options
+def stats(embedder: str, store: Path | None) -> None:
+    """Count vectors, segments and bytes."""
+    from fastscore.vectors.models import open_store
+
+    found = open_store(embedder, store).stats()
+    click.echo(
+        f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
+        f"{found.damaged:,} segments set aside as damaged: {found.folder}"
+    )
+
+
+@command.command("verify")
+@_store_options
+@click.pass_context
+def verify(ctx: click.Context, embedder: str, store: Path | None) -> None:
+    """Read every vector and compare it with its checksum; damaged segments are set aside."""
+    from fastscore.vectors.models import open_store
+
+    check = open_store(embedder, store).verify()
+    click.echo(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
+    for name, reason in check.damaged:
+        click.echo(f"{name}: {reason}; set aside, its texts will be embedded again", err=True)
+    if check.damaged:
+        ctx.exit(EXIT_CHECK_FAILED)
+
+
+@command.command("compact")
+@_store_options
+def compact(embedder: str, store: Path | None) -> None:
+    """Merge small segments and drop vectors that are held twice; safe while others score."""
+    from fastscore.vectors.models import open_store
+
+    found = open_store(embedder, store).compact()
+    click.echo(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")

@@ -1,0 +1,115 @@
+"""What is installed, exported, compiled and writable: the checks behind ``fastscore doctor``."""
+
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fastscore.errors import FastscoreError
+from fastscore.paths import cache_root
+from fastscore.run.config import DEFAULT_EMBEDDER
+from fastscore.suites.registry import load_suite, suite_names
+from fastscore.vectors.models import list_models, open_store
+from fastscore.version import __version__
+
+PACKAGES = (
+    "polars",
+    "numpy",
+    "numba",
+    "pyarrow",
+    "onnxruntime",
+    "tokenizers",
+    "faiss-cpu",
+    "orjson",
+    "click",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Parameters
+    ----------
+    topic
+        What was looked at.
+    fine
+        Whether it is as it should be.
+    text
+        What was found, and what to do where it is not fine.
+    """
+
+    topic: str
+    fine: bool
+    text: str
+
+
+def examine(*, warm: bool) -> Iterator[Finding]:
+    """Look at the installation, one finding after the other.
+
+    Parameters
+    ----------
+    warm
+        Compile every kernel now, so that no later run has to.
+    """
+    yield Finding(
+        "fastscore",
+        True,
+        f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
+        f"{len(os.sched_getaffinity(0))} processors",
+    )
+    for name in PACKAGES:
+        yield _package(name)
+    for name in suite_names():
+        yield _checked(f"suite {name}", lambda name=name: load_suite(name).title)  # type: ignore[misc]
+    yield _checked("cache", lambda: _writable(cache_root()))
+    yield _checked("model", _default_model)
+    yield _checked("vectors", _default_store)
+    if warm:
+        yield _checked("kernels", _warm)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, True, version(name))
+    except PackageNotFoundError:
+        return Finding(name, False, f"not installed; run `pip install {name}`")
+
+
+def _checked(topic: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(topic, True, look())
+    except FastscoreError as error:
+        return Finding(topic, False, str(error))
+    except OSError as error:
+        return Finding(topic, False, f"{error.filename}: {error.strerror}")
+
+
+def _writable(folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return f"{folder} is writable"
+
+
+def _default_model() -> str:
+    for listing in list_models():
+        if listing.recipe.name == DEFAULT_EMBEDDER and listing.exported is not None:
+            return f"{DEFAULT_EMBEDDER} is exported ({listing.exported.folder})"
+    raise FastscoreError(
+        f"{DEFAULT_EMBEDDER} is not exported.", f"Run `fastscore models export {DEFAULT_EMBEDDER}`."
+    )
+
+
+def _default_store() -> str:
+    stats = open_store(DEFAULT_EMBEDDER, None).stats()
+    return f"{stats.vectors:,} vectors in {stats.segments:,} segments ({stats.folder})"
+
+
+def _warm() -> str:
+    import fastscore_kernels
+
+    fastscore_kernels.warm()
+    return "every kernel is compiled"

@@ -1,0 +1,74 @@
+"""What every task of a run knows: plain values that an engine can send to a worker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastscore.options import build_options, option_values
+from fastscore.run.config import RunConfig
+from fastscore.signature import EmbedderIdentity, signature
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite
+from fastscore.vectors.embedder import Embedder
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """Which model embeds, where its vectors are kept and to what width they are cut."""
+
+    recipe: str
+    precision: str
+    dim: int | None
+    store: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What every task of a run knows."""
+
+    run: Path
+    suite: str
+    options: Mapping[str, Any]
+    signature: str
+    embedder: EmbedderSettings | None
+
+    def load(self) -> tuple[Suite, Any]:
+        """Return the suite and its validated options."""
+        suite = load_suite(self.suite)
+        return suite, build_options(suite.options, self.options)
+
+
+def run_context(
+    config: RunConfig, suite: Suite, options: Any, identity: EmbedderIdentity | None
+) -> RunContext:
+    """Return what a run's tasks need to know."""
+    settings = None
+    if identity is not None and config.embedder is not None:
+        settings = EmbedderSettings(config.embedder, config.precision, config.dim, config.store)
+    return RunContext(
+        run=config.output,
+        suite=suite.name,
+        options=option_values(options),
+        signature=signature(suite, options, identity),
+        embedder=settings,
+    )
+
+
+def embedder_identity(config: RunConfig) -> EmbedderIdentity | None:
+    """Return what decides the run's vectors; None without an embedder.
+
+    Raises
+    ------
+    ModelError
+        The model is not exported.
+    """
+    if config.embedder is None:
+        return None
+    embedder = Embedder(config.embedder, precision=config.precision)
+    return EmbedderIdentity(
+        recipe=embedder.name,
+        fingerprint=embedder.fingerprint,
+        precision=config.precision,
+        dim=config.dim or embedder.dim,
+    )
