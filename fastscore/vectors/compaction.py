@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.vectors.segments import IDS_SUFFIX, INDEX_SUFFIX, TEMPORARY_SUFFIX, Segment
-from fastscore.vectors.text_ids import unique_sorted
+from fastscore.vectors.text_ids import distinct_ids
 
 Keep = npt.NDArray[np.bool_]
 
@@ -35,18 +35,18 @@ def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
     starts = [0] * len(segments)
     for step in range(ranges):
         stops = [
-            int(np.searchsorted(segment.first, bounds[step]))
+            int(np.searchsorted(segment.ids.first, bounds[step]))
             if step < len(bounds)
             else len(segment)
             for segment in segments
         ]
         ids = np.concatenate(
             [
-                np.column_stack((segment.first[start:stop], segment.second[start:stop]))
+                np.column_stack((segment.ids.first[start:stop], segment.ids.second[start:stop]))
                 for segment, start, stop in zip(segments, starts, stops, strict=True)
             ]
         )
-        _, positions = unique_sorted(ids)
+        _, positions, _ = distinct_ids(ids)
         fresh = np.zeros(len(ids), bool)
         fresh[positions] = True
         at = 0

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastscore.vectors.text_ids import as_series, text_ids, unique_sorted
+from fastscore.vectors.text_ids import as_series, sort_order, text_ids
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embedder, Progress
@@ -48,10 +48,13 @@ def embed_missing(
         If the model's files are damaged.
     """
     distinct = as_series(texts).drop_nulls().unique()
-    ids, positions = unique_sorted(text_ids(distinct))
+    ids = text_ids(distinct)
     absent = store.missing(ids)
-    ids, positions = ids[absent], positions[absent]
-    lengths = distinct.str.len_bytes().to_numpy()[positions]
+    distinct, ids = distinct.filter(absent), ids[absent]
+    # The order among texts of one length is by id, so that it does not depend on the input's.
+    by_id = sort_order(ids)
+    distinct, ids = distinct.gather(by_id), ids[by_id]
+    lengths = distinct.str.len_bytes().to_numpy()
     order = np.argsort(lengths, kind="stable")
     for start in range(0, len(order), _TEXTS_PER_APPEND):
         window = order[start : start + _TEXTS_PER_APPEND]
@@ -60,6 +63,6 @@ def embed_missing(
             if progress is not None:
                 progress(start + done, len(order))
 
-        vectors = embedder.encode(distinct.gather(positions[window]), progress=advance)
+        vectors = embedder.encode(distinct.gather(window), progress=advance)
         store.append(ids[window], vectors)
     return len(order)

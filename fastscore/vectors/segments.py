@@ -12,19 +12,20 @@ import json
 import os
 import secrets
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import text_hash128
-from fastscore_kernels.arrow import StringColumn
 
-from fastscore.vectors.text_ids import TextIds
+from fastscore.vectors.text_ids import SortedIds
 
-SEGMENT_FORMAT = 1
+SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"
 IDS_SUFFIX = ".ids"
 TEMPORARY_SUFFIX = ".tmp"
@@ -33,7 +34,7 @@ DAMAGED_SUFFIX = ".damaged"
 _HEADER_BYTES = 512
 _WORD = np.dtype("<u8")
 _CODE_BYTES = {"fp32": 4, "fp16": 2}
-_ROWS_PER_COPY = 8192
+_ROWS_PER_CHUNK = 1024
 
 
 class DamagedSegmentError(Exception):
@@ -44,25 +45,36 @@ class VanishedSegmentError(Exception):
     """A segment that was listed and is gone: compacted by another process."""
 
 
+@lru_cache(maxsize=8)
+def _weights(words: int) -> npt.NDArray[np.uint64]:
+    """Odd pseudo-random factors, uint64 (2, words): the same on every platform."""
+    drawn = text_hash128([str(word) for word in range(words)])
+    return np.ascontiguousarray(drawn.T) | np.uint64(1)
+
+
 def row_checksums(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Hash each row of bytes.
+    """Checksum each row of bytes.
+
+    The sum over a row's 64-bit words, each times an odd factor of its place, and of their upper
+    halves times another, modulo 2^64: any change within one word shows, others but for a chance
+    of about 2^-64.
 
     Parameters
     ----------
     codes : uint8 (n, bytes)
-        C-contiguous.
 
     Returns
     -------
     uint64 (n,)
-        First word of the row's 128-bit hash.
     """
-    count, width = codes.shape
-    flat = codes.reshape(-1).view()
-    flat.flags.writeable = False
-    offsets = np.arange(count + 1, dtype=np.int64) * width
-    offsets.flags.writeable = False
-    return np.ascontiguousarray(text_hash128(StringColumn(flat, offsets))[:, 0])
+    if codes.shape[1] % _WORD.itemsize or not codes.flags.c_contiguous:
+        padding = -codes.shape[1] % _WORD.itemsize
+        codes = np.pad(codes, ((0, 0), (0, padding)))
+    words = codes.view(_WORD)
+    whole, upper = _weights(words.shape[1])
+    sums: npt.NDArray[np.uint64] = np.einsum("ij,j->i", words, whole)
+    sums += np.einsum("ij,j->i", words >> np.uint64(32), upper)
+    return sums
 
 
 def segment_name() -> str:
@@ -80,7 +92,11 @@ def list_segments(folder: Path) -> list[str]:
 
 
 def write_segment(
-    folder: Path, ids: TextIds, vectors: npt.NDArray[np.float32], *, dtype: str = "fp32"
+    folder: Path,
+    ids: SortedIds,
+    vectors: npt.NDArray[np.float32],
+    positions: npt.NDArray[np.intp],
+    dtype: str,
 ) -> str:
     """Write and commit a segment.
 
@@ -88,10 +104,12 @@ def write_segment(
     ----------
     folder
         The store's folder.
-    ids : uint64 (n, 2)
-        Sorted and distinct.
-    vectors : float32 (n, dim)
-        In the order of `ids`.
+    ids
+        n ids.
+    vectors : float32 (m, dim)
+        Vectors in any order.
+    positions : intp (n,)
+        The row of `vectors` that each id takes.
     dtype
         ``"fp32"`` or ``"fp16"``.
 
@@ -106,12 +124,18 @@ def write_segment(
         If a file could not be written; no part of the segment is visible then.
     """
     faiss: Any = importlib.import_module("faiss")
-
     name = segment_name()
-    index = _new_index(vectors.shape[1], dtype)
-    for start in range(0, len(vectors), _ROWS_PER_COPY):
-        index.add(np.ascontiguousarray(vectors[start : start + _ROWS_PER_COPY]))
-    checksums = row_checksums(_codes(index, dtype))
+    count, dim = len(positions), vectors.shape[1]
+    index = _new_index(dim, dtype)
+    # FAISS has no reserve: grow once, then empty again.
+    index.codes.resize(count * dim * _CODE_BYTES[dtype])
+    index.codes.resize(0)
+    checksums = np.empty(count, np.uint64)
+    # Chunks stay in the core's cache from the gather to the checksum.
+    for start in range(0, count, _ROWS_PER_CHUNK):
+        chunk = slice(start, min(start + _ROWS_PER_CHUNK, count))
+        index.add(vectors[positions[chunk]])
+        checksums[chunk] = row_checksums(_codes(index, dtype)[chunk])
     index_path = folder / (name + INDEX_SUFFIX)
     try:
         with committed(index_path) as file:
@@ -119,14 +143,14 @@ def write_segment(
             faiss.write_index(index, writer)
             del writer  # hands over what it still buffers
             index_bytes = file.tell()
-        payload = np.concatenate((ids[:, 0], ids[:, 1], checksums)).astype(_WORD)
+        payload = np.concatenate((ids.first, ids.second, checksums)).astype(_WORD, copy=False)
         header = {
             "format": SEGMENT_FORMAT,
-            "vectors": len(ids),
-            "dim": vectors.shape[1],
+            "vectors": count,
+            "dim": dim,
             "dtype": dtype,
             "index_bytes": index_bytes,
-            "payload_checksum": f"{row_checksums(payload.view(np.uint8)[None, :])[0]:016x}",
+            "ids_crc32": zlib.crc32(payload.data),
         }
         with committed(folder / (name + IDS_SUFFIX)) as file:
             file.write(json.dumps(header).encode().ljust(_HEADER_BYTES - 1) + b"\n")
@@ -149,42 +173,35 @@ class Segment:
         Its name.
     dim, dtype
         Width of the vectors, and ``"fp32"`` or ``"fp16"``.
-    first, second : uint64 (n,)
-        The words of the sorted ids.
+    ids
+        n ids; vector i is the i-th's.
     checksums : uint64 (n,)
         Of each vector's bytes.
-    index_bytes
-        Size of the FAISS file.
     """
 
     name: str
     dim: int
     dtype: str
-    first: npt.NDArray[np.uint64]
-    second: npt.NDArray[np.uint64]
+    ids: SortedIds
     checksums: npt.NDArray[np.uint64]
-    index_bytes: int
     _index_path: Path
     _mapped: tuple[Any, npt.NDArray[np.uint8]] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.checksums)
 
-    def ids(self) -> TextIds:
-        """Return the ids, sorted: uint64 (n, 2)."""
-        return np.column_stack((self.first, self.second))
-
-    def read(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Read vectors, each checked.
+    def read(self, positions: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.float32]]:
+        """Read vectors in chunks, each vector checked.
 
         Parameters
         ----------
-        positions : int64 (m,)
+        positions : intp (m,)
             Rows of the segment.
 
-        Returns
-        -------
-        float32 (m, dim)
+        Yields
+        ------
+        float32 (rows, dim)
+            In the order of `positions`; overwritten by the next chunk.
 
         Raises
         ------
@@ -193,12 +210,17 @@ class Segment:
         VanishedSegmentError
             If the segment was removed before it was first read.
         """
-        raw = np.take(self._map(), positions, axis=0)
-        if not np.array_equal(row_checksums(raw), self.checksums[positions]):
-            raise DamagedSegmentError(f"{self._index_path}: a vector differs from its checksum")
-        if self.dtype == "fp16":
-            return raw.view("<f2").astype(np.float32)
-        return raw.view("<f4")
+        codes = self._map()
+        buffer = np.empty((min(len(positions), _ROWS_PER_CHUNK), codes.shape[1]), np.uint8)
+        for start in range(0, len(positions), _ROWS_PER_CHUNK):
+            some = positions[start : start + _ROWS_PER_CHUNK]
+            raw = np.take(codes, some, axis=0, out=buffer[: len(some)], mode="clip")
+            if not np.array_equal(row_checksums(raw), self.checksums[some]):
+                raise DamagedSegmentError(f"{self._index_path}: a vector is not what was written")
+            if self.dtype == "fp16":
+                yield raw.view("<f2").astype(np.float32)
+            else:
+                yield raw.view("<f4")
 
     def _map(self) -> npt.NDArray[np.uint8]:
         if self._mapped is None:
@@ -225,11 +247,11 @@ def open_segment(folder: Path, name: str) -> Segment:
         raise VanishedSegmentError(name) from error
     except ValueError as error:
         raise DamagedSegmentError(f"{path}: {error}") from error
-    count, dim, dtype, index_bytes, checksum = header
+    count, dim, dtype, index_bytes, crc32 = header
     if len(payload) != 3 * count:
         raise DamagedSegmentError(f"{path}: {len(payload)} words of ids, expected {3 * count}")
     words = np.asarray(payload)
-    if count and f"{row_checksums(words.view(np.uint8)[None, :])[0]:016x}" != checksum:
+    if zlib.crc32(words.data) != crc32:
         raise DamagedSegmentError(f"{path}: the ids differ from their checksum")
     index_path = folder / (name + INDEX_SUFFIX)
     try:
@@ -240,8 +262,8 @@ def open_segment(folder: Path, name: str) -> Segment:
         raise DamagedSegmentError(f"{index_path} is missing") from None
     if size != index_bytes:
         raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
-    first, second, checksums = words[:count], words[count : 2 * count], words[2 * count :]
-    return Segment(name, dim, dtype, first, second, checksums, index_bytes, index_path)
+    ids = SortedIds(words[:count], words[count : 2 * count])
+    return Segment(name, dim, dtype, ids, words[2 * count :], index_path)
 
 
 def remove_segment(folder: Path, name: str) -> None:
@@ -270,8 +292,8 @@ def sync_folder(folder: Path) -> None:
 _EMPTY = np.empty(0, _WORD)
 
 
-def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, str]:
-    """Return vectors, dim, dtype, index bytes and payload checksum."""
+def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, int]:
+    """Return vectors, dim, dtype, index bytes and CRC-32 of the ids."""
     try:
         header = json.loads(raw)
         if len(raw) != _HEADER_BYTES or header["format"] != SEGMENT_FORMAT:
@@ -283,7 +305,7 @@ def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, str]:
             int(header["dim"]),
             str(header["dtype"]),
             int(header["index_bytes"]),
-            str(header["payload_checksum"]),
+            int(header["ids_crc32"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedSegmentError(f"{path}: the header cannot be read") from error

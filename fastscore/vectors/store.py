@@ -39,12 +39,12 @@ from fastscore.vectors.segments import (
     write_segment,
 )
 from fastscore.vectors.text_ids import (
+    SortedIds,
     TextIds,
     as_series,
-    positions_in,
-    sort_order,
+    distinct_ids,
+    matches,
     text_ids,
-    unique_sorted,
 )
 from fastscore.vectors.view import VectorView
 
@@ -52,11 +52,10 @@ if TYPE_CHECKING:
     from fastscore.vectors.text_ids import Texts
 
 VECTOR_DTYPES = ("fp32", "fp16")
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
-_ROWS_PER_READ = 8192
 _ATTEMPTS = 8
 
 Result = TypeVar("Result")
@@ -184,14 +183,13 @@ class VectorStore:
             raise ValueError(
                 f"Vectors have shape {vectors.shape}: expected {(len(ids), self.dim)}."
             )
-        distinct, positions = unique_sorted(ids)
+        distinct, positions, _ = distinct_ids(ids)
         rows = max(1, _SEGMENT_BYTES // (4 * self.dim))
-        for start in range(0, len(distinct), rows):
+        for start in range(0, len(positions), rows):
             part = slice(start, start + rows)
+            some = SortedIds(distinct.first[part], distinct.second[part])
             try:
-                write_segment(
-                    self.folder, distinct[part], vectors[positions[part]], dtype=self.vector_dtype
-                )
+                write_segment(self.folder, some, vectors, positions[part], self.vector_dtype)
             except OSError as error:
                 raise self._failure("written", error) from error
         self._refresh()
@@ -209,13 +207,11 @@ class VectorStore:
         bool (n,)
         """
         self._refresh()
-        order = sort_order(ids)
-        wanted = ids[order]
-        absent = np.ones(len(ids), bool)
+        wanted, _, inverse = distinct_ids(ids)
+        absent = np.ones(len(wanted.first), bool)
         for segment in self._segments.values():
-            absent &= positions_in(segment.first, segment.second, wanted) < 0
-        result = np.empty(len(ids), bool)
-        result[order] = absent
+            absent[matches(wanted, segment.ids)[0]] = False
+        result: npt.NDArray[np.bool_] = absent[inverse]
         return result
 
     def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
@@ -241,9 +237,11 @@ class VectorStore:
         """
         width = check_dim(dim, self.dim)
         self._refresh()
-        order = sort_order(ids)
-        wanted = ids[order]
-        return self._retrying(lambda: self._gather(wanted, order, width))
+        wanted, positions, inverse = distinct_ids(ids)
+        if len(positions) == len(ids):
+            return self._retrying(lambda: self._gather(wanted, positions, width))
+        rows = np.arange(len(positions))
+        return self._retrying(lambda: self._gather(wanted, rows, width))[inverse]
 
     def view(self, texts: "Texts", dim: int | None = None) -> VectorView:
         """Gather the vectors of texts, each distinct text once.
@@ -261,7 +259,7 @@ class VectorStore:
             As for `gather`.
         """
         distinct = as_series(texts).drop_nulls().unique()
-        ids, _ = unique_sorted(text_ids(distinct))
+        ids = distinct_ids(text_ids(distinct))[0].rows()
         return VectorView(matrix=self.gather(ids, dim), ids=ids)
 
     def stats(self) -> StoreStats:
@@ -297,9 +295,8 @@ class VectorStore:
         segments = vectors = 0
         for segment in list(self._segments.values()):
             try:
-                for start in range(0, len(segment), _ROWS_PER_READ):
-                    stop = min(start + _ROWS_PER_READ, len(segment))
-                    segment.read(np.arange(start, stop))
+                for _ in segment.read(np.arange(len(segment))):
+                    pass
             except VanishedSegmentError:
                 continue
             except DamagedSegmentError as error:
@@ -414,23 +411,19 @@ class VectorStore:
             "Is something else than fastscore removing files there?",
         )
 
-    def _gather(self, wanted: TextIds, order: npt.NDArray[np.intp], width: int) -> Vectors:
-        """Gather sorted ids into the rows that `order` gives."""
-        vectors = np.empty((len(wanted), width), np.float32)
-        left = np.arange(len(wanted))
+    def _gather(self, wanted: SortedIds, rows: npt.NDArray[np.intp], width: int) -> Vectors:
+        """Gather distinct ids, each into its row."""
+        vectors = np.empty((len(rows), width), np.float32)
+        absent = np.ones(len(rows), bool)
         for segment in list(self._segments.values()):
-            positions = positions_in(segment.first, segment.second, wanted[left])
-            here = positions >= 0
-            rows, positions = order[left[here]], positions[here]
-            for start in range(0, len(rows), _ROWS_PER_READ):
-                part = slice(start, start + _ROWS_PER_READ)
-                vectors[rows[part]] = truncate(self._read(segment, positions[part]), width)
-            left = left[~here]
-            if not left.size:
-                break
-        if left.size:
+            in_wanted, in_segment = matches(wanted, segment.ids)
+            first = absent[in_wanted]
+            in_wanted, in_segment = in_wanted[first], in_segment[first]
+            absent[in_wanted] = False
+            self._read(segment, in_segment, vectors, rows[in_wanted])
+        if absent.any():
             raise StoreError(
-                f"{len(left)} of {len(wanted)} texts have no vector in {self.folder}.",
+                f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
                 "Embed them first.",
             )
         return vectors
@@ -439,23 +432,32 @@ class VectorStore:
         """Rewrite small segments and those with repeats as fewer, then remove them."""
         segments = list(self._segments.values())
         for group in merge_groups(segments, first_occurrences(segments), rows):
-            ids = np.concatenate([segment.ids()[keep] for segment, keep in group])
+            ids = np.concatenate([segment.ids.rows()[keep] for segment, keep in group])
             vectors = np.empty((len(ids), self.dim), np.float32)
             at = 0
             for segment, keep in group:
                 positions = np.flatnonzero(keep)
-                vectors[at : at + len(positions)] = self._read(segment, positions)
+                self._read(segment, positions, vectors, at + np.arange(len(positions)))
                 at += len(positions)
-            order = sort_order(ids)
             if len(ids):
-                write_segment(self.folder, ids[order], vectors[order], dtype=self.vector_dtype)
+                merged, order, _ = distinct_ids(ids)
+                write_segment(self.folder, merged, vectors, order, self.vector_dtype)
             for segment, _ in group:
                 remove_segment(self.folder, segment.name)
 
-    def _read(self, segment: Segment, positions: npt.NDArray[np.int64]) -> Vectors:
-        """Read checked vectors; a damaged segment is set aside."""
+    def _read(
+        self,
+        segment: Segment,
+        positions: npt.NDArray[np.intp],
+        vectors: Vectors,
+        rows: npt.NDArray[np.intp],
+    ) -> None:
+        """Read checked vectors, cut to width, into rows; a damaged segment is set aside."""
         try:
-            return segment.read(positions)
+            at = 0
+            for chunk in segment.read(positions):
+                vectors[rows[at : at + len(chunk)]] = truncate(chunk, vectors.shape[1])
+                at += len(chunk)
         except DamagedSegmentError as error:
             self._set_aside(segment.name, str(error))
             raise StoreError(

@@ -4,7 +4,7 @@ Ids travel as uint64 (n, 2). "Sorted" means by first word, then by second.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Texts = Sequence[str] | pl.Series | Any
 
 TextIds = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.uint64]
 
 
 def as_series(texts: "Texts") -> "pl.Series":
@@ -65,87 +66,85 @@ def text_ids(texts: "Texts") -> TextIds:
     return ids
 
 
+class SortedIds(NamedTuple):
+    """Sorted, distinct text ids, word by word.
+
+    Attributes
+    ----------
+    first, second : uint64 (n,)
+        The words of each id; C-contiguous.
+    """
+
+    first: Words
+    second: Words
+
+    def rows(self) -> TextIds:
+        """Return the ids as uint64 (n, 2)."""
+        return np.column_stack((self.first, self.second))
+
+
 def sort_order(ids: TextIds) -> npt.NDArray[np.intp]:
-    """Return the order that sorts ids."""
+    """Return the order that sorts ids; equal ids keep theirs."""
     order = np.argsort(ids[:, 0])
     first = ids[order, 0]
-    if np.any(first[1:] == first[:-1]):
-        order = np.lexsort((ids[:, 1], ids[:, 0]))
+    tied = np.zeros(len(ids), bool)
+    tied[1:] = first[1:] == first[:-1]
+    tied[:-1] |= tied[1:]
+    slots = np.flatnonzero(tied)
+    if slots.size:
+        rows = order[slots]
+        order[slots] = rows[np.lexsort((rows, ids[rows, 1], ids[rows, 0]))]
     return order
 
 
-def unique_sorted(ids: TextIds) -> tuple[TextIds, npt.NDArray[np.intp]]:
+def distinct_ids(
+    ids: TextIds,
+) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Sort ids and drop repeats.
 
     Returns
     -------
-    distinct : uint64 (m, 2)
-        Sorted.
+    distinct
+        m sorted ids.
     positions : intp (m,)
-        Where each distinct id occurs in `ids`, its first occurrence.
+        Where each distinct id first occurs in `ids`.
+    inverse : intp (n,)
+        Which distinct id each of `ids` is.
     """
-    if not len(ids):
-        return ids.reshape(0, 2), np.empty(0, np.intp)
-    order = np.lexsort((ids[:, 1], ids[:, 0]))  # stable: equal ids keep their order
-    ordered = ids[order]
+    order = sort_order(ids)
+    first, second = ids[order, 0], ids[order, 1]
     fresh = np.ones(len(ids), bool)
-    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return np.ascontiguousarray(ordered[fresh]), order[fresh]
+    fresh[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    inverse = np.empty(len(ids), np.intp)
+    inverse[order] = np.cumsum(fresh) - 1
+    return SortedIds(first[fresh], second[fresh]), order[fresh], inverse
 
 
-def positions_in(
-    first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64], queries: TextIds
-) -> npt.NDArray[np.int64]:
-    """Find sorted ids among sorted ids.
-
-    Parameters
-    ----------
-    first, second : uint64 (n,)
-        The words of sorted, distinct ids.
-    queries : uint64 (m, 2)
-        Sorted; repeats are allowed.
+def matches(left: SortedIds, right: SortedIds) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Find the ids that two sets share.
 
     Returns
     -------
-    int64 (m,)
-        Position of each query in the ids, -1 where absent.
+    intp (m,), intp (m,)
+        Their positions in `left` and in `right`.
     """
-    if not len(first) or not len(queries):
-        return np.full(len(queries), -1, np.int64)
-    # Sorted needles in a sorted haystack walk memory forwards: search the shorter side.
-    if len(first) < len(queries):
-        fresh = np.ones(len(queries), bool)
-        fresh[1:] = (queries[1:] != queries[:-1]).any(axis=1)
-        distinct = queries[fresh]
-        reverse = _search(
-            np.ascontiguousarray(distinct[:, 0]),
-            np.ascontiguousarray(distinct[:, 1]),
-            np.column_stack((first, second)),
-        )
-        present = reverse >= 0
-        found = np.full(len(distinct), -1, np.int64)
-        found[reverse[present]] = np.flatnonzero(present)
-        spread: npt.NDArray[np.int64] = found[np.cumsum(fresh) - 1]
-        return spread
-    return _search(first, second, queries)
-
-
-def _search(
-    first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64], queries: TextIds
-) -> npt.NDArray[np.int64]:
-    """Find sorted queries by binary search in sorted, distinct ids."""
-    found = np.full(len(queries), -1, np.int64)
-    words = np.ascontiguousarray(queries[:, 0])
-    at = np.searchsorted(first, words)
-    pending = np.flatnonzero(at < len(first))
+    # Sorted needles walk the haystack forwards; the shorter side makes the needles.
+    if len(left.first) > len(right.first):
+        in_right, in_left = matches(right, left)
+        return in_left, in_right
+    size = len(right.first)
+    at = np.searchsorted(right.first, left.first)
+    found = np.full(len(at), -1, np.intp)
+    pending = np.flatnonzero(at < size)
     while pending.size:
         place = at[pending]
-        same_first = first[place] == words[pending]
+        same_first = right.first[place] == left.first[pending]
         pending, place = pending[same_first], place[same_first]
-        match = second[place] == queries[pending, 1]
+        match = right.second[place] == left.second[pending]
         found[pending[match]] = place[match]
         # Ids that share a first word stand side by side.
         pending = pending[~match]
         at[pending] += 1
-        pending = pending[at[pending] < len(first)]
-    return found
+        pending = pending[at[pending] < size]
+    in_left = np.flatnonzero(found >= 0)
+    return in_left, found[in_left]

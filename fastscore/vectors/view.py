@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from fastscore.errors import StoreError
 from fastscore.vectors.text_ids import (
+    SortedIds,
     TextIds,
     as_series,
-    positions_in,
-    sort_order,
+    distinct_ids,
+    matches,
     text_ids,
-    unique_sorted,
 )
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class VectorView:
         series = as_series(texts)
         if rows.ndim != 2 or len(rows) != len(series):
             raise ValueError(f"The matrix has shape {rows.shape}: expected ({len(series)}, dim).")
-        ids, positions = unique_sorted(text_ids(series))
-        return cls(matrix=np.ascontiguousarray(rows[positions]), ids=ids)
+        distinct, positions, _ = distinct_ids(text_ids(series))
+        return cls(matrix=np.ascontiguousarray(rows[positions]), ids=distinct.rows())
 
     @classmethod
     def empty(cls) -> "VectorView":
@@ -87,14 +87,11 @@ class VectorView:
         series = as_series(texts)
         present = series.is_not_null().to_numpy()
         known = series.drop_nulls()
-        ids = text_ids(known)
-        order = sort_order(ids)
-        found = np.empty(len(ids), np.int64)
-        found[order] = positions_in(
-            np.ascontiguousarray(self.ids[:, 0]),
-            np.ascontiguousarray(self.ids[:, 1]),
-            ids[order],
-        )
+        wanted, _, inverse = distinct_ids(text_ids(known))
+        rows = np.full(len(wanted.first), -1, np.int32)
+        in_wanted, in_matrix = matches(wanted, SortedIds(*np.ascontiguousarray(self.ids.T)))
+        rows[in_wanted] = in_matrix
+        found = rows[inverse]
         absent = found < 0
         if absent.any():
             first = known[int(absent.argmax())]

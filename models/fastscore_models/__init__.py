@@ -15,9 +15,11 @@ from fastscore_models.export import (
     find_exported,
     list_exported,
 )
-from fastscore_models.recipe import Recipe, Source, list_recipes, load_recipe
+from fastscore_models.recipe import Check, Recipe, Source, list_recipes, load_recipe
+from fastscore_models.verify import verify
 
 __all__ = [
+    "Check",
     "DownloadError",
     "ExportedModel",
     "HashMismatchError",
@@ -33,4 +35,5 @@ __all__ = [
     "list_exported",
     "list_recipes",
     "load_recipe",
+    "verify",
 ]

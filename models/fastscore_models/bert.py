@@ -53,15 +53,13 @@ class _Graph:
 
     def constant(self, name: str, values: npt.ArrayLike) -> str:
         """Add a constant and return its name."""
-        array = np.ascontiguousarray(values)
+        array = np.asarray(values, order="C")
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
-        self.nodes.append(
-            helper.make_node(operator, inputs, [output], name=output, **attributes)
-        )
+        self.nodes.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
         return output
 
     def linear(self, inputs: str, source: str, output: str, scale: float = 1.0) -> str:
@@ -189,9 +187,7 @@ def _embed(graph: _Graph, config: Mapping[str, Any]) -> str:
     graph.constant("row_shape", np.array([-1, hidden], np.int64))
     graph.node("Concat", ["batch_tokens", "heads_width"], "head_shape", axis=0)
 
-    gathered = graph.node(
-        "Gather", [graph.constant("word_table", words), "input_ids"], "word_rows"
-    )
+    gathered = graph.node("Gather", [graph.constant("word_table", words), "input_ids"], "word_rows")
     table = graph.constant("position_table", positions)
     placed = graph.node("Slice", [table, "zero", "tokens", "zero"], "position_rows")
     summed = graph.node("Add", [gathered, placed], "embedded")
@@ -257,7 +253,7 @@ def _pool(graph: _Graph, states: str, pooling: str) -> None:
         raise UnsupportedModelError(f"Unknown pooling {pooling!r}: expected 'mean' or 'cls'.")
     last = graph.constant("last_axis", np.array([-1], np.int64))
     length = graph.node("ReduceL2", [pooled, last], "length", keepdims=1)
-    tiny = graph.constant("tiny", np.array(1e-12, np.float32))
+    tiny = graph.constant("tiny", np.array([1e-12], np.float32))
     divisor = graph.node("Max", [length, tiny], "divisor")
     graph.node("Div", [pooled, divisor], "embedding")
 

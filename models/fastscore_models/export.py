@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fastscore_models.errors import (
     RecipeError,
     UnsupportedModelError,
 )
-from fastscore_models.recipe import Recipe, Source
+from fastscore_models.recipe import Recipe, recipe_from_mapping, recipe_to_mapping
 
 MANIFEST_FORMAT = 1
 
@@ -219,7 +219,7 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
     manifest = {
         "format": MANIFEST_FORMAT,
         "exporter": EXPORTER_VERSION,
-        "recipe": asdict(recipe),
+        "recipe": recipe_to_mapping(recipe),
         "source_sha256": hashes,
         "onnx_sha256": hashlib.sha256(onnx_bytes).hexdigest(),
         "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
@@ -249,13 +249,7 @@ def _source_hashes(recipe: Recipe, source: Path) -> dict[str, str]:
 
 
 def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
-    raw = manifest["recipe"]
-    recipe = Recipe(
-        **{key: value for key, value in raw.items() if key not in ("dims", "source", "sha256")},
-        dims=tuple(raw["dims"]),
-        source=Source(**raw["source"]),
-        sha256=tuple((name, digest) for name, digest in raw["sha256"]),
-    )
+    recipe = recipe_from_mapping(manifest["recipe"], f"in {folder / 'manifest.json'}")
     return ExportedModel(
         recipe=recipe,
         folder=folder,

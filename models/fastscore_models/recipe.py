@@ -2,7 +2,8 @@
 
 import difflib
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from fastscore_models.errors import RecipeError
 
 POOLINGS = ("mean", "cls")
 NORMALISATIONS = ("l2",)
+_SOURCES = ("pypi", "folder", "hub")
+_CHECK = ("text", "ids", "components")
 
 _FIELDS: dict[str, type] = {
     "name": str,
@@ -23,6 +26,7 @@ _FIELDS: dict[str, type] = {
     "max_tokens": int,
     "source": dict,
     "sha256": dict,
+    "check": dict,
 }
 _OPTIONAL: dict[str, Any] = {
     "description": "",
@@ -31,6 +35,7 @@ _OPTIONAL: dict[str, Any] = {
     "prefix": "",
     "source": {},
     "sha256": {},
+    "check": {},
 }
 
 
@@ -51,6 +56,25 @@ class Source:
     pypi: str | None = None
     folder: str = ""
     hub: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A sentence whose vector is known from an independent implementation.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    ids
+        Its token ids, special tokens included.
+    components
+        The leading components of its vector.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    components: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +103,8 @@ class Recipe:
         Where weights come from.
     sha256
         Expected digests by file name, for files whose digest is known.
+    check
+        A known vector, which an export must reproduce.
     """
 
     name: str
@@ -91,6 +117,7 @@ class Recipe:
     max_tokens: int
     source: Source = field(default_factory=Source)
     sha256: tuple[tuple[str, str], ...] = ()
+    check: Check | None = None
 
     @property
     def dim(self) -> int:
@@ -157,13 +184,31 @@ def parse_recipe(text: str, where: str) -> Recipe:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"The recipe {where} is not valid TOML: {error}.") from None
+    return recipe_from_mapping(raw, where)
+
+
+def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
+    """Make a recipe of a mapping shaped like its TOML document.
+
+    Parameters
+    ----------
+    raw
+        The document.
+    where
+        Its name, for messages.
+
+    Raises
+    ------
+    RecipeError
+        As `parse_recipe`.
+    """
     for key in raw:
         if key not in _FIELDS:
             raise RecipeError(
                 f"The recipe {where} has an unknown field {key!r}.",
                 f"Known fields: {', '.join(_FIELDS)}.",
             )
-    values = _OPTIONAL | raw
+    values = _OPTIONAL | dict(raw)
     for key, kind in _FIELDS.items():
         if key not in values:
             raise RecipeError(f"The recipe {where} lacks the field {key!r}.")
@@ -173,15 +218,29 @@ def parse_recipe(text: str, where: str) -> Recipe:
                 f"expected a value of type {kind.__name__}."
             )
     _check_values(values, where)
-    unknown = set(values["source"]) - {"pypi", "folder", "hub"}
-    if unknown:
-        raise RecipeError(f"The recipe {where} has an unknown source {sorted(unknown)[0]!r}.")
+    check = values["check"]
     return Recipe(
-        **{key: values[key] for key in _FIELDS if key not in ("dims", "source", "sha256")},
+        **{key: values[key] for key in _FIELDS if key not in ("dims", "source", "sha256", "check")},
         dims=tuple(values["dims"]),
         source=Source(**values["source"]),
         sha256=tuple(sorted(values["sha256"].items())),
+        check=Check(check["text"], tuple(check["ids"]), tuple(check["components"]))
+        if check
+        else None,
     )
+
+
+def recipe_to_mapping(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe as a mapping of JSON values, shaped like its TOML document."""
+    mapping = asdict(recipe)
+    mapping["dims"] = list(recipe.dims)
+    mapping["sha256"] = dict(recipe.sha256)
+    mapping["source"] = {key: value for key, value in mapping["source"].items() if value}
+    mapping["check"] = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in (mapping["check"] or {}).items()
+    }
+    return mapping
 
 
 def _check_values(values: dict[str, Any], where: str) -> None:
@@ -206,3 +265,13 @@ def _check_values(values: dict[str, Any], where: str) -> None:
             f"The recipe {where}, field 'max_tokens', holds {values['max_tokens']}: "
             "expected at least 3."
         )
+    for key, fields in (("source", _SOURCES), ("check", _CHECK)):
+        unknown = set(values[key]) - set(fields)
+        if unknown:
+            raise RecipeError(
+                f"The recipe {where} has an unknown {key} field {sorted(unknown)[0]!r}.",
+                f"Known: {', '.join(fields)}.",
+            )
+    check = values["check"]
+    if check and set(check) != set(_CHECK):
+        raise RecipeError(f"The recipe {where}, field 'check', needs text, ids and components.")
