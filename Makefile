@@ -1,0 +1,61 @@
+# Everything here needs python3, make and the Python package index the first time; nothing later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+DEMO := runs/demo
+SOURCES := fastscore kernels models tests benchmarks
+
+.PHONY: help demo test test-slow lint bench bench-full clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.installed: requirements/run.lock requirements/build.lock pyproject.toml | $(BIN)/python
+	$(INSTALL) --require-hashes -r requirements/build.lock -r requirements/run.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.installed: requirements/dev.lock $(VENV)/run.installed
+	$(INSTALL) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/bench.installed: $(VENV)/dev.installed
+	$(INSTALL) --editable '.[bench]'
+	@touch $@
+
+$(VENV)/model.exported: $(VENV)/run.installed
+	$(BIN)/fastscore models export minilm-l6-v2
+	@touch $@
+
+$(DEMO)/logs: | $(VENV)/run.installed
+	$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@
+
+demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
+	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run
+
+test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
+
+test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench.installed $(VENV)/model.exported  ## Every benchmark, small: minutes
+	$(BIN)/python -m benchmarks --quick
+
+bench-full: $(VENV)/bench.installed $(VENV)/model.exported  ## Every benchmark at full size: hours
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove everything that was made here
+	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""Small miner logs for tests of the run: deterministic, several files, several dialogues each."""
+
+import json
+from pathlib import Path
+
+WORDS = [
+    "please",
+    "book",
+    "a",
+    "table",
+    "for",
+    "two",
+    "near",
+    "the",
+    "station",
+    "tomorrow",
+    "thanks",
+]
+
+
+def dialogue_lines(uid: str, utterances: int = 3, steps: int = 3) -> list[str]:
+    """Return the lines of one dialogue, every text built from its place."""
+    lines = []
+    for utterance in range(utterances):
+        start = (len(uid) + utterance) % len(WORDS)
+        truth = " ".join((WORDS[start:] + WORDS[:start])[: 4 + utterance])
+        rows = [
+            {
+                "event": "predicted",
+                "utterance_index": utterance,
+                "step": step,
+                "prediction": " ".join(truth.split()[: step + 1]),
+            }
+            for step in range(steps)
+        ]
+        rows.append(
+            {"event": "utterance_complete", "utterance_index": utterance, "ground_truth": truth}
+        )
+        lines += [json.dumps({**row, "dialogue_uid": uid}) for row in rows]
+    return lines
+
+
+def write_logs(folder: Path, files: int = 4, dialogues: int = 3) -> list[Path]:
+    """Write log files, each of several dialogues; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for file in range(files):
+        path = folder / f"log-{file:02d}.jsonl"
+        lines = [
+            line
+            for dialogue in range(dialogues)
+            for line in dialogue_lines(f"d{file}-{dialogue}", utterances=2 + dialogue)
+        ]
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(path)
+    return paths

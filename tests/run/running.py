@@ -1,0 +1,55 @@
+"""Running in this process or another, and comparing what runs leave."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import Outcome, execute
+from fastscore.run.progress import SilentReporter
+
+VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings"}
+
+
+def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcome:
+    """Score logs lexically in this process."""
+    options = settings.pop("options", {"lex_weight": 1.0})
+    config = RunConfig(
+        suite="score_dialogue",
+        inputs=tuple(map(str, inputs)),
+        output=output,
+        options=options,
+        **settings,
+    )
+    return execute(config, SilentReporter())
+
+
+def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subprocess.Popen[str]:
+    """Start the command line on logs, lexically, a shard a file."""
+    words = ["score", "score_dialogue", *map(str, inputs), "-o", str(output), "--lex-weight", "1"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "fastscore", *words, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """Return every file of a run by name; of the manifest, what does not vary."""
+    files = {
+        str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()
+    }
+    manifest = orjson.loads(files["manifest.json"])
+    kept = {name: value for name, value in manifest.items() if name not in VOLATILE}
+    files["manifest.json"] = orjson.dumps(kept)
+    return files
+
+
+def table_bytes(run: Path) -> dict[str, bytes]:
+    """Return every Parquet file of a run by name."""
+    return {name: data for name, data in contents(run).items() if name.endswith(".parquet")}

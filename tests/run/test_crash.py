@@ -1,0 +1,162 @@
+"""Runs that are killed, interrupted, or meet a failing disk, and what the next one makes of it."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.errors import RunError
+from fastscore.run import commit
+from tests.run.logs import write_logs
+from tests.run.running import contents, run_lexical, start_lexical
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("logs")
+    return write_logs(folder, files=12, dialogues=40)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    logs: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, bytes], float]:
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    for _ in range(2):  # the second time, kernels are compiled
+        started = time.monotonic()
+        process = start_lexical(logs, run, "--overwrite", "--workers", "2")
+        assert process.wait(timeout=300) == 0, process.communicate()[1]
+    return contents(run), time.monotonic() - started
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_killed_at_any_moment_is_finished_by_the_next(
+    logs: list[Path], undisturbed: tuple[dict[str, bytes], float], tmp_path: Path, seed: int
+) -> None:
+    expected, seconds = undisturbed
+    run = tmp_path / "run"
+    process = start_lexical(logs, run, "--workers", "2")
+    time.sleep(random.Random(seed).uniform(0.3, 1.0) * seconds)
+    process.kill()
+    process.wait()
+    finisher = start_lexical(logs, run, "--workers", "2")
+    assert finisher.wait(timeout=300) == 0, finisher.communicate()[1]
+    assert contents(run) == expected
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
+    logs: list[Path],
+    undisturbed: tuple[dict[str, bytes], float],
+    tmp_path: Path,
+    number: int,
+    code: int,
+) -> None:
+    expected, _ = undisturbed
+    run = tmp_path / "run"
+    process = start_lexical(logs, run, "--workers", "2")
+    while not (run / "manifest.json").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    if process.returncode != 0:  # it may have been done already
+        assert process.returncode == code, stderr
+        assert "the same command finishes the work" in stderr
+        assert "Traceback" not in stderr
+    assert not list(run.rglob("*.tmp"))
+    assert start_lexical(logs, run, "--workers", "2").wait(timeout=300) == 0
+    assert contents(run) == expected
+
+
+FAILURES = (errno.EIO, errno.ENOSPC)
+
+
+class FailingCall:
+    """Calls through, but fails the call of a given number."""
+
+    def __init__(self, original: Callable[..., Any], number: int, code: int) -> None:
+        self.original, self.left, self.code = original, number, code
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(self.code, os.strerror(self.code))
+        return self.original(*arguments, **named)
+
+
+def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
+    try:
+        run_lexical(logs, run, shard_bytes=1)
+    except RunError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("code", FAILURES)
+@pytest.mark.parametrize("name", ["replace", "fsync"])
+def test_a_failing_disk_loses_nothing_that_was_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
+    run_lexical(logs, tmp_path / "expected", shard_bytes=1)
+    expected = contents(tmp_path / "expected")
+    original = getattr(os, name)
+    number = 0
+    while True:
+        number += 1
+        failing = FailingCall(original, number, code)
+        monkeypatch.setattr(commit.os, name, failing)
+        failure = failure_of_a_run(logs, tmp_path / f"run-{number}")
+        monkeypatch.setattr(commit.os, name, original)
+        if failing.left > 0:
+            assert failure is None
+            break
+        assert failure is not None
+        assert ("disk is full" in failure) == (code == errno.ENOSPC)
+        run_lexical(logs, tmp_path / f"run-{number}", shard_bytes=1)
+        assert contents(tmp_path / f"run-{number}") == expected
+    assert number > 10
+
+
+def test_a_torn_manifest_is_named_and_a_torn_receipt_is_made_again(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", files=1, dialogues=3)
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    expected = contents(run)
+    receipt = run / "receipts" / "score-00001.json"
+    whole = receipt.read_bytes()
+    for length in range(0, len(whole), 37):
+        receipt.write_bytes(whole[:length])
+        run_lexical(logs, run, shard_bytes=1)
+        assert contents(run) == expected
+    manifest = run / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:-20])
+    with pytest.raises(RunError, match=r"manifest\.json: not a readable manifest"):
+        run_lexical(logs, run, shard_bytes=1)
+
+
+def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_taken_over(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", files=4, dialogues=40)
+    run = tmp_path / "run"
+    first = start_lexical(logs, run)
+    while not (run / ".lock").exists() and first.poll() is None:
+        time.sleep(0.005)
+    first.send_signal(signal.SIGSTOP)
+    second = subprocess.run(
+        start_lexical(logs, run).args, capture_output=True, text=True, timeout=120, check=False
+    )
+    if (run / ".lock").exists():
+        assert second.returncode == 2
+        assert f"process {first.pid}" in second.stderr
+    first.kill()
+    first.wait()
+    third = start_lexical(logs, run)
+    assert third.wait(timeout=120) == 0
+    assert not (run / ".lock").exists()

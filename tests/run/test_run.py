@@ -1,0 +1,196 @@
+"""A run from end to end: what it leaves, what it skips, what it refuses."""
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.errors import InputError, RunConflictError, RunError, UsageError
+from fastscore.results.runs import open_run
+from fastscore.run.manifest import read_manifest
+from tests.run.logs import dialogue_lines, write_logs
+from tests.run.running import contents, run_lexical, table_bytes
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    return write_logs(tmp_path / "logs")
+
+
+def receipt_times(run: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()}
+
+
+def test_a_run_leaves_exactly_these_files(logs: list[Path], tmp_path: Path) -> None:
+    run_lexical(logs, tmp_path / "run")
+    tables = ("steps", "utterances", "dialogues", "rejects")
+    assert set(contents(tmp_path / "run")) == {
+        "manifest.json",
+        "summary.json",
+        "summary.parquet",
+        "receipts/score-00000.json",
+        *(f"{table}/part-00000.parquet" for table in tables),
+    }
+
+
+def test_parquet_carries_signature_and_column_meanings(logs: list[Path], tmp_path: Path) -> None:
+    outcome = run_lexical(logs, tmp_path / "run")
+    path = tmp_path / "run" / "dialogues" / "part-00000.parquet"
+    metadata = pl.read_parquet_metadata(path)
+    assert metadata["fastscore.signature"] == outcome.manifest.signature
+    columns = json.loads(metadata["fastscore.columns"])
+    assert columns["average_U_best_early"]["range"] == [-1.0, 1.0]
+    assert columns["average_U_best_early"]["null_rule"]
+
+
+@pytest.mark.parametrize("shard_bytes", [1, 1500, 10_000_000])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_depend_on_neither_shards_nor_workers(
+    logs: list[Path], tmp_path: Path, shard_bytes: int, workers: int
+) -> None:
+    run_lexical(logs, tmp_path / "plain")
+    run_lexical(logs, tmp_path / "other", shard_bytes=shard_bytes, workers=workers)
+    plain, other = open_run(tmp_path / "plain"), open_run(tmp_path / "other")
+    for name in plain.manifest.tables:
+        assert plain.table(name).collect().equals(other.table(name).collect()), name
+    assert plain.summary.equals(other.summary)
+    assert (tmp_path / "plain" / "summary.json").read_bytes() == (
+        tmp_path / "other" / "summary.json"
+    ).read_bytes()
+
+
+def test_a_complete_run_is_not_scored_again(logs: list[Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    before, times = contents(run), receipt_times(run)
+    for path in logs:
+        os.utime(path)
+    run_lexical(logs, run, shard_bytes=1)
+    assert contents(run) == before
+    assert receipt_times(run) == times
+
+
+def test_deleted_outputs_and_only_those_are_made_again(logs: list[Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    before, times = contents(run), receipt_times(run)
+    (run / "steps" / "part-00003.parquet").unlink()
+    (run / "dialogues" / "part-00007.parquet").write_bytes(b"")
+    run_lexical(logs, run, shard_bytes=1)
+    assert contents(run) == before
+    changed = {name for name, time in receipt_times(run).items() if time != times[name]}
+    assert changed == {"score-00003.json", "score-00007.json"}
+
+
+def test_an_added_file_and_a_changed_file_are_the_only_ones_scored(
+    logs: list[Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    times = receipt_times(run)
+    added = tmp_path / "logs" / "log-99.jsonl"
+    added.write_text("\n".join(dialogue_lines("added")) + "\n")
+    run_lexical([*logs, added], run, shard_bytes=1)
+    assert {name for name in receipt_times(run) if name not in times} == {"score-00012.json"}
+    times = receipt_times(run)
+    text = logs[-1].read_text()
+    logs[-1].write_text(text.replace("thank", "thanx", 1))
+    run_lexical([*logs, added], run, shard_bytes=1)
+    changed = {name for name, time in receipt_times(run).items() if time != times[name]}
+    assert len(changed) == 1
+    run_lexical([*logs, added], tmp_path / "fresh", shard_bytes=1)
+    assert table_bytes(run) == table_bytes(tmp_path / "fresh")
+
+
+def test_other_inputs_are_refused(logs: list[Path], tmp_path: Path) -> None:
+    run_lexical(logs, tmp_path / "run")
+    with pytest.raises(RunConflictError, match=r"log-00\.jsonl, which is not among the inputs"):
+        run_lexical(logs[1:], tmp_path / "run")
+
+
+def test_another_signature_is_refused_and_overwrite_starts_anew(
+    logs: list[Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    jaccard = {"lex_weight": 0.5, "semantic": "jaccard"}
+    run_lexical(logs, run, shard_bytes=1)
+    with pytest.raises(RunConflictError, match="another signature"):
+        run_lexical(logs, run, options=jaccard)
+    run_lexical(logs, run, options=jaccard, overwrite=True)
+    run_lexical(logs, tmp_path / "fresh", options=jaccard)
+    assert contents(run) == contents(tmp_path / "fresh")
+
+
+def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path: Path) -> None:
+    theirs = tmp_path / "thesis"
+    theirs.mkdir()
+    (theirs / "chapter.txt").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(RunConflictError, match=r"it holds chapter\.txt"):
+            run_lexical(logs, theirs, overwrite=overwrite)
+    assert [path.name for path in theirs.iterdir()] == ["chapter.txt"]
+
+
+def test_bad_lines_lose_no_good_ones(logs: list[Path], tmp_path: Path) -> None:
+    clean = run_lexical(logs, tmp_path / "clean")
+    lines = logs[1].read_text().splitlines()
+    logs[1].write_text("\n".join([lines[0], "{broken", *lines[1:], '["a list"]']) + '\n{"event": ')
+    outcome = run_lexical(logs, tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    rejects = run.rejects.collect()
+    assert rejects.select("file", "line", "reason").rows() == [
+        (str(logs[1]), 2, "not_json"),
+        (str(logs[1]), len(lines) + 2, "not_an_object"),
+        (str(logs[1]), len(lines) + 3, "not_json"),
+    ]
+    steps = open_run(tmp_path / "clean").table("steps").collect().drop("line")
+    assert run.table("steps").collect().drop("line").equals(steps)
+    assert clean.refusal is None
+    assert isinstance(outcome.refusal, InputError)
+    assert "3 of" in str(outcome.refusal)
+    assert run_lexical(logs, tmp_path / "run", max_rejects=0.5).refusal is None
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", '{"event": "start"}\n'])
+def test_input_without_a_dialogue_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content)
+    outcome = run_lexical([path], tmp_path / "run")
+    assert outcome.refusal is not None
+    assert "Nothing was scored" in str(outcome.refusal)
+
+
+def test_a_dialogue_in_two_files_names_both_places(logs: list[Path], tmp_path: Path) -> None:
+    with logs[2].open("a") as stream:
+        stream.write(dialogue_lines("d0-0")[0] + "\n")
+    line = len(logs[2].read_text().splitlines())
+    with pytest.raises(InputError, match=rf"log-00\.jsonl:1 and .*log-02\.jsonl:{line}"):
+        run_lexical(logs, tmp_path / "run")
+
+
+def test_damage_after_the_commit_is_found(logs: list[Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    assert open_run(run).damaged() == []
+    path = run / "steps" / "part-00002.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert open_run(run).damaged() == ["steps/part-00002.parquet"]
+
+
+def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run there"):
+        open_run(tmp_path / "nothing")
+    run_lexical(logs, tmp_path / "run")
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest is not None
+    manifest.status = "running"
+    manifest.save(tmp_path / "run")
+    with pytest.raises(RunError, match="not complete"):
+        open_run(tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").write_text('{"format": 1')
+    with pytest.raises(RunError, match=r"not a readable manifest"):
+        open_run(tmp_path / "run")
