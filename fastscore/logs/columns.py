@@ -36,6 +36,13 @@ Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
+KINDS: dict[str, pl.DataType] = {
+    "text": pl.String(),
+    "integer": pl.Int64(),
+    "number": pl.Float64(),
+    "boolean": pl.Boolean(),
+    "json": pl.String(),
+}
 EXPECTED = {
     "text": "a string",
     "integer": "an integer",
@@ -287,9 +294,7 @@ def _python_integer(found: Places, row: int) -> tuple[int, Reason | None]:
     else:
         text = _unquoted(found, row)
         try:
-            if text is None:
-                return 0, "lone_surrogate"
-            value = int(text)
+            value = int("" if text is None else text)
         except ValueError:
             return 0, "wrong_type"
     if not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:

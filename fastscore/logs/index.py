@@ -1,6 +1,7 @@
 """Where each dialogue of each file begins and ends, in one pass over the input."""
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +11,12 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from fastscore.errors import RunError
+from fastscore.errors import InputError, RunError
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import convert, places, wanted_keys
 from fastscore.logs.inputs import Compression, InputFile
+from fastscore.logs.parquet import parquet_rows, read_parquet
+from fastscore.logs.pieces import Piece
 from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
@@ -90,9 +93,22 @@ def index_files(
     """Yield each file, in order, when its dialogues are known."""
     for index, state in enumerate(states):
         state.index, state.path, state.compression = index, state.file.path, state.file.compression
+    for format, group in itertools.groupby(states, lambda state: state.file.format):
+        if format == "parquet":
+            yield from map_ordered(
+                lambda state: _index_parquet(state, source, scratch), group, threads
+            )
+        else:
+            yield from _index_jsonl(tuple(group), source, shard_bytes, scratch, threads)
+
+
+def _index_jsonl(
+    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+) -> Iterator[FileState]:
+    """Index files of JSON Lines in batches."""
     columns = key_columns(source)
     keys = wanted_keys(Source(columns=columns))
-    streams = ((state.index, _lines(state, shard_bytes, scratch)) for state in states)
+    streams = ((part, _lines(state, shard_bytes, scratch)) for part, state in enumerate(states))
     ready = 0
     for batch, found in map_ordered(
         lambda batch: (batch, _spans(batch, columns, keys)), gather(streams), threads
@@ -103,6 +119,29 @@ def index_files(
         for part, key, first, last, line in found:
             states[part].widen(key, first, last, line)
     yield from states[ready:]
+
+
+def _index_parquet(state: FileState, source: Source, scratch: Path) -> FileState:
+    """Index a Parquet file by its key columns; a compressed one is unpacked first."""
+    blocks = read_blocks(state.path, state.compression, observe=state.observe)
+    if state.compression == "none":
+        for _ in blocks:
+            pass
+    else:
+        for _ in _spilled(blocks, state, -1, scratch):
+            pass
+        if state.damage:
+            raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage}.")
+    state.size = parquet_rows(state.path, state.file.path)
+    piece = Piece(state.file.path, state.path, "parquet", "none", 0, state.size)
+    columns = key_columns(source)
+    names = [f"key{index}" for index in range(len(columns))]
+    for _, rows, _ in read_parquet(piece, columns):
+        frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
+        frame = frame.with_columns(pl.lit(0).alias("part"), (pl.col("line") - 1).alias("start"))
+        for _, key, first, last, line in spans_of(frame, names):
+            state.widen(key, first, last, line)
+    return state
 
 
 def key_columns(source: Source) -> tuple[Column, ...]:
@@ -151,7 +190,7 @@ def _spilled(
             state.damage = str(error)
         if out is not None:
             out.close()
-            path = scratch / f"{state.digest.hexdigest()}.jsonl"
+            path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
             os.replace(temporary, path)
             state.path, state.compression, state.unpacked = str(path), "none", True
     except OSError as error:

@@ -1,5 +1,6 @@
 """Reading a shard: typed rows in input order, rejects with their places, and counts."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,12 +19,14 @@ from fastscore_kernels.jsonl import (
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import (
     EXPECTED,
+    KINDS,
     Places,
     convert,
     describe,
     places,
     wanted_keys,
 )
+from fastscore.logs.parquet import read_parquet
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.rejects import (
     FOUND_CHARACTERS,
@@ -37,14 +40,6 @@ from fastscore.logs.rejects import (
 )
 from fastscore.logs.streams import MAX_LINE_BYTES, Lines, read_blocks, read_lines
 from fastscore.suites.base import ROW_SCHEMA, Source
-
-KINDS: dict[str, pl.DataType] = {
-    "text": pl.String(),
-    "integer": pl.Int64(),
-    "number": pl.Float64(),
-    "boolean": pl.Boolean(),
-    "json": pl.String(),
-}
 
 _FAULTS: dict[int, tuple[Reason, str]] = {
     NOT_JSON: ("not_json", "one JSON object a line"),
@@ -101,12 +96,13 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     InputError
         When a file cannot be read.
     """
-    files = tuple(piece.file for piece in shard.pieces)
-    keys = wanted_keys(source)
-    batches = gather((index, piece_lines(piece)) for index, piece in enumerate(shard.pieces))
-    parts = list(
-        map_ordered(lambda batch: _read_batch(batch, files, source, keys), batches, threads)
-    )
+    parts: list[_Part] = []
+    for format, group in itertools.groupby(shard.pieces, lambda piece: piece.format):
+        pieces = tuple(group)
+        if format == "parquet":
+            parts.extend(part for piece in pieces for part in _read_parquet(piece, source))
+        else:
+            parts.extend(_read_jsonl(pieces, source, threads))
     frames = [part.frame for part in parts]
     rejects = [reject for part in parts for reject in part.rejects]
     frame = pl.concat(frames) if frames else pl.DataFrame(schema=row_schema(source))
@@ -119,6 +115,23 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     return Rows(frame, reject_frame(rejects), counts)
 
 
+def _read_jsonl(pieces: Sequence[Piece], source: Source, threads: int) -> Iterator[_Part]:
+    """Read pieces of JSON Lines in batches."""
+    files = tuple(piece.file for piece in pieces)
+    keys = wanted_keys(source)
+    batches = gather((index, piece_lines(piece)) for index, piece in enumerate(pieces))
+    return map_ordered(lambda batch: _read_batch(batch, files, source, keys), batches, threads)
+
+
+def _read_parquet(piece: Piece, source: Source) -> Iterator[_Part]:
+    """Read a piece of a Parquet file; its lines are its rows."""
+    names: list[pl.Expr | str] = [pl.lit(piece.file).alias("file"), "line"]
+    names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
+    for count, frame, rejects in read_parquet(piece, source.columns):
+        rows = frame.select(*names, *(column.name for column in source.columns))
+        yield _Part(rows, rejects, lines=count, blank=0)
+
+
 def row_schema(source: Source) -> dict[str, pl.DataType]:
     """Return the schema of the rows that `read_shard` makes for a source."""
     return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
@@ -127,7 +140,13 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 def piece_lines(piece: Piece) -> Iterator[Lines]:
     """Stream the lines of a JSON Lines piece."""
     blocks = read_blocks(piece.path, piece.compression, piece.start, piece.stop)
-    return read_lines(blocks, offset=piece.start, line=piece.first_line, damage=piece.damage)
+    return read_lines(
+        blocks,
+        offset=piece.start,
+        line=piece.first_line,
+        damage=piece.damage,
+        max_line=MAX_LINE_BYTES,
+    )
 
 
 def _read_batch(

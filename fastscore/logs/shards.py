@@ -156,7 +156,7 @@ def _runs(state: FileState) -> Iterator[_Run]:
         open_until = max(open_until, span.last)
     stops = [start for start, _ in cuts[1:]] + [state.size]
     for (start, line), stop in zip(cuts, stops, strict=True):
-        yield _Run(state.index, start, stop, line, int((stop - start) * weight))
+        yield _Run(state.index, start, stop, line, round((stop - start) * weight))
 
 
 def _pack(runs: Sequence[_Run], shard_bytes: int) -> list[list[_Run]]:

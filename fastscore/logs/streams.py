@@ -15,7 +15,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs import Compression
 
 BLOCK_BYTES = 8 << 20
-MAX_LINE_BYTES = 256 << 20
+MAX_LINE_BYTES = 64 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
 _ZST_STEP = 2 << 10

@@ -1,0 +1,114 @@
+"""Files, folders and globs: what is found, in which order, and what is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs import InputFile, resolve_inputs
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.jsonl", "a.ndjson.gz", "sub/c.json", "sub/deep/d.parquet", "e.JSONL.zst"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}\n")
+    (tmp_path / "logs" / "notes.txt").write_text("x")
+    (tmp_path / "logs" / ".hidden.jsonl").write_text("x")
+    return tmp_path
+
+
+def paths(*patterns: str, formats: tuple[str, ...] = ("jsonl", "parquet")) -> list[str]:
+    return [file.path for file in resolve_inputs(patterns, formats)]
+
+
+def test_a_file_is_described(folder: Path) -> None:
+    assert resolve_inputs(["logs/a.ndjson.gz"]) == (
+        InputFile("logs/a.ndjson.gz", "jsonl", "gz", 3),
+    )
+
+
+def test_folders_are_searched_in_order_of_names(folder: Path) -> None:
+    assert paths("logs") == [
+        "logs/a.ndjson.gz",
+        "logs/b.jsonl",
+        "logs/e.JSONL.zst",
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+    ]
+
+
+def test_the_order_is_as_given_and_a_file_counts_once(folder: Path) -> None:
+    os.symlink("b.jsonl", "logs/z.jsonl")
+    assert paths("logs/sub", "logs/b.jsonl", "logs", "./logs/b.jsonl") == [
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+        "logs/b.jsonl",
+        "logs/a.ndjson.gz",
+        "logs/e.JSONL.zst",
+    ]
+
+
+def test_globs(folder: Path) -> None:
+    assert paths("logs/*.jsonl", "logs/**/*.json") == ["logs/b.jsonl", "logs/sub/c.json"]
+    assert paths("logs/s*") == ["logs/sub/c.json", "logs/sub/deep/d.parquet"]
+    assert paths("logs/*") == [
+        "logs/a.ndjson.gz",
+        "logs/b.jsonl",
+        "logs/e.JSONL.zst",
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+    ]
+
+
+def test_a_file_whose_name_is_a_glob(folder: Path) -> None:
+    Path("logs/x[1].jsonl").write_text("{}")
+    assert paths("logs/x[1].jsonl") == ["logs/x[1].jsonl"]
+
+
+def test_formats_are_those_of_the_source(folder: Path) -> None:
+    assert "logs/sub/deep/d.parquet" not in paths("logs", formats=("jsonl",))
+    with pytest.raises(InputError, match="names no format"):
+        paths("logs/sub/deep/d.parquet", formats=("jsonl",))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("logs/c*.csv", r"glob 'logs/c\*.csv' matched nothing"),
+        ("logs/*.txt", "matched 1 names but no file"),
+        ("empty", "folder 'empty' holds no file"),
+        ("logs/bb.jsonl", r"No such file or folder: 'logs/bb.jsonl'.*Did you mean 'b.jsonl'"),
+        ("nowhere/at/all", "folder 'nowhere/at' does not exist either"),
+        ("logs/notes.txt", r"suffix of 'logs/notes.txt' names no format.*\.jsonl"),
+        ("logs/dangling.jsonl", "cannot be read: No such file"),
+        ("logs/pipe.jsonl", "neither a file nor a folder"),
+    ],
+)
+def test_what_is_refused(folder: Path, pattern: str, message: str) -> None:
+    Path("empty").mkdir()
+    os.symlink("gone.jsonl", "logs/dangling.jsonl")
+    os.mkfifo("logs/pipe.jsonl")
+    with pytest.raises(InputError, match=message):
+        paths(pattern)
+
+
+def test_no_input(folder: Path) -> None:
+    with pytest.raises(InputError, match="No input was given"):
+        resolve_inputs([])
+
+
+def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
+    os.symlink("..", "logs/sub/up")
+    with pytest.raises(InputError, match="'logs/sub/up' is a link to a folder that it lies in"):
+        paths("logs")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file(folder: Path) -> None:
+    Path("logs/b.jsonl").chmod(0)
+    with pytest.raises(InputError, match="cannot be read: Permission denied"):
+        paths("logs/b.jsonl")
