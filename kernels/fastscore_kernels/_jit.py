@@ -14,9 +14,10 @@ import platform
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import numba
 from numba.extending import intrinsic
@@ -26,6 +27,8 @@ config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
+
+_PATIENCE_SECONDS = 180
 
 _lock = threading.RLock()
 _ready: set[str] = set()
@@ -110,27 +113,36 @@ def instruction(emit: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", intrinsic(emit))
 
 
-@contextlib.contextmanager
-def _other_processes_wait() -> Iterator[None]:
-    """Hold the cache folder's lock, where the platform and the file system have one."""
+def _lock_file(handle: IO[str]) -> None:
+    """Wait for the lock as long as a compilation may take; then go on without it, which is safe."""
     try:
         import fcntl
-
-        handle = (cache_folder() / "lock").open("a")
-    except (ImportError, OSError):
-        yield
+    except ImportError:
         return
-    with handle:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        except OSError:
+            return
+        else:
+            return
 
 
 def first_use(topic: str, compile_all: Callable[[], object]) -> None:
     """Run ``compile_all`` once in this process, one process at a time.
 
     The first process compiles and fills the cache; the others wait and load from it, so that a
-    cold start of many workers costs one compilation and none of them sees half an index.
+    cold start of many workers costs one compilation.
+
+    Parameters
+    ----------
+    topic
+        What is compiled; the module's name.
+    compile_all
+        Calls each kernel with arguments of the types that it gets; uses no other topic.
     """
     if topic in _ready:
         return
@@ -138,6 +150,7 @@ def first_use(topic: str, compile_all: Callable[[], object]) -> None:
         if topic in _ready:
             return
         if not JIT_DISABLED:
-            with _other_processes_wait():
+            with (cache_folder() / "lock").open("a") as handle:
+                _lock_file(handle)
                 compile_all()
         _ready.add(topic)

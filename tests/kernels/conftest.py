@@ -1,12 +1,13 @@
-"""Hypothesis profile of the kernel tests: fewer examples where nothing is compiled."""
+"""Hypothesis profiles of the kernel tests: 2,000 examples each in CI, fewer elsewhere."""
+
+import os
 
 import numba
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "kernels",
-    max_examples=200 if numba.config.DISABLE_JIT else 2_000,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("kernels")
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+settings.register_profile("kernels-ci", max_examples=2_000, **COMMON)
+settings.register_profile("kernels", max_examples=150, **COMMON)
+in_full = bool(os.environ.get("CI")) and not numba.config.DISABLE_JIT
+settings.load_profile("kernels-ci" if in_full else "kernels")

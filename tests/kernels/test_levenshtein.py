@@ -56,12 +56,12 @@ def test_is_a_metric(x, y, z):
 @pytest.mark.parametrize(
     "letters", ["ab", "abcdefghijklmnopqrstuvwxyz ", "你好世界是的我在", "a你😀"]
 )
-@pytest.mark.parametrize("longest", [30, 64, 65, 130, 200, 260, 330])
+@pytest.mark.parametrize("longest", [30, 65, 130, 330])
 def test_lengths_around_the_width_of_words(letters, longest):
     rng = np.random.default_rng(longest)
     symbols = list(letters)
     a, b = (
-        ["".join(rng.choice(symbols, rng.integers(0, longest + 1))) for _ in range(40)]
+        ["".join(rng.choice(symbols, rng.integers(0, longest + 1))) for _ in range(24)]
         for _ in range(2)
     )
     assert levenshtein_pairs(a, b).tolist() == [
