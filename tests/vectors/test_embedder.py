@@ -1,0 +1,198 @@
+import dataclasses
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from fastscore_models import export
+
+from fastscore.errors import ModelError, UsageError
+from fastscore.vectors import Embedder
+from fastscore.vectors.embedder import truncate
+from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
+from tests.vectors.conftest import WORDS, word_tokenizer
+
+HERE = Path(__file__).parent
+TEXTS = [" ".join(WORDS[start : start + length]) for length in range(7) for start in range(9)]
+
+
+def tiny_vector(text, prefix="", max_tokens=8):
+    known = {word: row + 4 for row, word in enumerate(WORDS)}
+    words = (prefix + text).split()
+    words = words[: max_tokens - 2]
+    ids = [2, *(known.get(word, 1) for word in words), 3]
+    config = make_config()
+    return forward(make_weights(config), config, ids, "mean")
+
+
+def test_equals_sentence_transformers(minilm):
+    sentences = (HERE / "reference_minilm.txt").read_text(encoding="utf-8").splitlines()
+    reference = np.load(HERE / "reference_minilm.npz")["vectors"]
+    found = minilm.encode(sentences)
+    assert found.dtype == np.float32
+    assert found.flags.c_contiguous
+    assert found.shape == reference.shape == (500, 384)
+    assert np.abs(found - reference).max() <= 1e-6
+
+
+def test_a_vector_depends_on_its_text_alone(minilm):
+    sentences = (HERE / "reference_minilm.txt").read_text(encoding="utf-8").splitlines()[-60:]
+    together = minilm.encode(sentences)
+    backwards = minilm.encode(sentences[::-1])[::-1]
+    alone = np.concatenate([minilm.encode([sentence]) for sentence in sentences[::4]])
+    repeated = minilm.encode([sentences[7]] * 40)
+    assert np.abs(together - backwards).max() <= 1e-6
+    assert np.abs(together[::4] - alone).max() <= 1e-6
+    assert np.abs(repeated - together[7]).max() <= 1e-6
+
+
+def test_default_model_truncates_at_256_tokens(minilm):
+    long = "table " * 254
+    vectors = minilm.encode([long, long + "for two", "table " * 253 + "two", "table " * 126])
+    assert np.abs(vectors[0] - vectors[1]).max() == 0
+    assert np.abs(vectors[0] - vectors[2]).max() > 1e-4
+    assert np.abs(vectors[0] - vectors[3]).max() > 1e-6
+
+
+def test_equals_a_plain_forward_pass(tiny):
+    expected = np.array([tiny_vector(text) for text in TEXTS])
+    np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
+    assert (tiny.name, tiny.dim) == ("tiny", 12)
+
+
+def test_more_texts_than_a_window(tiny, monkeypatch):
+    monkeypatch.setattr("fastscore.vectors.embedder._TEXTS_PER_WINDOW", 10)
+    monkeypatch.setattr("fastscore.vectors.embedder._TOKENS_PER_BATCH", 12)
+    expected = np.array([tiny_vector(text) for text in TEXTS])
+    np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_change_a_bit(tiny_cache, tiny, threads):
+    other = Embedder("tiny", threads=threads, cache_dir=tiny_cache)
+    np.testing.assert_array_equal(other.encode(TEXTS), tiny.encode(TEXTS))
+
+
+def test_prefix_goes_before_every_text(tmp_path, tiny_cache):
+    recipe = make_recipe(name="prefixed", prefix="w3 w4 ")
+    export(recipe, tmp_path, folder=tiny_cache / "source")
+    found = Embedder("prefixed", cache_dir=tmp_path).encode(["", "w1"])
+    expected = [tiny_vector("", "w3 w4 "), tiny_vector("w1", "w3 w4 ")]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_columns_of_every_kind(tiny):
+    expected = tiny.encode(TEXTS)
+    for column in (pl.Series(TEXTS), pa.array(TEXTS), pa.chunked_array([TEXTS[:5], TEXTS[5:]])):
+        np.testing.assert_array_equal(tiny.encode(column), expected)
+
+
+def test_no_texts(tiny):
+    assert tiny.encode([]).shape == (0, 12)
+    assert tiny.encode([], dim=5).shape == (0, 5)
+
+
+def test_dim_truncates_then_normalises(tiny):
+    full, cut = tiny.encode(TEXTS), tiny.encode(TEXTS, dim=5)
+    assert cut.shape == (len(TEXTS), 5)
+    assert cut.flags.c_contiguous
+    for whole, short in zip(full.tolist(), cut.tolist(), strict=True):
+        length = math.sqrt(sum(component**2 for component in whole[:5]))
+        np.testing.assert_allclose(
+            short, [component / length for component in whole[:5]], atol=1e-6
+        )
+
+
+def test_a_zero_vector_stays_zero():
+    vectors = np.array([[0, 0, 1], [3, 4, 0]], np.float32)
+    np.testing.assert_allclose(truncate(vectors, 2), [[0, 0], [0.6, 0.8]], atol=1e-7)
+
+
+@pytest.mark.parametrize("dim", [0, -1, 13])
+def test_a_width_that_the_model_lacks_is_refused(tiny, dim):
+    with pytest.raises(UsageError, match="1 to 12"):
+        tiny.encode(TEXTS, dim=dim)
+
+
+def test_null_is_refused(tiny):
+    with pytest.raises(UsageError, match="1 of the texts"):
+        tiny.encode(["a", None])
+
+
+def test_progress_reaches_the_end(tiny):
+    seen = []
+    tiny.encode(TEXTS, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(TEXTS), len(TEXTS))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_fingerprint_follows_all_that_decides_a_vector(tmp_path, tiny_cache, tiny):
+    seen = {tiny.fingerprint}
+    assert Embedder("tiny", threads=1, cache_dir=tiny_cache).fingerprint in seen
+    shutil.copytree(tiny_cache / "source", tmp_path / "source")
+    changes = [
+        {},
+        {"pooling": "cls"},
+        {"prefix": "w1 "},
+        {"max_tokens": 7},
+    ]
+    for number, change in enumerate(changes):
+        recipe = make_recipe(name=f"tiny{number}", **change)
+        export(recipe, tmp_path, folder=tmp_path / "source")
+        seen.add(Embedder(recipe.name, cache_dir=tmp_path).fingerprint)
+    assert len(seen) == len(changes)  # the first is the tiny model under another name
+    tokenizer = json.loads(word_tokenizer())
+    tokenizer["truncation"] = None
+    (tmp_path / "source" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    export(make_recipe(name="other"), tmp_path, folder=tmp_path / "source")
+    assert Embedder("other", cache_dir=tmp_path).fingerprint not in seen
+
+
+def test_a_model_that_was_not_exported(tmp_path):
+    with pytest.raises(ModelError, match=r"Run `fastscore models export minilm-l6-v2`\."):
+        Embedder("minilm-l6-v2", cache_dir=tmp_path)
+
+
+def test_an_unknown_model_suggests_the_nearest(tmp_path):
+    with pytest.raises(ModelError, match="Did you mean 'minilm-l6-v2'"):
+        Embedder("minilm", cache_dir=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_model_is_refused(tmp_path, tiny_cache, name):
+    cache = tmp_path / "cache"
+    shutil.copytree(tiny_cache, cache)
+    path = cache / "models" / "tiny" / name
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    with pytest.raises(ModelError, match="SHA-256"):
+        Embedder("tiny", cache_dir=cache).encode(["a"])
+    path.unlink()
+    with pytest.raises(ModelError, match="lacks"):
+        Embedder("tiny", cache_dir=cache).encode(["a"])
+
+
+def test_a_recipe_file_that_changed_since_the_export_is_refused(tmp_path, tiny_cache):
+    path = tmp_path / "tiny.toml"
+    path.write_text(
+        'name = "tiny"\npooling = "mean"\ndims = [12]\nmax_tokens = 8\nlicence = "none"'
+    )
+    assert Embedder(str(path), cache_dir=tiny_cache).dim == 12
+    path.write_text(path.read_text().replace("8", "7"))
+    with pytest.raises(ModelError, match="another recipe"):
+        Embedder(str(path), cache_dir=tiny_cache)
+
+
+@pytest.mark.parametrize("options", [{"precision": "int3"}, {"threads": 0}])
+def test_options_that_cannot_be_used(tiny_cache, options):
+    with pytest.raises(UsageError):
+        Embedder("tiny", cache_dir=tiny_cache, **options)
+
+
+def test_recipe_is_readable(tiny):
+    assert dataclasses.asdict(tiny.recipe)["max_tokens"] == 8

@@ -1,0 +1,68 @@
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.errors import StoreError
+from fastscore.vectors import VectorView
+
+TEXTS = ["b", "", "naïve", "a", "b"]
+MATRIX = np.eye(5, dtype=np.float32)
+
+
+def test_codes_lead_to_each_texts_row():
+    view = VectorView.from_texts(TEXTS, MATRIX)
+    assert len(view) == 4
+    assert view.dim == 5
+    codes = view.codes(pl.Series(["a", None, "", "b", "a"]))
+    assert codes.dtype == np.int32
+    assert codes[1] == -1
+    rows = view.matrix[codes[[0, 2, 3, 4]]]
+    np.testing.assert_array_equal(rows, MATRIX[[3, 1, 0, 3]])  # of repeats, the first
+
+
+def test_ids_are_sorted_and_the_matrix_contiguous():
+    view = VectorView.from_texts(TEXTS, MATRIX)
+    pairs = [tuple(row) for row in view.ids.tolist()]
+    assert pairs == sorted(set(pairs))
+    assert view.matrix.flags.c_contiguous
+    assert view.matrix.dtype == np.float32
+
+
+@given(
+    st.lists(st.text(max_size=4), unique=True, max_size=20),
+    st.lists(st.integers(0, 19) | st.none(), max_size=40),
+)
+def test_codes_of_any_column(texts, picks):
+    matrix = np.arange(len(texts), dtype=np.float32)[:, None]
+    view = VectorView.from_texts(texts, matrix)
+    column = [None if pick is None or pick >= len(texts) else texts[pick] for pick in picks]
+    codes = view.codes(pl.Series(column, dtype=pl.String))
+    found = [None if code < 0 else texts[int(view.matrix[code, 0])] for code in codes]
+    assert found == column
+
+
+def test_arrow_columns():
+    view = VectorView.from_texts(pa.array(TEXTS), MATRIX)
+    assert (view.codes(pa.array(["a", None])) >= 0).tolist() == [True, False]
+
+
+def test_a_text_without_a_vector_is_named():
+    view = VectorView.from_texts(TEXTS, MATRIX)
+    with pytest.raises(StoreError, match=r"2 distinct texts have no vector, the first is 'zebra'"):
+        view.codes(["a", "zebra", "yak", "zebra"])
+
+
+def test_empty():
+    view = VectorView.empty()
+    assert (len(view), view.dim) == (0, 0)
+    assert view.codes(pl.Series([None, None], dtype=pl.String)).tolist() == [-1, -1]
+    with pytest.raises(StoreError):
+        view.codes(["a"])
+
+
+def test_a_matrix_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="expected"):
+        VectorView.from_texts(TEXTS, MATRIX[:3])
