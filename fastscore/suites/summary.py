@@ -1,15 +1,15 @@
 """Summary statistics of committed tables, the same for any order of rows and any shards.
 
 Sums are kept in whole numbers: each value is rounded to a fixed-point grid that is chosen from
-the largest magnitude and the number of values in the column, and the 128-bit sums of those
-numbers do not depend on their order. The grid is at least 2^-52 of the largest magnitude for
-means, and never coarser than 2^-40 of it for standard deviations (up to 2^46 rows), so what
-rounding costs is of the order of a double's own last bit, or of 1e-12 of the range.
+the largest magnitude and the number of rows in the table, and the 128-bit sums of those numbers
+and of their squares do not depend on the order. The grid is as fine as such sums allow: 2^-52 of
+the largest magnitude up to four million rows, 2^-48 up to a thousand million. What rounding costs
+is thus of the order of a double's own last bits.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -36,24 +36,13 @@ column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the
 deviation (n - 1), null for fewer than two values; ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
-_MEAN_BITS = 52
+_GRID_BITS = 52
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
-_NO_VALUE = pl.lit(None, dtype=pl.String).alias("_value")
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """Fixed-point scales of a column: values are rounded to multiples of 2^-bits."""
-
-    mean_bits: int
-    square_bits: int
-
-    @classmethod
-    def of(cls, magnitude: float, count: int) -> "_Grid":
-        exponent = max(math.frexp(magnitude)[1], _LOWEST_EXPONENT)
-        room = (_SUM_BITS - count.bit_length()) // 2
-        return cls(_MEAN_BITS - exponent, min(_MEAN_BITS, room) - exponent)
+_CELL = "_cell"
+_NO_REASONS = pl.DataFrame(
+    schema={_CELL: pl.UInt32, "metric": pl.String, "reason": pl.String, "len": pl.Int64}
+)
 
 
 def summarise_metrics(
@@ -88,13 +77,17 @@ def summarise_metrics(
     """
     labels = tables[label_table].select(key, *groups)
     present = _present_labels(labels, groups)
+    cells = labels.select(*present).unique().collect(engine="streaming").with_row_index(_CELL)
     summaries = []
     for name in dict.fromkeys(metric.table for metric in metrics):
-        table = tables[name]
-        if present and name != label_table:
-            table = table.join(labels.select(key, *present), on=key, how="left")
+        rows = tables[name].with_columns(pl.lit(0, dtype=pl.UInt32).alias(_CELL))
+        if present:
+            cell_of_key = labels.unique(key, keep="first").join(
+                cells.lazy(), on=present, how="left", nulls_equal=True
+            )
+            rows = tables[name].join(cell_of_key.select(key, _CELL), on=key, how="left")
         of_table = [metric for metric in metrics if metric.table == name]
-        summaries.append(_summarise_table(table, of_table, present))
+        summaries.append(_summarise_table(rows, of_table, present, cells))
     order = {metric.id: position for position, metric in enumerate(metrics)}
     rank = {group: position for position, group in enumerate((ALL, *groups))}
     return (
@@ -117,34 +110,55 @@ def _present_labels(labels: pl.LazyFrame, groups: Sequence[str]) -> list[str]:
 
 
 def _summarise_table(
-    table: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str]
+    rows: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cells: pl.DataFrame
 ) -> pl.DataFrame:
-    grids = _choose_grids(table, metrics)
+    """Sum once by combination of labels (cell), then by label over the few sums."""
+    grids, has_reasons = _choose_grids(rows, metrics)
     sums = [expression for metric in metrics for expression in _sums(metric, grids)]
-    has_reasons = "null_reasons" in table.collect_schema().names()
-    queries = []
-    for group in (ALL, *groups):
-        rows = table.with_columns(
-            pl.lit(group).alias("_group"),
-            _NO_VALUE if group == ALL else pl.col(group).alias("_value"),
+    if groups:
+        by_cell = rows.group_by(_CELL).agg(*sums).collect(engine="streaming")
+    else:
+        by_cell = rows.select(pl.lit(0, dtype=pl.UInt32).alias(_CELL), *sums).collect(
+            engine="streaming"
         )
-        if group == ALL:
-            queries.append(rows.select(pl.lit(ALL).alias("_group"), _NO_VALUE, *sums))
-        else:
-            rows = rows.filter(pl.col("_value").is_not_null())
-            queries.append(rows.group_by("_group", "_value").agg(*sums))
-        if has_reasons:
-            queries.append(_count_reasons(rows))
-    frames = pl.collect_all(queries, engine="streaming")
-    width = 2 if has_reasons else 1
-    records = [
-        _record(row, metric, grids, _reasons_of(frames[position + 1]) if has_reasons else {})
-        for position in range(0, len(frames), width)
-        for row in frames[position].to_dicts()
-        for metric in metrics
-    ]
+    reasons = _count_reasons(rows) if has_reasons else _NO_REASONS
+    records: list[dict[str, Any]] = []
+    for group in (ALL, *groups):
+        found = {
+            (value, metric, reason): count
+            for value, metric, reason, count in _by_value(reasons, cells, group)
+            .group_by("value", "metric", "reason")
+            .agg(pl.col("len").sum())
+            .rows()
+        }
+        total = _reduce(_by_value(by_cell, cells, group), to_one_row=group == ALL)
+        records.extend(
+            {"group": group, **_record(row, metric, grids, found)}
+            for row in total.to_dicts()
+            for metric in metrics
+        )
     schema = {name: dtype for name, dtype in SUMMARY_SCHEMA.items() if name != "suite"}
     return pl.DataFrame(records, schema=schema, orient="row")
+
+
+def _by_value(frame: pl.DataFrame, cells: pl.DataFrame, group: str) -> pl.DataFrame:
+    """Put the value of a label, in place of the cell, before each row that has one."""
+    if group == ALL:
+        return frame.with_columns(pl.lit(None, dtype=pl.String).alias("value")).drop(_CELL)
+    value_of_cell = cells.select(_CELL, pl.col(group).alias("value"))
+    return frame.join(value_of_cell, on=_CELL).drop_nulls("value").drop(_CELL)
+
+
+def _reduce(sums: pl.DataFrame, *, to_one_row: bool) -> pl.DataFrame:
+    """Add up the cells of each value; an empty table still gives its one row."""
+    reduced = [
+        pl.col(r"^.*:(n|null|sum|squares)$").sum(),
+        pl.col(r"^.*:min$").min(),
+        pl.col(r"^.*:max$").max(),
+    ]
+    if to_one_row:
+        return sums.select(pl.lit(None, dtype=pl.String).alias("value"), *reduced)
+    return sums.group_by("value").agg(*reduced)
 
 
 def _summed_columns(metric: Metric) -> list[str]:
@@ -152,113 +166,93 @@ def _summed_columns(metric: Metric) -> list[str]:
     return [metric.id, *(column for column in extra if column is not None)]
 
 
-def _choose_grids(table: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, _Grid]:
+def _choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> tuple[dict[str, int], bool]:
+    """Return each column's grid, as the bits after the point, and whether any metric is null."""
     columns = list(dict.fromkeys(name for metric in metrics for name in _summed_columns(metric)))
-    found = table.select(
-        pl.len().alias("_rows"), pl.col(*columns).cast(pl.Float64).abs().max()
+    found = rows.select(
+        pl.len().alias("_rows"),
+        pl.col(*columns).cast(pl.Float64).abs().max(),
+        (pl.col("null_reasons").list.len() > 0).any().alias("_reasons"),
     ).collect(engine="streaming")
-    rows = found["_rows"].item()
-    return {column: _Grid.of(found[column].item() or 0.0, rows) for column in columns}
+    bits = min(_GRID_BITS, (_SUM_BITS - int(found["_rows"].item()).bit_length()) // 2)
+    grids = {}
+    for column in columns:
+        exponent = math.frexp(found[column].item() or 0.0)[1]
+        grids[column] = bits - max(exponent, _LOWEST_EXPONENT)
+    return grids, bool(found["_reasons"].item())
 
 
 def _fixed(column: str, bits: int) -> pl.Expr:
     return (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int128)
 
 
-def _sums(metric: Metric, grids: Mapping[str, _Grid]) -> list[pl.Expr]:
-    name, grid = metric.id, grids[metric.id]
-    coarse = _fixed(name, grid.square_bits)
-    expressions = [
-        pl.col(name).count().alias(f"{name}:n"),
-        pl.col(name).null_count().alias(f"{name}:null"),
+def _sums(metric: Metric, grids: Mapping[str, int]) -> list[pl.Expr]:
+    name = metric.id
+    fixed = _fixed(name, grids[name])
+    return [
+        pl.col(name).count().cast(pl.Int64).alias(f"{name}:n"),
+        pl.col(name).null_count().cast(pl.Int64).alias(f"{name}:null"),
         pl.col(name).min().cast(pl.Float64).alias(f"{name}:min"),
         pl.col(name).max().cast(pl.Float64).alias(f"{name}:max"),
-        _fixed(name, grid.mean_bits).sum().alias(f"{name}:sum"),
-        coarse.sum().alias(f"{name}:coarse"),
-        (coarse * coarse).sum().alias(f"{name}:squares"),
+        fixed.sum().alias(f"{name}:sum"),
+        (fixed * fixed).sum().alias(f"{name}:squares"),
+        *(
+            _fixed(column, grids[column]).sum().alias(f"{name}:{column}:sum")
+            for column in _summed_columns(metric)[1:]
+        ),
     ]
-    for column in _summed_columns(metric)[1:]:
-        total = _fixed(column, grids[column].mean_bits).sum()
-        expressions.append(total.alias(f"{name}:{column}:sum"))
-    return expressions
 
 
-def _count_reasons(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _count_reasons(rows: pl.LazyFrame) -> pl.DataFrame:
     return (
-        rows.select("_value", "null_reasons")
+        rows.select(_CELL, "null_reasons")
         .filter(pl.col("null_reasons").list.len() > 0)
         .explode("null_reasons")
         .unnest("null_reasons")
-        .group_by("_value", "metric", "reason")
-        .len()
+        .group_by(_CELL, "metric", "reason")
+        .agg(pl.len().cast(pl.Int64))
+        .with_columns(pl.col("reason").cast(pl.String))
+        .select(*_NO_REASONS.columns)
+        .collect(engine="streaming")
     )
 
 
-def _reasons_of(counts: pl.DataFrame) -> dict[tuple[str | None, str], dict[str, int]]:
-    found: dict[tuple[str | None, str], dict[str, int]] = {}
-    for value, metric, reason, count in counts.rows():
-        found.setdefault((value, metric), {})[f"n_{reason}"] = count
-    return found
-
-
 def _record(
-    row: Mapping[str, object],
+    row: Mapping[str, Any],
     metric: Metric,
-    grids: Mapping[str, _Grid],
-    reasons: Mapping[tuple[str | None, str], Mapping[str, int]],
-) -> dict[str, object]:
-    name, grid = metric.id, grids[metric.id]
-    value = row["_value"]
-    assert value is None or isinstance(value, str)
-    count = _whole(row[f"{name}:n"])
-    of_value = reasons.get((value, name), {})
-    record: dict[str, object] = {
-        "group": row["_group"],
+    grids: Mapping[str, int],
+    reasons: Mapping[tuple[str | None, str, str], int],
+) -> dict[str, Any]:
+    name, value = metric.id, row["value"]
+    count, total, squares = row[f"{name}:n"], row[f"{name}:sum"], row[f"{name}:squares"]
+    record = {
         "value": value,
         "metric": name,
         "n": count,
         "n_null": row[f"{name}:null"],
-        **{f"n_{reason}": of_value.get(f"n_{reason}", 0) for reason in NULL_REASONS},
-        "mean": _ratio(_whole(row[f"{name}:sum"]), count, grid.mean_bits),
-        "sd": _deviation(
-            _whole(row[f"{name}:coarse"]),
-            _whole(row[f"{name}:squares"]),
-            count,
-            grid.square_bits,
-        ),
+        **{f"n_{reason}": reasons.get((value, name, reason), 0) for reason in NULL_REASONS},
+        "mean": _scaled(total, count, grids[name]) if count else None,
+        "sd": _deviation(total, squares, count, grids[name]) if count > 1 else None,
         "minimum": row[f"{name}:min"],
         "maximum": row[f"{name}:max"],
     }
     if metric.numerator is not None and metric.denominator is not None:
-        numerator = _micro_sum(row, metric, metric.numerator, grids)
-        denominator = _micro_sum(row, metric, metric.denominator, grids)
+        numerator, denominator = (
+            _scaled(row[f"{name}:{column}:sum"], 1, grids[column])
+            for column in (metric.numerator, metric.denominator)
+        )
         record["micro_numerator"] = numerator
         record["micro_denominator"] = denominator
         record["micro"] = numerator / denominator if denominator else None
     return record
 
 
-def _micro_sum(
-    row: Mapping[str, object], metric: Metric, column: str, grids: Mapping[str, _Grid]
-) -> float:
-    return _ratio(_whole(row[f"{metric.id}:{column}:sum"]), 1, grids[column].mean_bits) or 0.0
-
-
-def _whole(value: object) -> int:
-    assert isinstance(value, int)
-    return value
-
-
-def _ratio(total: int, count: int, bits: int) -> float | None:
-    """Return total * 2^-bits / count, rounded once; None for nothing."""
-    if count == 0:
-        return None
+def _scaled(total: int, count: int, bits: int) -> float:
+    """Return total * 2^-bits / count, rounded once."""
     return total / (count << bits) if bits >= 0 else (total << -bits) / count
 
 
-def _deviation(total: int, squares: int, count: int, bits: int) -> float | None:
+def _deviation(total: int, squares: int, count: int, bits: int) -> float:
     """Return the sample standard deviation of whole numbers that stand for multiples of 2^-bits."""
-    if count < 2:
-        return None
     variance = (count * squares - total * total) / (count * (count - 1))
     return math.ldexp(math.sqrt(variance), -bits)

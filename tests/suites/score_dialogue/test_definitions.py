@@ -243,3 +243,28 @@ def test_declarations_agree() -> None:
         assert columns[metric.id].metric == metric.id
         assert columns[metric.id].nullable is (metric.null_rule != "never")
         assert {metric.numerator, metric.denominator} - {None} <= set(columns)
+
+
+def test_summary_groups_by_miner_and_challenge() -> None:
+    rows = []
+    for miner, uid, guesses in [(1, "x", ["ab"]), (1, "y", ["a", "ab"]), (2, "x", ["b"])]:
+        labels = {"dialogue_uid": uid, "miner_uid": miner}
+        for index, guess in enumerate(guesses):
+            rows += [predicted(index, 0, guess, **labels), complete(index, "ab", **labels)]
+    tables = {name: table.lazy() for name, table in score(*rows).items()}
+    summary = SUITE.summarise(tables, LEXICAL)
+    found = {(row["group"], row["value"], row["metric"]): row for row in summary.rows(named=True)}
+    assert {(group, value) for group, value, _ in found} == {
+        ("all", None),
+        ("miner_uid", "1"),
+        ("miner_uid", "2"),
+    }
+    # dialogue means 1, 0.75 and 0.5; utterance scores 1, 0.5, 1 and 0.5
+    average = found["all", None, "average_U_best_early"]
+    assert (average["n"], average["mean"], average["micro"]) == (3, 0.75, 0.75)
+    first = found["miner_uid", "1", "average_U_best_early"]
+    assert (first["n"], first["mean"]) == (2, 0.875)
+    assert (first["micro_numerator"], first["micro_denominator"]) == (2.5, 3.0)
+    assert found["miner_uid", "1", "U_best"]["n"] == 3
+    off = found["miner_uid", "2", "semantic_similarity"]
+    assert (off["n"], off["n_null"], off["n_not_applicable"], off["mean"]) == (0, 1, 1, None)

@@ -29,8 +29,8 @@ METRIC = Metric(
 
 VALUES = st.one_of(
     st.none(),
-    st.floats(-1, 1),
-    st.floats(-1e6, 1e6, allow_subnormal=False),
+    st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-100),
+    st.integers(-(10**9), 10**9).map(lambda x: x / 1000),
     st.sampled_from([0.0, 1.0, 0.1, 1e-12]),
 )
 ROWS = st.lists(
@@ -66,7 +66,7 @@ def summarise(rows: list[tuple[int, Any, float, int]]) -> pl.DataFrame:
     return summarise_metrics(frames(rows), [METRIC], ("miner_uid", "challenge_uid"), suite="s")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(rows=ROWS)
 def test_summary_equals_exact_statistics(rows: list[tuple[int, Any, float, int]]) -> None:
     summary = summarise(rows)
@@ -99,7 +99,7 @@ def test_summary_equals_exact_statistics(rows: list[tuple[int, Any, float, int]]
         assert row["micro"] == (pytest.approx(float(top / bottom)) if bottom else None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data(), rows=ROWS)
 def test_summary_does_not_depend_on_the_order_of_rows(
     data: st.DataObject, rows: list[tuple[int, Any, float, int]]
