@@ -29,6 +29,8 @@ def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
     list of bool (n,)
         For each segment, whether each of its ids is kept.
     """
+    if not segments:
+        return []
     keep = [np.ones(len(segment), bool) for segment in segments]
     ranges = 1 + sum(map(len, segments)) // _IDS_PER_RANGE
     bounds = [np.uint64(2**64 * step // ranges) for step in range(1, ranges)]

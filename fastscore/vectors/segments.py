@@ -350,13 +350,18 @@ def _map_index(path: Path, count: int, dim: int, dtype: str) -> tuple[Any, npt.N
     return index, _codes(index, dtype)
 
 
+def open_new(path: Path) -> BinaryIO:
+    """Open a file that must not exist yet."""
+    return path.open("xb")
+
+
 @contextlib.contextmanager
 def committed(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path`, synced, when the block ends without error."""
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
     temporary = path.with_name(path.name + unique)
     try:
-        with temporary.open("xb") as file:
+        with open_new(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
