@@ -145,7 +145,7 @@ def score(
 
 def _score_in_memory(config: RunConfig, frame: Any) -> Scores:
     suite, options = config.load()
-    identity = embedder_identity(config) if suite.needs_vectors(options) else None
+    identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         shards = (

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastscore.errors import UsageError
 from fastscore.options import build_options, option_values
 from fastscore.run.config import RunConfig
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
-from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.embedder import Embedder, check_dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +56,27 @@ def run_context(
     )
 
 
-def embedder_identity(config: RunConfig) -> EmbedderIdentity | None:
-    """Return what decides the run's vectors; None without an embedder.
+def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> EmbedderIdentity | None:
+    """Return what decides the run's vectors; None where the suite compares none.
 
     Raises
     ------
+    UsageError
+        The suite compares vectors with these options, and the embedder is turned off.
     ModelError
         The model is not exported.
     """
-    if config.embedder is None:
+    if not suite.needs_vectors(options):
         return None
+    if config.embedder is None:
+        raise UsageError(
+            f"{suite.name} needs an embedder with these options, and --embedder is none.",
+            "Name a model, or choose options that compare no vectors.",
+        )
     embedder = Embedder(config.embedder, precision=config.precision)
     return EmbedderIdentity(
         recipe=embedder.name,
         fingerprint=embedder.fingerprint,
         precision=config.precision,
-        dim=config.dim or embedder.dim,
+        dim=check_dim(config.dim, embedder.dim),
     )

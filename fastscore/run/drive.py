@@ -128,7 +128,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         The directory is held by another writer, has another signature or other inputs.
     """
     suite, options = config.load()
-    identity = embedder_identity(config) if suite.needs_vectors(options) else None
+    identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
     files = resolve_inputs(config.inputs, suite.source.formats)
     with sole_writer(config.output):
@@ -350,7 +350,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
     """
     suite, options = config.load()
-    identity = embedder_identity(config) if suite.needs_vectors(options) else None
+    identity = embedder_identity(config, suite, options)
     files = resolve_inputs(config.inputs, suite.source.formats)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))

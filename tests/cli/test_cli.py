@@ -1,0 +1,242 @@
+"""The command line as a user meets it: words, exit codes, streams."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import fastscore_command
+from tests.run.logs import write_logs
+
+LEXICAL = ("--lex-weight", "1")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli") / "logs"
+    write_logs(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(logs: Path) -> Path:
+    path = logs.parent / "run"
+    done = fastscore_command(["score", "score_dialogue", logs, "-o", path, *LEXICAL])
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_help_imports_no_engine() -> None:
+    code = (
+        "import sys\n"
+        "from fastscore.cli import cli\n"
+        "cli.main(['--help'], standalone_mode=False)\n"
+        "heavy = {'polars', 'numba', 'numpy', 'onnxruntime', 'faiss', 'pyarrow', 'rich'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["score"],
+        ["score", "score_dialogue"],
+        ["summary"],
+        ["metrics"],
+        ["models"],
+        ["models", "list"],
+        ["models", "export"],
+        ["models", "verify"],
+        ["vectors"],
+        ["vectors", "stats"],
+        ["vectors", "verify"],
+        ["vectors", "compact"],
+        ["doctor"],
+        ["completion"],
+    ],
+)
+def test_every_command_has_help(words: Sequence[str]) -> None:
+    done = fastscore_command([*words, "--help"])
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> None:
+    again = fastscore_command(["score", "score_dialogue", logs, "-o", run, *LEXICAL])
+    assert "average_U_best_early" in again.stdout
+    assert "12 dialogues" in again.stdout
+    assert "score: " in again.stderr
+    assert "average_U" not in again.stderr
+
+
+def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
+    words = ["score", "score_dialogue", logs, "-o", run, *LEXICAL, "-q"]
+    quiet = fastscore_command(words)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    summary = json.loads(fastscore_command([*words, "--json"]).stdout)
+    assert summary["signature"].startswith("fastscore=")
+    shown = json.loads(fastscore_command(["summary", run, "--json"]).stdout)
+    assert shown == summary
+
+
+def test_options_come_from_flag_environment_file_and_default_in_this_order(
+    logs: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text("workers = 1\n[score_dialogue]\nlex_weight = 0.25\nsemantic = 'jaccard'\n")
+    words = ["score", "score_dialogue", logs, "--dry-run", "--json", "--config", config]
+
+    def weight(*more: str, **environment: str) -> str:
+        done = fastscore_command([*words, *more], **environment)
+        assert done.returncode == 0, done.stderr
+        parts = dict(part.split("=", 1) for part in json.loads(done.stdout)["signature"].split("|"))
+        assert parts["semantic"] == "jaccard"
+        return parts["lex_weight"]
+
+    assert weight() == "0.25"
+    assert weight(FASTSCORE_LEX_WEIGHT="0.75") == "0.75"
+    assert weight("--lex-weight", "1", FASTSCORE_LEX_WEIGHT="0.75") == "1.0"
+
+
+def test_dry_run_writes_nothing(logs: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    done = fastscore_command(
+        ["score", "score_dialogue", logs, "-o", output, *LEXICAL, "--dry-run", "--json"]
+    )
+    plan = json.loads(done.stdout)
+    assert (plan["files"], plan["shards"], plan["scored_shards"]) == (4, 1, 0)
+    assert not output.exists()
+
+
+USAGE_ERRORS = [
+    (["score", "score_dialog", "x", "-o", "run"], "Did you mean 'score_dialogue'?"),
+    (["score", "score_dialogue", "-o", "run"], "No INPUT"),
+    (["score", "score_dialogue", "{logs}"], "No run directory"),
+    (["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--lex-weight", "1.5"], "from 0 to 1"),
+    (["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--lex-weight", "nan"], "from 0 to 1"),
+    (["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--semantic", "bert"], "calibrated"),
+    (
+        ["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--embedder", "minilm-l6"],
+        "Did you mean 'minilm-l6-v2'?",
+    ),
+    (["metrics", "nope"], "Unknown suite 'nope'"),
+    (["summary", "{tmp}"], "no run there"),
+    (["nonsense"], "No such command"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), USAGE_ERRORS)
+def test_usage_errors_say_what_to_do(
+    logs: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    done = fastscore_command([word.format(logs=logs, tmp=tmp_path) for word in words])
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unknown_keys_of_a_config_file_are_named(logs: Path, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text("lex_wait = 1.0\n")
+    done = fastscore_command(["score", "score_dialogue", logs, "--config", config, "--dry-run"])
+    assert done.returncode == 2
+    assert "unknown key 'lex_wait'. Did you mean 'lex_weight'?" in done.stderr
+
+
+REFUSED_INPUTS = {
+    "nothing matches a glob": ("{tmp}/*.jsonl", "matched nothing"),
+    "an empty folder": ("{tmp}/empty", "holds no file"),
+    "a missing file": ("{tmp}/gone.jsonl", "No such file"),
+    "an unknown suffix": ("{tmp}/notes.txt", "suffix"),
+    "an empty file": ("{tmp}/empty.jsonl", "Nothing was scored"),
+    "only bad lines": ("{tmp}/bad.jsonl", "Nothing was scored"),
+    "damaged Parquet": ("{tmp}/bad.parquet", "bad.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_INPUTS)
+def test_input_that_cannot_be_scored_is_refused(tmp_path: Path, case: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "bad.jsonl").write_text("{\n[1]\n")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not at all")
+    pattern, message = REFUSED_INPUTS[case]
+    words = ["score", "score_dialogue", pattern.format(tmp=tmp_path), "-o", tmp_path / "run"]
+    done = fastscore_command([*words, *LEXICAL])
+    assert done.returncode == 3, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_named(logs: Path) -> None:
+    done = fastscore_command(["score", "score_dialogue", logs, "-o", "/proc/run", *LEXICAL])
+    assert done.returncode == 4
+    assert "/proc/run: cannot write there" in done.stderr
+
+
+def test_a_missing_model_says_how_to_export_it(logs: Path, tmp_path: Path) -> None:
+    words = ["score", "score_dialogue", logs, "-o", tmp_path / "run"]
+    done = fastscore_command(words, FASTSCORE_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 2
+    assert "fastscore models export minilm-l6-v2" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_embedder_needs_a_suite_that_can_do_without(
+    logs: Path, tmp_path: Path
+) -> None:
+    words = ["score", "score_dialogue", logs, "-o", tmp_path / "run", "--embedder", "none"]
+    done = fastscore_command(words)
+    assert done.returncode == 2
+    assert "needs an embedder" in done.stderr
+
+
+def test_damage_is_found_by_verify(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    assert fastscore_command(["summary", copy, "--verify"]).returncode == 0
+    path = copy / "steps" / "part-00000.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    done = fastscore_command(["summary", copy, "--verify"])
+    assert done.returncode == 1
+    assert "steps/part-00000.parquet: not what was committed" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str) -> None:
+    done = fastscore_command(["completion", shell])
+    assert done.returncode == 0
+    assert "_FASTSCORE_COMPLETE" in done.stdout
+
+
+def test_completion_knows_suites_and_flags() -> None:
+    environment = {
+        "_FASTSCORE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "fastscore score score_dialogue --lex",
+        "COMP_CWORD": "3",
+    }
+    done = subprocess.run(
+        [Path(sys.executable).parent / "fastscore"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert "--lex-weight" in done.stdout
+
+
+def test_metrics_as_text_and_json() -> None:
+    text = fastscore_command(["metrics", "score_dialogue"]).stdout
+    assert "average_U_best_early" in text
+    cards = json.loads(fastscore_command(["metrics", "score_dialogue", "--json"]).stdout)
+    ids = [card["id"] for card in cards["score_dialogue"]["metrics"]]
+    assert "U_step" in ids
