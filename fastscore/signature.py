@@ -5,9 +5,13 @@ change a number stands in it with its value, so that a reader needs no table of 
 """
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from fastscore.errors import UsageError
+from fastscore.options import flag_name
 from fastscore.suites.base import Suite
 from fastscore.version import __version__
 
@@ -44,12 +48,31 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
     -------
     str
         For example ``fastscore=0.1.0|suite=score_dialogue.1|lex_weight=0.5|...|embedder=none``.
+
+    Raises
+    ------
+    UsageError
+        A file that an option names cannot be read.
     """
     parts = [f"fastscore={__version__}", f"suite={suite.name}.{suite.version}"]
     parts += [
-        f"{field.name}={getattr(options, field.name)}"
+        f"{field.name}={_signed_value(field, getattr(options, field.name))}"
         for field in dataclasses.fields(options)
         if field.metadata["signed"]
     ]
     parts.append(f"embedder={embedder or 'none'}")
     return "|".join(parts)
+
+
+def _signed_value(field: "dataclasses.Field[Any]", value: Any) -> str:
+    if not field.metadata["names_file"]:
+        return str(value)
+    if not value:
+        return "built-in"
+    try:
+        content = Path(value).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
+        ) from error
+    return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -60,7 +60,16 @@ def commit_file(path: Path, write: Callable[[Path], None]) -> None:
 def commit_json(path: Path, content: Any) -> None:
     """Write `content` as indented JSON, atomically."""
     data = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    commit_file(path, lambda temporary: _write_bytes(temporary, data))
+    commit_bytes(path, data)
+
+
+def commit_bytes(path: Path, data: bytes) -> None:
+    """Make a file of these bytes appear atomically."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(data)
+
+    commit_file(path, write)
 
 
 def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> Committed:
@@ -107,10 +116,6 @@ def remove_temporaries(folder: Path) -> int:
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
     return len(leftovers)
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def _flush(path: Path) -> None:

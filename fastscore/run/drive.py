@@ -26,11 +26,12 @@ from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.options import option_values
 from fastscore.run import tasks
-from fastscore.run.commit import commit_json, commit_table, remove_temporaries
+from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove_temporaries
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines import map_local
 from fastscore.run.layout import (
+    LEGACY,
     RECEIPTS,
     REJECTS,
     SUMMARY_JSON,
@@ -215,6 +216,9 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
             run.folder / SUMMARY_JSON,
             {"signature": run.context.signature, "summary": summary.to_dicts()},
         )
+        inputs = tuple(entry["name"] for entry in run.manifest.inputs)
+        for name, content in run.suite.legacy_files(scanned, inputs, run.options).items():
+            commit_bytes(run.folder / LEGACY / name, content)
         progress.advance({})
     counts: dict[str, int] = {}
     for receipt in receipts:
@@ -275,7 +279,7 @@ def _open(
 def _clear(folder: Path, suite: Suite) -> None:
     """Remove a run's own files; a folder that holds anything else is refused."""
     names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
-    folders = {WORK, RECEIPTS, REJECTS, *(table.name for table in suite.tables)}
+    folders = {WORK, RECEIPTS, REJECTS, LEGACY, *(table.name for table in suite.tables)}
     earlier = read_manifest(folder) if (folder / MANIFEST_NAME).exists() else None
     if earlier is not None:
         folders |= set(earlier.tables)

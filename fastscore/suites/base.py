@@ -224,6 +224,7 @@ def option(
     choices: tuple[str, ...] = (),
     unit: str = "",
     signed: bool = True,
+    names_file: bool = False,
 ) -> Any:
     """Declare a suite's option as a dataclass field.
 
@@ -241,6 +242,8 @@ def option(
         The unit of a number.
     signed
         Whether the option changes numbers, and so stands in the signature.
+    names_file
+        Whether the value is a file's path; the signature then has the hash of its content.
     """
     metadata = {
         "help": help,
@@ -249,6 +252,7 @@ def option(
         "choices": choices,
         "unit": unit,
         "signed": signed,
+        "names_file": names_file,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -298,3 +302,8 @@ class Suite(Protocol):
 
     def summarise(self, tables: Mapping[str, pl.LazyFrame], options: Any) -> pl.DataFrame:
         """Summarise committed tables by group, in the schema of `suites.summary`."""
+
+    def legacy_files(
+        self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any
+    ) -> dict[str, bytes]:
+        """Return the files of the published evaluation by name; none unless options ask."""

@@ -63,7 +63,7 @@ class MemoryFinanceSuite:
 
     def legacy_files(
         self,
-        tables: Mapping[str, pl.DataFrame],
+        tables: Mapping[str, pl.LazyFrame],
         inputs: tuple[str, ...],
         options: MemoryFinanceOptions,
     ) -> dict[str, bytes]:
@@ -73,7 +73,8 @@ class MemoryFinanceSuite:
         if not options.legacy_files:
             return {}
         dataset_path = options.dataset_path or " ".join(inputs)
-        return legacy_files(tables, dataset_path=dataset_path, suffix=suffix_of(inputs))
+        frames = {name: table.collect() for name, table in tables.items()}
+        return legacy_files(frames, dataset_path=dataset_path, suffix=suffix_of(inputs))
 
 
 SUITE = MemoryFinanceSuite()

@@ -17,6 +17,7 @@ class MemoryFinanceOptions:
     lexicon: str = option(
         "",
         help="A TOML file of words that replaces the built-in lexicon as a whole.",
+        names_file=True,
     )
     legacy_files: bool = option(
         False,

@@ -60,5 +60,14 @@ class ScoreDialogueSuite:
 
         return summarise_metrics(tables, self.metrics, schema.GROUPS, suite=self.name)
 
+    def legacy_files(
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        inputs: tuple[str, ...],
+        options: ScoreDialogueOptions,
+    ) -> dict[str, bytes]:
+        """Return no files: ``score-dialogue`` writes the published script's."""
+        return {}
+
 
 SUITE = ScoreDialogueSuite()
