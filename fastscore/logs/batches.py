@@ -45,7 +45,9 @@ class Batch:
             for begin, lines in zip(self.begins, self.segments, strict=True)
             if lines.data
         ]
-        return scan_jsonl(self.data, keys, restarts=restarts)
+        # a line end may have been put behind each segment
+        n_ends = sum(lines.n_ends + 1 for lines in self.segments)
+        return scan_jsonl(self.data, keys, restarts=restarts, n_ends=n_ends)
 
     def places(self, starts: Longs) -> tuple[Longs, Longs]:
         """Return the part of each position in ``data``, and its byte in that part's file."""

@@ -125,9 +125,10 @@ def _code(reason: Reason) -> int:
 
 def _has(found: Places, *tags: int) -> Flags:
     """Rows whose value has one of the types."""
-    chosen = np.zeros(256, np.bool_)
-    chosen[list(tags)] = True
-    return chosen[found.tags]
+    chosen = found.tags == tags[0]
+    for tag in tags[1:]:
+        chosen |= found.tags == tag
+    return chosen
 
 
 def _others(found: Places, used: Flags) -> Bytes:
@@ -162,22 +163,23 @@ def _text(found: Places, column: Column) -> Converted:
         valid |= _falsy(found)
     escaped = np.flatnonzero(_has(found, ESCAPED))
     texts, text_starts, text_ends = jsonl.unescaped(found.data, starts[escaped], ends[escaped])
-    other_starts, other_ends = np.full(valid.size, -1, np.int64), np.zeros(valid.size, np.int64)
-    other_starts[escaped], other_ends[escaped] = text_starts, text_ends
     starts[escaped] = -1
     broken = escaped[text_ends < 0]
     valid[broken] = False
+    text_starts[text_ends < 0] = -1
+    views = np.zeros((valid.size, 4), np.int32)
+    jsonl.views(found.data, starts, ends, 0, views)
+    own = np.zeros((escaped.size, 4), np.int32)
+    jsonl.views(texts, text_starts, text_ends, 1, own)
+    views[escaped] = own
     if "boolean" in column.accepts:
         truths = _has(found, FALSE, TRUE) & ~valid
-        other_starts[truths] = texts.size + (found.tags[truths] == TRUE)
-        other_ends[truths] = other_starts[truths] + 1
-        texts = np.concatenate((texts, np.frombuffer(b"01", np.uint8)))
+        # a view of one byte: its length, then the byte
+        views[truths, 0] = 1
+        views[truths, 1] = ord("0") + (found.tags[truths] == TRUE)
         valid |= truths
     faults = _others(found, valid)
     faults[broken] = _code("lone_surrogate")
-    views = np.zeros((valid.size, 4), np.int32)
-    jsonl.views(found.data, np.where(valid, starts, -1), ends, 0, views)
-    jsonl.views(texts, np.where(valid, other_starts, -1), other_ends, 1, views)
     return Converted(_series(pa.string_view(), valid, views, found.data, texts), faults)
 
 

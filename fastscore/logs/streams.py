@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import zstandard
+from fastscore_kernels.jsonl import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs import Compression
@@ -36,6 +38,8 @@ class Lines:
         The byte of the (unpacked) file at which they start.
     line
         The number of the first of them.
+    n_ends
+        How many line ends they hold.
     long_line
         The length of a line that is too long, 0 for ordinary lines.
     damage
@@ -45,6 +49,7 @@ class Lines:
     data: bytes
     offset: int
     line: int
+    n_ends: int = 0
     long_line: int = 0
     damage: str = ""
 
@@ -168,13 +173,6 @@ def _unzstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
         packed = packed or read(1 << 16)
 
 
-def count_line_ends(data: bytes) -> int:
-    r"""Count line ends as Python's text files do: ``\n``, ``\r\n`` and ``\r``."""
-    returns = data.count(b"\r")
-    pairs = data.count(b"\r\n") if returns else 0
-    return data.count(b"\n") + returns - pairs
-
-
 def _cut(data: bytes) -> int:
     """Position behind the last line end of ``data`` that surely is one, 0 without any."""
     cut = data.rfind(b"\n") + 1
@@ -246,8 +244,9 @@ def read_lines(
         cut = 0 if dropped else _cut(data)
         if cut:
             whole = data if cut == len(data) else data[:cut]
-            yield Lines(whole, offset, line)
-            offset, line = offset + cut, line + count_line_ends(whole)
+            n_ends = count_line_ends(np.frombuffer(whole, np.uint8))
+            yield Lines(whole, offset, line, n_ends)
+            offset, line = offset + cut, line + n_ends
         pending = [data[cut:]]
         size = len(data) - cut
     rest = b"".join(pending)
@@ -256,4 +255,5 @@ def read_lines(
         yield Lines(head or rest[:_HEAD_BYTES], offset, line, long_line=length)
         offset, line, rest = offset + dropped + len(rest), line + 1, b""
     if rest or damage:
-        yield Lines(rest, offset, line, damage=damage)
+        n_ends = count_line_ends(np.frombuffer(rest, np.uint8))
+        yield Lines(rest, offset, line, n_ends, damage=damage)

@@ -38,6 +38,12 @@ _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 # a fault that is a matter of depth is told apart by this offset
 _DEEP = 1 << 62
 
+_ONES = np.uint64(0x0101010101010101)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_TOP_BITS = np.uint64(0x8080808080808080)
+_NEWLINES = np.uint64(NEWLINE) * _ONES
+_RETURNS = np.uint64(RETURN) * _ONES
+
 _NULL_WORD, _FALSE_WORD, _TRUE_WORD, _NAN_WORD, _INFINITY_WORD = (
     np.uint64(int.from_bytes(word, "little"))
     for word in (b"null", b"false", b"true", b"NaN", b"Infinity")
@@ -282,15 +288,34 @@ def _line_end(data: int, index: int, stop: int) -> int:
     return index
 
 
+@inlined
+def _equal_bytes(word: Any, pattern: Any) -> Any:
+    """Mark the top bit of each byte in which two words agree."""
+    differing = word ^ pattern
+    return ~(((differing & _LOW_BITS) + _LOW_BITS) | differing) & _TOP_BITS
+
+
 @kernel(fastmath=False)
-def count_lines(data: Any) -> int:
-    """Upper bound of the lines that hold something: line ends behind another byte, plus one."""
-    count = 1
-    for index in range(1, data.size):
-        byte = data[index]
-        before = data[index - 1]
-        ends = (byte == NEWLINE) | (byte == RETURN)
-        count += ends & (before != NEWLINE) & (before != RETURN)
+def count_ends(data: Any) -> int:
+    """Count line ends; a return at the very end is one."""
+    base, size = address_of(data), data.size
+    count = index = 0
+    while index < size:
+        if index + 8 <= size:
+            word = load_word(base, index)
+            if _equal_bytes(word, _RETURNS) == np.uint64(0):
+                marks = _equal_bytes(word, _NEWLINES) >> np.uint64(7)
+                # the product's top byte is the sum of all bytes
+                count += np.int64((marks * _ONES) >> np.uint64(56))
+                index += 8
+                continue
+        for position in range(index, min(index + 8, size)):
+            byte = load_byte(base, position)
+            if byte == NEWLINE:
+                count += 1
+            elif byte == RETURN:
+                count += position + 1 == size or load_byte(base, position + 1) != NEWLINE
+        index += 8
     return count
 
 
@@ -314,7 +339,8 @@ def scan_lines(
     ``restarts`` are ascending positions of line starts at which the line number becomes
     ``restart_lines``; the last is ``data.size``. ``lines`` (3, capacity) takes number, start and
     end of the rows, ``faults`` (5, capacity) those of the faulty lines with status and position,
-    ``counts`` the numbers of rows, faults, lines and blank lines and the next line's number.
+    ``counts`` the numbers of rows, faults, lines and blank lines the next line's number
+    and whether there were more lines than the capacity.
     """
     stop = data.size
     stack = np.zeros(MAX_DEPTH, np.uint8)
@@ -325,7 +351,11 @@ def scan_lines(
     row = fault = total = blank = restart = 0
     number = 1
     index = 0
+    counts[5] = 0
     while index < stop:
+        if row == lines.shape[1] or fault == faults.shape[1]:
+            counts[5] = 1
+            break
         if index >= restarts[restart]:
             number = restart_lines[restart]
             restart += 1
@@ -388,4 +418,4 @@ def scan_lines(
         total += 1
     counts[0], counts[1], counts[2], counts[3], counts[4] = row, fault, total, blank, number
     # naming the array here keeps it alive until its address is used no more
-    counts[5] = stack.size
+    counts[5] += stack.size - MAX_DEPTH

@@ -29,7 +29,7 @@ from fastscore_kernels._jsonl_scan import (
     STRING,
     TOO_DEEP,
     TRUE,
-    count_lines,
+    count_ends,
     scan_lines,
 )
 from fastscore_kernels._jsonl_values import (
@@ -64,6 +64,7 @@ __all__ = [
     "TRUE",
     "JsonlScan",
     "compile_kernels",
+    "count_line_ends",
     "floats",
     "integers",
     "scan_jsonl",
@@ -134,6 +135,7 @@ def scan_jsonl(
     keys: Sequence[bytes],
     *,
     restarts: Sequence[tuple[int, int]] = (),
+    n_ends: int | None = None,
 ) -> JsonlScan:
     """Scan a buffer of JSON Lines in one pass.
 
@@ -146,6 +148,8 @@ def scan_jsonl(
     restarts
         Ascending ``(position, line)`` pairs: the line that starts at ``position`` has the number
         ``line``. Without one for position 0 the first line is 1.
+    n_ends
+        The number of line ends in ``data``, when `count_line_ends` has told it already.
 
     Returns
     -------
@@ -161,7 +165,7 @@ def scan_jsonl(
     names, offsets, words = _key_table(keys)
     positions = read_only(np.array([*(place for place, _ in restarts), data.size], np.int64))
     numbers = read_only(np.array([*(number for _, number in restarts), 0], np.int64))
-    capacity = int(count_lines(data)) + len(restarts)
+    capacity = 1 + (int(count_ends(data)) if n_ends is None else n_ends)
     lines = np.empty((3, capacity), np.int64)
     tags = np.zeros((len(keys), capacity), np.uint8)
     starts = np.empty((len(keys), capacity), np.int64)
@@ -171,6 +175,8 @@ def scan_jsonl(
     scan_lines(
         data, positions, numbers, names, offsets, words, lines, tags, starts, ends, faults, counts
     )
+    if counts[5]:
+        raise ValueError(f"n_ends is {n_ends}, but the data hold more line ends")
     n, m, n_lines, n_blank, next_line = (int(count) for count in counts[:5])
     return JsonlScan(
         data=data,
@@ -189,6 +195,12 @@ def scan_jsonl(
         n_blank=n_blank,
         next_line=next_line,
     )
+
+
+def count_line_ends(data: Bytes) -> int:
+    r"""Count the line ends in a buffer: ``\n``, ``\r\n`` and ``\r``."""
+    compile_kernels()
+    return int(count_ends(read_only(data)))
 
 
 def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
@@ -276,7 +288,7 @@ def _compile() -> None:
     data = read_only(np.frombuffer(b'{"a":1}', np.uint8))
     none, some = read_only(np.empty(0, np.int64)), np.empty(0, np.int64)
     flags = np.empty(0, np.uint8)
-    count_lines(data)
+    count_ends(data)
     found = np.empty((1, 1), np.int64)
     scan_lines(
         data,

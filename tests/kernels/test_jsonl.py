@@ -172,11 +172,14 @@ def test_number_syntax(number: str, form: str) -> None:
     check_against_json((form % number).encode())
 
 
-@pytest.mark.parametrize(
-    "space",
-    ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u1680", "\u2000", "\u200a"]
-    + ["\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff", "\u180e", "\x00"],
+SPACES = (
+    "\x0b \x0c \x1c \x1d \x1e \x1f \x85 \xa0 "
+    "\u1680 \u2000 \u200a \u2028 \u2029 \u202f \u205f \u3000"
 )
+NO_SPACES = "\u200b \ufeff \u180e \x00"
+
+
+@pytest.mark.parametrize("space", f"{SPACES} {NO_SPACES}".split(" "))
 def test_white_space_round_a_line(space: str) -> None:
     for form in ('{s}{{"a":1}}', '{{"a":1}}{s}', " {s}{{}} {s} ", "{s}", '{{"a":{s}1}}', "{s}x{s}"):
         check_against_json(form.format(s=space).encode())
@@ -223,6 +226,17 @@ def test_read_only_and_offset_buffers() -> None:
     scan = jsonl.scan_jsonl(data[2:11], (b"a",))
     values, states = jsonl.integers(scan.data, scan.value_start[0], scan.value_end[0])
     assert (values.tolist(), states.tolist()) == ([12], [jsonl.EXACT])
+
+
+def test_line_ends_are_counted() -> None:
+    for data in (b"", b"\r", b"\n", b"\r\n", b"a\rb\r\nc\n\r", b"x" * 300 + b"\r" * 300 + b"\n\n"):
+        expected = len((data + b".").decode().splitlines()) - 1
+        assert jsonl.count_line_ends(as_bytes(data)) == expected
+
+
+def test_a_wrong_count_of_line_ends_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_ends is 0"):
+        jsonl.scan_jsonl(as_bytes(b"{}\n{}\n"), (), n_ends=0)
 
 
 def test_buffers_of_another_type_are_refused() -> None:

@@ -35,9 +35,9 @@ SOURCE = Source(
 SMALL = st.sampled_from(
     [0, -0.0, 1, 2.5, "", "x", "3", " 3 ", "1_0", "½", "nan", "1e3", True, False, None, [], {}]
     + [[1], {"a": [None]}, 2**63, -(2**63), 10**400, 1e300, float("inf"), float("nan"), 1.7, -1.7]
-    + ["\ud83d", "é\n\"", "a longer text that no view holds inline", "same \\ but escaped 😀"]
+    + ["\ud83d", 'é\n"', "a longer text that no view holds inline", "same \\ but escaped 😀"]
 )
-NAMES = [column.name for column in SOURCE.columns] + ["prediction", "reply", "other"]
+NAMES = [*(column.name for column in SOURCE.columns), "prediction", "reply", "other"]
 
 
 @st.composite
@@ -88,7 +88,9 @@ def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(contents=st.lists(files(), min_size=1, max_size=4), block=st.sampled_from([40, 200, 1 << 20]))
+@given(
+    contents=st.lists(files(), min_size=1, max_size=4), block=st.sampled_from([40, 200, 1 << 20])
+)
 def test_equals_the_plain_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[bytes], block: int
 ) -> None:
@@ -163,7 +165,15 @@ def test_a_line_beyond_the_limit_is_a_reject(
     monkeypatch.setattr("fastscore.logs.scan.MAX_LINE_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'
     for end in (b"\n", b"\r\n", b"\r"):
-        parts = [b'{"id":"a"}', long_one, b'{"id":"b"}', long_one, long_one, b'{"id":"c"}', long_one]
+        parts = [
+            b'{"id":"a"}',
+            long_one,
+            b'{"id":"b"}',
+            long_one,
+            long_one,
+            b'{"id":"c"}',
+            long_one,
+        ]
         data = end.join(parts)
         rows = read_one(tmp_path, data)
         assert rows.frame["line"].to_list() == [1, 3, 6]
@@ -180,7 +190,9 @@ def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
 
     rng = random.Random(7)
     lines = [
-        json.dumps({"id": f"d{i}", "index": i, "text": "tëxt 😀 " * (i % 5)}, ensure_ascii=i % 2 == 0)
+        json.dumps(
+            {"id": f"d{i}", "index": i, "text": "tëxt 😀 " * (i % 5)}, ensure_ascii=i % 2 == 0
+        )
         for i in range(400)
     ]
     data = "\n".join(lines).encode() + b"\n"
