@@ -1,7 +1,12 @@
 """Compiled walks over JSON text that is known to be valid: kinds, array elements, lines.
 
+Indices are unsigned where it counts: Numba checks signed ones for negative values. Comparisons are
+spelled out, as `in` over a tuple compiles to slower code.
+
 Memory is safe for any bytes; what the walks find in text that is not valid JSON is unspecified.
 """
+
+# ruff: noqa: SIM109
 
 from typing import Any
 
@@ -29,6 +34,10 @@ _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 _NEWLINE, _RETURN, _TAB, _SPACE = 0x0A, 0x0D, 0x09, 0x20
 _T, _F, _N = 0x74, 0x66, 0x6E
 _POINT, _SMALL_E, _LARGE_E = 0x2E, 0x65, 0x45
+
+_LOW_BITS, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_QUOTES = np.uint64(0x0101010101010101 * _QUOTE)
+_BACKSLASHES = np.uint64(0x0101010101010101 * _BACKSLASH)
 
 
 def value_kinds(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
@@ -66,7 +75,7 @@ def array_elements(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Byte
 
 
 def as_lines(data: Bytes, starts: Longs, ends: Longs) -> Bytes:
-    """Copy byte ranges of JSON one behind the other, each on a line of its own."""
+    """Copy byte ranges that hold no line end one behind the other, each on a line of its own."""
     compile_kernels()
     out = np.empty(int((ends - starts).sum()) + starts.size, np.uint8)
     _copy_lines(data, starts, ends, out)
@@ -92,21 +101,46 @@ def _is_blank(byte: int) -> bool:
 
 
 @inlined
+def _load8(data: Any, at: int) -> Any:
+    """Read eight bytes as one word, lowest byte first; LLVM makes it a single load."""
+    word = np.uint64(0)
+    for byte in range(8):
+        word |= np.uint64(data[np.uint64(at + byte)]) << np.uint64(8 * byte)
+    return word
+
+
+@inlined
+def _has_zero(word: Any) -> Any:
+    """Whether any of a word's eight bytes is zero."""
+    return ((word - _LOW_BITS) & ~word & _HIGH_BITS) != np.uint64(0)
+
+
+@inlined
 def _after_string(data: Any, at: int, end: int) -> int:
     """Position behind the closing quote of the string whose inside begins at ``at``."""
     while at < end:
-        byte = data[at]
-        if byte == _QUOTE:
-            return at + 1
-        at += 2 if byte == _BACKSLASH else 1
+        while at + 8 <= end:
+            word = _load8(data, at)
+            if _has_zero(word ^ _QUOTES) or _has_zero(word ^ _BACKSLASHES):
+                break
+            at += 8
+        for position in range(at, end):
+            byte = data[np.uint64(position)]
+            if byte == _QUOTE:
+                return position + 1
+            if byte == _BACKSLASH:
+                at = position + 2
+                break
+        else:
+            return end
     return end
 
 
 @inlined
 def _number_tag(data: Any, at: int, end: int) -> int:
     for position in range(at, end):
-        byte = data[position]
-        if byte == _POINT or byte == _SMALL_E or byte == _LARGE_E or byte > 0x40:
+        byte = data[np.uint64(position)]
+        if byte == _POINT or byte == _SMALL_E or byte == _LARGE_E or byte > 64:
             return FLOAT
     return INTEGER
 
@@ -117,19 +151,19 @@ def _classify(
 ) -> None:
     for row in range(starts.size):
         at, end = starts[row], ends[row]
-        while at < end and _is_blank(data[at]):
+        while at < end and _is_blank(data[np.uint64(at)]):
             at += 1
-        while at < end and _is_blank(data[end - 1]):
+        while at < end and _is_blank(data[np.uint64(end - 1)]):
             end -= 1
         tag = ABSENT
         if at < end:
-            byte = data[at]
+            byte = data[np.uint64(at)]
             if byte == _QUOTE:
                 at += 1
                 end = max(at, end - 1)
                 tag = STRING
                 for position in range(at, end):
-                    if data[position] == _BACKSLASH:
+                    if data[np.uint64(position)] == _BACKSLASH:
                         tag = ESCAPED
                         break
             elif byte == _OPEN_OBJECT:
@@ -155,11 +189,11 @@ def _split(data: Any, starts: Any, ends: Any) -> Any:
     count = 0
     for row in range(starts.size):
         at, end = starts[row], ends[row]
-        if at < end and data[at] == _OPEN_ARRAY:
+        if at < end and data[np.uint64(at)] == _OPEN_ARRAY:
             at += 1
             begin, depth, content = at, 0, False
             while at < end:
-                byte = data[at]
+                byte = data[np.uint64(at)]
                 at += 1
                 if byte == _QUOTE:
                     at = _after_string(data, at, end)
@@ -197,10 +231,7 @@ def _grown(values: Any, capacity: int) -> Any:
 def _copy_lines(data: Any, starts: Any, ends: Any, out: Any) -> None:
     at = 0
     for row in range(starts.size):
-        for position in range(starts[row], ends[row]):
-            byte = data[position]
-            # line ends inside a value can only be white space
-            out[at] = _SPACE if byte == _NEWLINE or byte == _RETURN else byte
-            at += 1
-        out[at] = _NEWLINE
-        at += 1
+        length = ends[row] - starts[row]
+        out[at : at + length] = data[starts[row] : ends[row]]
+        out[at + length] = _NEWLINE
+        at += length + 1

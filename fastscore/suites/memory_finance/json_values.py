@@ -164,11 +164,17 @@ class JsonValues:
 
 def column_values(column: pl.Series) -> JsonValues:
     """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    texts = string_column(column.name, column.fill_null(""))
+    texts = string_column(column.name, _on_one_line(column.fill_null("")))
     offsets = texts.offsets
     tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
     name = column.name
     return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+def _on_one_line(column: pl.Series) -> pl.Series:
+    """Make line ends spaces: inside JSON they can only be white space between values."""
+    broken = column.str.contains_any(["\n", "\r"])
+    return column.str.replace_many(["\n", "\r"], " ") if broken.any() else column
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:

@@ -6,6 +6,7 @@ Ratios without a denominator are 0.0 there.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -24,12 +25,27 @@ TRACE_STEM = "dialog_trace"
 _EXTENSIONS = (".gz", ".zst", ".jsonl")
 
 _SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
-_TURN_METRICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
-    (
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnMetric:
+    """How a metric of turns stands in the summary.
+
+    ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` of all alone.
+    """
+
+    name: str
+    eligible: str
+    of_dialogues: tuple[str, ...]
+    counts: tuple[str, ...]
+    of_all: tuple[str, ...] = ()
+
+
+_TURN_METRICS = (
+    _TurnMetric(
         "m1_context_continuity",
-        "m1",
+        "eligible_m1",
         ("key_coverage", "strict_key_hit_rate", "contradiction_rate"),
-        ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"),
         (
             "required_key_total",
             "required_key_hit_total",
@@ -37,30 +53,27 @@ _TURN_METRICS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str
             "long_term_hit_total",
             "profile_hit_total",
         ),
+        ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"),
     ),
-    (
+    _TurnMetric(
         "m3_risk_coverage",
-        "m3",
+        "eligible_m3",
         ("risk_coverage", "strict_risk_coverage_rate"),
-        (),
         ("risk_required_total", "risk_hit_total"),
     ),
-    (
+    _TurnMetric(
         "m4_compliance",
-        "m4",
+        "eligible_m4",
         ("compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"),
-        (),
         ("severe_count",),
     ),
-    (
+    _TurnMetric(
         "m5_explainability",
-        "m5",
+        "eligible_m5",
         ("rubric_hit_rate", "judge_score_mean"),
-        (),
         ("rubric_required_total", "rubric_hit_total", "judge_scored_turns"),
     ),
 )
-"""Name, eligibility, ratios of dialogues, ratios of the whole alone, and counts."""
 
 
 def suffix_of(inputs: Sequence[str]) -> str:
@@ -103,16 +116,14 @@ def legacy_summary(
     turns: pl.DataFrame, dialogues: pl.DataFrame, dataset_path: str
 ) -> dict[str, Any]:
     """Return the content of ``metrics_summary.json``."""
-    by_turn = {name: _turn_metric(turns, name, *rest) for name, *rest in _TURN_METRICS}
-    first, *others = by_turn
-    metrics = {first: by_turn[first], "m2_profile_accuracy": _profile_metric(dialogues)}
-    metrics |= {name: by_turn[name] for name in others}
+    first, *others = (_turn_metric(turns, metric) for metric in _TURN_METRICS)
+    metrics = [first, _profile_metric(dialogues), *others]
     status = dialogues["dialog_status"]
     return {
         "run_id": dialogues["run_id"][0] if dialogues.height else "",
         "trace_version": DEFAULT_TRACE_VERSION,
         "dataset_path": dataset_path,
-        "metrics": metrics,
+        "metrics": {metric["metric_name"]: metric for metric in metrics},
         "counters": {
             "total_dialogs": dialogues.height,
             "valid_dialogs": int(dialogues["valid"].sum()),
@@ -123,32 +134,25 @@ def legacy_summary(
     }
 
 
-def _turn_metric(
-    turns: pl.DataFrame,
-    name: str,
-    metric: str,
-    of_dialogues: tuple[str, ...],
-    of_all: tuple[str, ...],
-    counts: tuple[str, ...],
-) -> dict[str, Any]:
-    eligible = turns.filter(f"eligible_{metric}")
+def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
+    eligible = turns.filter(metric.eligible)
     group, names = distinct(eligible["dialogue"].fill_null(""))
     counted = count_turns(eligible, group, len(names)).with_columns(
         judge_scored_turns=pl.col("m5_turns")
     )
-    ratios = ratios_of(counted).select(*of_dialogues)
+    ratios = ratios_of(counted).select(*metric.of_dialogues)
     whole = counted.select(
         pl.col(column).cum_sum().last().fill_null(0) for column in counted.columns
     )
-    micro = ratios_of(whole).select(*of_dialogues, *of_all).fill_null(0.0)
-    macro = {column: _mean(ratios[column]) for column in of_dialogues}
+    micro = ratios_of(whole).select(*metric.of_dialogues, *metric.of_all).fill_null(0.0)
+    macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {
-        "metric_name": name,
+        "metric_name": metric.name,
         "micro": micro.row(0, named=True),
         "macro": macro,
         "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
-        | whole.select(*counts).row(0, named=True),
+        | whole.select(*metric.counts).row(0, named=True),
         "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
     }
 

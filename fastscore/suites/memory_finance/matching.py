@@ -85,7 +85,7 @@ def contains(texts: pl.Series, needles: pl.Series) -> Mask:
 
 
 def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:
-    """Number the distinct texts of a column by first appearance.
+    """Give the distinct texts of a column numbers, by first appearance.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def _compile() -> None:
 
 def _build(
     keywords: list[bytes], groups: list[list[int]], n_words: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], Words]:
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], Words]:
     """Return transitions (states, classes), byte classes (256,), group bits (states, words).
 
     A transition is the next state times two, plus one where that state ends a keyword.
@@ -129,7 +129,9 @@ def _build(
     classes = np.zeros(256, np.uint8)
     # a class of its own is left for bytes that no keyword has; 0xFF is none in UTF-8
     classes[used] = np.arange(1, len(used) + 1)
-    table: tuple[npt.NDArray[np.int32], Words] = _link(data, offsets, classes, len(used) + 1, masks)
+    table: tuple[npt.NDArray[np.uint32], Words] = _link(
+        data, offsets, classes, len(used) + 1, masks
+    )
     return table[0], classes, table[1]
 
 
@@ -177,31 +179,32 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
             for word in range(n_words):
                 ends |= bits[after, word] != 0
             step[state, byte_class] = 2 * after + ends
-    return step[:n_states].copy(), bits[:n_states].copy()
+    return step[:n_states].astype(np.uint32), bits[:n_states].copy()
 
 
 @kernel(fastmath=False)
 def _scan(data: Any, offsets: Any, step: Any, classes: Any, state_bits: Any, bits: Any) -> None:
     n_words = bits.shape[1]
     for row in range(offsets.size - 1):
-        state = np.int64(0)
+        state = np.uint64(0)
         for position in range(offsets[row], offsets[row + 1]):
-            after = step[state, classes[data[position]]]
-            state = np.int64(after >> 1)
-            if after & 1:
+            # unsigned indices spare Numba's check for negative ones
+            after = step[state, classes[data[np.uint64(position)]]]
+            state = np.uint64(after >> np.uint32(1))
+            if after & np.uint32(1):
                 for word in range(n_words):
                     bits[row, word] |= state_bits[state, word]
 
 
 @inlined
-def _slot(value: int, mask: int) -> int:
+def _slot(value: Any, mask: Any) -> Any:
     mixed = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
 
 
 @kernel(fastmath=False)
 def _number(hashes: Any) -> Any:
-    """Number equal hashes by first appearance: each row's number, and each number's first row."""
+    """Give distinct hashes numbers by first appearance; find the first row of each."""
     size = 16
     while size < 2 * hashes.size:
         size *= 2

@@ -56,7 +56,8 @@ def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) 
         mentioned = dialogue_row[of_reply[replies.of_turn]]
         inferred[mentioned] = ranks[field.mentions[position].level]
     predicted = np.where(stated == ranks[UNKNOWN], inferred, stated)
-    return ((predicted == labelled) & (labelled != ranks[UNKNOWN])).astype(np.float64)
+    correct: Mask = (predicted == labelled) & (labelled != ranks[UNKNOWN])
+    return correct.astype(np.float64)
 
 
 def _stated(texts: pl.Series, field: ProfileField, ranks: Mapping[str, int]) -> Indices:
@@ -98,7 +99,8 @@ def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:
     total = precision + recall
     f1 = 2 * precision * recall / np.where(total > 0, total, 1.0)
     both_empty = (predicted == 0) & (labelled == 0)
-    return np.where(both_empty, 1.0, f1)
+    scores: Reals = np.where(both_empty, 1.0, f1)
+    return scores
 
 
 def _mentioned(frames: Frames, replies: Replies, wanted: pl.DataFrame) -> Mask:

@@ -121,7 +121,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFra
     disclosed = np.zeros((len(replies.texts), len(names)), np.bool_)
     for column, name in enumerate(names):
         disclosed[:, column] = replies.has("risk", name)
-    any_disclosed = disclosed.any(axis=1)
+    any_disclosed = disclosed.sum(axis=1) > 0
     satisfied_by_any = {tag.name for tag in lexicon.risk_tags if tag.any_tag}
 
     codes, texts = distinct(labels["label"])
@@ -136,10 +136,9 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFra
     padded = np.concatenate([disclosed, np.zeros((len(disclosed), 1), np.bool_)], axis=1)
     hit = padded[reply, column_of_tag[kept]] | (by_any[kept] & any_disclosed[reply])
 
-    row, column = np.nonzero(disclosed)
+    text_row, name_column = np.nonzero(disclosed)
     predicted = list_column(
-        pl.Series(names, dtype=pl.String).gather(column),
-        np.searchsorted(row, np.arange(len(disclosed) + 1)),
+        pl.Series(names, dtype=pl.String).gather(name_column), _offsets(text_row, len(disclosed))
     )
     required = pl.Series(tags, dtype=pl.String).gather(codes[kept])
     return pl.DataFrame(
@@ -190,12 +189,13 @@ def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataF
 
 def _judge_scores(hits: Indices, required: Indices) -> pl.Series:
     """Round as Python does, once for each distinct pair of counts; null where none is required."""
-    pairs, inverse = np.unique(np.stack([hits, required]), axis=1, return_inverse=True)
+    width = int(required.max(initial=0)) + 1
+    pairs, inverse = np.unique(hits * width + required, return_inverse=True)
     scores = [
         round(1 + 4 * hit / count, 2) if count else None
-        for hit, count in zip(*pairs.tolist(), strict=True)
+        for hit, count in (divmod(pair, width) for pair in pairs.tolist())
     ]
-    return pl.Series(scores, dtype=pl.Float64).gather(inverse.reshape(-1))
+    return pl.Series(scores, dtype=pl.Float64).gather(inverse)
 
 
 def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFrame:

@@ -1,0 +1,65 @@
+"""The word tables: the built-in file, a file of one's own, and what can be wrong with it."""
+
+from pathlib import Path
+
+import pytest
+
+from fastscore.errors import UsageError
+from fastscore.suites.memory_finance import MemoryFinanceOptions, lexicon
+from fastscore.suites.memory_finance.lexicon import lexicon_digest, load_lexicon
+from tests.suites.memory_finance.tracing import dialog, score, turn
+
+BUILT_IN = Path(lexicon.__file__).parent / "lexicon.toml"
+
+
+def changed(folder: Path, old: str, new: str) -> str:
+    text = BUILT_IN.read_text(encoding="utf-8")
+    assert old in text
+    path = folder / "words.toml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return str(path)
+
+
+def test_the_built_in_lexicon_is_whole() -> None:
+    words = load_lexicon()
+    assert [tag.name for tag in words.risk_tags][-1] == "risk_disclosure_present"
+    assert len(words.risk_tags) == 11
+    assert len(words.explanation_elements) == 6
+    assert len(words.triggers) == 5
+    assert words.profile["horizon"].level(" 6-24月 ") == "medium"
+    assert words.profile["horizon"].level("6-24") == "unknown"
+
+
+def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None:
+    path = changed(tmp_path, 'keywords = ["波动风险", "波动", "回撤"]', 'keywords = ["起伏"]')
+    options = MemoryFinanceOptions(lexicon=path)
+    turns = score(dialog(turn("波动"), turn("起伏")), options=options)["turns"]
+    assert turns["risk_pred_tags"].to_list() == [[], ["volatility_risk"]]
+    assert lexicon_digest(path) != lexicon_digest()
+    assert len(lexicon_digest()) == 16
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("guards = [", "gards = [", "unknown key contradictions.gards"),
+        ('guards = ["不建议", ', 'guards = ["", ', "contradictions.guards is ''"),
+        ('drawdown_mention = "回撤"', "drawdown_mention = 5", "drawdown_mention is 5"),
+        ('severe_severities = ["high"]', "", "compliance.severe_severities is missing"),
+        ("any_tag = true", "any_tag = 1", "any_tag is 1"),
+        ('name = "credit_risk"', 'name = "volatility_risk"', "a name of its own"),
+        ('version = "1"', "version = 1", "version is 1"),
+        ('version = "1"', "version = ", "not TOML"),
+    ],
+)
+def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UsageError, match=r"\S") as refused:
+        load_lexicon(path)
+    assert message in str(refused.value)
+    assert path in str(refused.value)
+
+
+def test_a_missing_lexicon_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml: cannot be read"):
+        load_lexicon(str(tmp_path / "none.toml"))

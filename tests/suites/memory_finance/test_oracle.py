@@ -1,0 +1,153 @@
+"""Any traces, against the plain scorer that was written from the definitions."""
+
+import json
+from typing import Any
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks import plain_memory_finance as plain
+from benchmarks.memory_finance_traces import make_traces
+from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance.legacy import legacy_files
+from fastscore.vectors.view import VectorView
+from tests.suites.memory_finance.tracing import read, read_lines
+
+WORDS = plain.read_words()
+PARTS = (
+    "波动", "回撤", "不确定性", "仅供参考", "杠杆", "不建议", "短线", "12%", "9 %", "依据", "1.",
+    "保守", "稳健", "6月", "长期", "保留现金", "国债", "A", "\n", '"', "\\", "\x01", "é", "😀",
+)  # fmt: skip
+CONSTRAINTS = ("最大回撤<10%", "最大回撤<x", "不使用杠杆", "不做短线交易", "A", "国债\nA", "")
+KEYS = (
+    "profile_gt.risk_level_gt", "profile_gt.horizon_gt", "profile_gt.constraints_gt[0]",
+    "profile_gt.constraints_gt[2]\n", "profile_gt.preferences_gt[1]", "history_turn_index:1",
+    "history_turn_index:2", "history_turn_index:4", "x", None,
+)  # fmt: skip
+LABELS = (" 波动风险", "不确定性", "无明确风险提示", "POLICY", "Credit_Risk", "", None)
+ITEMS = ("信息依据", "边界声明", "可执行步骤", "A", "国债\n")
+
+texts = st.lists(st.sampled_from(PARTS), max_size=5).map("".join)
+maybe_texts = st.none() | texts
+
+
+def lists(values: Any, size: int = 3) -> Any:
+    return st.none() | st.lists(st.sampled_from(values), max_size=size)
+
+
+def objects(**fields: Any) -> Any:
+    """Make objects in which any field may be absent."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+turns = objects(
+    turn_pair_id=st.sampled_from((None, 0, 3, 2.5, "8", True)),
+    turn_status=st.sampled_from(("ok", "ok", "ok", "error", None, 1)),
+    user_text=maybe_texts,
+    role=st.sampled_from(("user", "assistant", None)),
+    text=maybe_texts,
+    pred_assistant_text=maybe_texts | st.sampled_from((5, 0, False, 1.5, ["波动"], {})),
+    gt_turn_tags=st.sampled_from((None, [], ""))
+    | objects(
+        memory_required_keys_gt=lists(KEYS),
+        risk_disclosure_required_gt=lists(LABELS),
+        explainability_rubric_gt=lists(ITEMS, 6),
+        compliance_label_gt=st.sampled_from((None, "Compliant", "minor_violation ", "x")),
+    ),
+    recall=st.none()
+    | objects(
+        short_term_context=maybe_texts,
+        profile_context=maybe_texts,
+        items=st.none() | st.lists(objects(content=maybe_texts), max_size=3),
+    ),
+    compliance=st.none()
+    | objects(
+        violations=st.none()
+        | st.lists(
+            objects(
+                type=st.sampled_from((None, "guarantee", "x", 1)),
+                severity=st.sampled_from((None, "High", "low", True)),
+            ),
+            max_size=2,
+        )
+    ),
+    profile_snapshot=st.sampled_from((None, [], "x", {}))
+    | objects(
+        risk_level=st.sampled_from((None, "low", " 稳健 ", "unknown")),
+        investment_horizon=st.sampled_from((None, "short", "2年以上")),
+        liquidity_need=st.sampled_from((None, "中")),
+        preferred_topics=lists(("国债", "A", "")),
+        forbidden_assets=lists(CONSTRAINTS),
+    ),
+)
+spoken = st.none() | objects(role=st.sampled_from(("user", "assistant", "x")), text=maybe_texts)
+dialogs = objects(
+    dialog_id=st.sampled_from(("a", "b", "c")),
+    run_id=st.sampled_from(("r", "")),
+    dialog_status=st.sampled_from(("ok", "failed", "skipped", None)),
+    valid_dialog=st.sampled_from((True, True, True, True, False, None, 1, "")),
+    turns=st.none() | st.lists(turns, max_size=3),
+    profile_gt=st.sampled_from((None, {}))
+    | objects(
+        risk_level_gt=st.sampled_from((None, "保守", "稳健", "", 3)),
+        horizon_gt=st.sampled_from((None, "<=6月", " long")),
+        liquidity_need_gt=st.sampled_from((None, "高", "x")),
+        constraints_gt=lists(CONSTRAINTS),
+        preferences_gt=lists(("国债", "A", "A", "\n")),
+    ),
+    blueprint=st.none() | objects(forbidden_list=lists(("A", "国债", "", None, "没有"), 4)),
+    raw_turns=st.none() | st.lists(spoken, max_size=5),
+)
+traces = st.lists(dialogs, max_size=4)
+
+
+def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, list[Any]]:
+    rows = plain.score_turns(traced, WORDS, ignore_memory_keys)
+    return plain.summarise(traced, rows, WORDS, "set"), rows
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(traced=traces, ignore_memory_keys=st.booleans())
+def test_the_published_files_are_those_of_the_plain_scorer(
+    traced: list[Any], ignore_memory_keys: bool
+) -> None:
+    options = MemoryFinanceOptions(ignore_memory_keys=ignore_memory_keys)
+    events = read(*traced, options=options)
+    assert events.rejects.is_empty(), events.rejects.to_dicts()
+    tables = SUITE.score(events, VectorView.empty(), options)
+    for table in SUITE.tables:
+        assert dict(tables[table.name].schema) == table.schema
+    files = legacy_files(tables, dataset_path="set")
+    summary, rows = expected_files(traced, ignore_memory_keys)
+    lines = files["turn_eval.jsonl"].decode().split("\n")[:-1]
+    assert lines == [json.dumps(row, ensure_ascii=False) for row in rows]
+    assert files["metrics_summary.json"].decode() == json.dumps(
+        summary, ensure_ascii=False, indent=2
+    )
+
+
+def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
+    utterances = [[f"这是第{number}句话，关于市场。" for number in range(40)]]
+    traced = list(make_traces(utterances, 150, seed=1))
+    events, rejects = read_lines([orjson.dumps(trace).decode() for trace in traced])
+    assert rejects.is_empty()
+    assert events.rejects.is_empty()
+    tables = SUITE.score(events, VectorView.empty(), MemoryFinanceOptions())
+    files = legacy_files(tables, dataset_path="set")
+    summary, rows = expected_files(traced, False)
+    assert [json.loads(line) for line in files["turn_eval.jsonl"].splitlines()] == rows
+    assert json.loads(files["metrics_summary.json"]) == summary
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(traced=traces)
+def test_a_dialogue_is_scored_alike_in_any_company(traced: list[Any]) -> None:
+    def tables_of(*together: Any) -> list[list[dict[str, Any]]]:
+        tables = SUITE.score(read(*together), VectorView.empty(), MemoryFinanceOptions())
+        return [tables[name].drop("file", "line").to_dicts() for name in ("turns", "dialogues")]
+
+    apart = [tables_of(trace) for trace in traced]
+    together = tables_of(*traced)
+    for position in (0, 1):
+        assert together[position] == [row for tables in apart for row in tables[position]]

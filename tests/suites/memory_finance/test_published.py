@@ -1,0 +1,89 @@
+"""The published runs, reproduced byte for byte."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.logs.pieces import whole_file
+from fastscore.logs.scan import read_shard
+from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of
+from fastscore.vectors.view import VectorView
+
+BUNDLED = Path(__file__).parent / "published"
+WITHOUT_MEMORY = "20260221_085707"
+EDITED_TITLE = b"# llm Eval Report\n"
+OUR_TITLE = b"# MemFinRobot Eval Report\n"
+
+
+def published(folder: Path, name: str) -> bytes:
+    plain = folder / name
+    content = plain.read_bytes() if plain.exists() else None
+    return content or gzip.decompress((folder / f"{name}.gz").read_bytes())
+
+
+def reproduce(folder: Path) -> dict[str, bytes]:
+    trace = next(folder.glob("dialog_trace*"))
+    options = MemoryFinanceOptions(ignore_memory_keys=folder.name == WITHOUT_MEMORY)
+    rows = read_shard(whole_file(str(trace), compression="gz"), SUITE.source)
+    events = SUITE.events(rows.frame, options)
+    assert rows.rejects.is_empty()
+    assert events.rejects.is_empty()
+    tables = SUITE.score(events, VectorView.empty(), options)
+    suffix = suffix_of([trace.name])
+    summary = json.loads(published(folder, f"metrics_summary{suffix}.json"))
+    return legacy_files(tables, dataset_path=summary["dataset_path"], suffix=suffix)
+
+
+def check(folder: Path) -> None:
+    files = reproduce(folder)
+    assert len(files) == 3
+    for name, content in files.items():
+        expected = published(folder, name)
+        if folder.name == WITHOUT_MEMORY and name.endswith(".md"):
+            # the title of this one report was edited by hand
+            assert expected.startswith(EDITED_TITLE)
+            expected = OUR_TITLE + expected.removeprefix(EDITED_TITLE)
+        assert content == expected, name
+
+
+@pytest.mark.parametrize("name", ["debug_finrobot_one2", "debug_finrobot_pair_fix"])
+def test_bundled_runs_are_reproduced(name: str) -> None:
+    check(BUNDLED / name)
+
+
+def test_all_published_runs_are_reproduced() -> None:
+    data = os.environ.get("FASTSCORE_DATA")
+    if not data:
+        pytest.skip("FASTSCORE_DATA names no folder with the published runs")
+    folders = sorted(path for path in (Path(data) / "memory_finance").iterdir() if path.is_dir())
+    assert folders
+    for folder in folders:
+        check(folder)
+
+
+def test_suffix_is_that_of_the_trace() -> None:
+    assert suffix_of(["runs/dialog_trace_llm.jsonl.gz"]) == "_llm"
+    assert suffix_of(["dialog_trace.jsonl"]) == ""
+    assert suffix_of(["other.jsonl.zst"]) == ""
+    assert suffix_of([]) == ""
+
+
+def test_legacy_files_are_made_only_when_asked_for() -> None:
+    tables = {table.name: pl.DataFrame(schema=table.schema) for table in SUITE.tables}
+    assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinanceOptions()) == {}
+    options = MemoryFinanceOptions(legacy_files=True, dataset_path="set.jsonl")
+    files = SUITE.legacy_files(tables, ("dialog_trace_mem0.jsonl",), options)
+    assert sorted(files) == [
+        "metrics_summary_mem0.json",
+        "report_mem0.md",
+        "turn_eval_mem0.jsonl",
+    ]
+    summary = json.loads(files["metrics_summary_mem0.json"])
+    assert summary["dataset_path"] == "set.jsonl"
+    assert summary["metrics"]["m2_profile_accuracy"]["micro"]["profile_score"] == 0.0
+    assert files["turn_eval_mem0.jsonl"] == b""

@@ -1,0 +1,391 @@
+"""Examples worked by hand from the definitions, one for every rule and quirk."""
+
+from typing import Any
+
+import pytest
+
+from fastscore.suites.memory_finance import MemoryFinanceOptions
+from tests.suites.memory_finance.tracing import dialog, first_dialogue, first_turn, score, turn
+
+PROFILE = {
+    "risk_level_gt": "稳健",
+    "horizon_gt": None,
+    "liquidity_need_gt": "",
+    "constraints_gt": ["不使用杠杆", "最大回撤<10%"],
+    "preferences_gt": ["国债"],
+}
+SPOKEN = [
+    {"role": "system", "text": "开始"},
+    {"role": "user", "text": "第一问"},
+    {"role": "user", "text": "没有答复的一问"},
+    {"role": "assistant", "text": "第一答"},
+    None,
+    {"role": "user", "text": "第二问"},
+    {"role": "assistant", "text": ""},
+    {"role": "user", "text": "最后一问"},
+]
+
+
+def resolve(key: Any, **more: Any) -> tuple[Any, str]:
+    fields = {"profile_gt": PROFILE, "raw_turns": SPOKEN, **more}
+    (found,) = first_turn(dialog(turn(keys=[key]), **fields))["resolved_keys"]
+    assert found["key"] == key
+    assert found["resolvable"] == (found["target_text"] is not None)
+    return found["target_text"], found["resolver"]
+
+
+UNRESOLVED = (None, "unresolved")
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("profile_gt.risk_level_gt", ("稳健", "profile_field")),
+        ("profile_gt.horizon_gt", UNRESOLVED),
+        ("profile_gt.liquidity_need_gt", ("", "profile_field")),
+        ("profile_gt.risk_level_gt\n", UNRESOLVED),
+        (" profile_gt.risk_level_gt", UNRESOLVED),
+        ("profile_gt.risk_level", UNRESOLVED),
+        ("profile_gt.constraints_gt[0]", ("不使用杠杆", "constraints_gt")),
+        ("profile_gt.constraints_gt[01]", ("最大回撤<10%", "constraints_gt")),
+        ("profile_gt.constraints_gt[２]", UNRESOLVED),
+        ("profile_gt.constraints_gt[１]", ("最大回撤<10%", "constraints_gt")),
+        ("profile_gt.constraints_gt[1]\n", ("最大回撤<10%", "constraints_gt")),
+        ("profile_gt.constraints_gt[-1]", UNRESOLVED),
+        ("profile_gt.constraints_gt[99999999999999999999]", UNRESOLVED),
+        ("profile_gt.preferences_gt[0]", ("国债", "preferences_gt")),
+        ("profile_gt.preferences_gt[1]", UNRESOLVED),
+        ("history_turn_index:0", UNRESOLVED),
+        ("history_turn_index:1", ("第一问", "history_user_turn")),
+        ("history_turn_index:2", ("第二问", "history_user_turn")),
+        ("history_turn_index:2\n", ("第二问", "history_user_turn")),
+        ("history_turn_index:3", ("没有答复的一问", "history_abs_turn")),
+        ("history_turn_index:5", UNRESOLVED),
+        ("history_turn_index:7", UNRESOLVED),
+        ("history_turn_index:8", ("最后一问", "history_abs_turn")),
+        ("history_turn_index:9", UNRESOLVED),
+        ("", UNRESOLVED),
+        (None, UNRESOLVED),
+    ],
+)
+def test_key_resolution(key: Any, expected: tuple[Any, str]) -> None:
+    assert resolve(key) == expected
+
+
+def test_without_raw_turns_the_users_texts_count() -> None:
+    turns = [turn(keys=["history_turn_index:2"], user_text="甲"), turn(user_text=None), turn()]
+    row = first_turn(dialog(*turns, raw_turns=[]))
+    assert row["resolved_keys"][0]["target_text"] == ""
+    assert row["resolved_keys"][0]["resolver"] == "history_user_turn"
+    assert row["key_hit_flags"] == [0]
+
+
+def test_without_user_texts_the_traces_own_turns_are_paired() -> None:
+    first = turn(keys=["history_turn_index:1", "history_turn_index:2"], role="user", text="问")
+    del first["user_text"]
+    second = turn(role="assistant", text="答")
+    row = first_turn(dialog(first, second))
+    assert [key["target_text"] for key in row["resolved_keys"]] == ["问", "答"]
+    assert [key["resolver"] for key in row["resolved_keys"]] == [
+        "history_user_turn",
+        "history_abs_turn",
+    ]
+
+
+def test_targets_are_looked_for_in_three_sources() -> None:
+    recall = {
+        "short_term_context": "用户很稳健",
+        "profile_context": "稳健",
+        "items": [{"content": "第一"}, {"content": None}, {"content": "问"}],
+    }
+    keys = [
+        "profile_gt.risk_level_gt",
+        "history_turn_index:1",
+        "profile_gt.liquidity_need_gt",
+        "no such key",
+        "profile_gt.risk_level_gt",
+    ]
+    spoken = [{"role": "user", "text": "一\n\n问"}, {"role": "assistant", "text": "答"}]
+    row = first_turn(
+        dialog(turn("稳健", keys=keys, recall=recall), profile_gt=PROFILE, raw_turns=spoken)
+    )
+    # the second target spans three items; the third is empty; the fourth has no entry
+    assert row["key_hit_flags"] == [1, 1, 0, 1]
+    both = ["short_term", "profile"]
+    assert row["key_hit_sources"] == [both, ["long_term"], [], both]
+    assert row["m1_source_hits"] == {"short_term": 2, "long_term": 1, "profile": 2}
+    assert row["eligible_m1"]
+
+
+def test_only_ok_turns_are_eligible_but_all_are_scored() -> None:
+    asked = {"risks": ["波动"], "rubric": ["边界声明"], "keys": ["profile_gt.risk_level_gt"]}
+    rows = score(
+        dialog(
+            *(
+                turn("波动，仅供参考", **asked, turn_status=status)
+                for status in ("ok", "timeout", None, "OK")
+            ),
+            profile_gt=PROFILE,
+        )
+    )["turns"]
+    for metric in ("m1", "m3", "m4", "m5"):
+        assert rows[f"eligible_{metric}"].to_list() == [True, False, False, False]
+    assert rows["risk_tag_hits"].to_list() == [1, 1, 1, 1]
+    assert rows["judge_score_1_5"].to_list() == [5.0] * 4
+    assert not rows["eligible_m2"].any()
+
+
+@pytest.mark.parametrize(
+    ("reply", "constraints", "expected"),
+    [
+        ("可以加杠杆", ["不使用杠杆"], 1),
+        ("可以加杠杆，但要谨慎", ["不使用杠杆"], 0),
+        ("可以加杠杆", ["不使用融资融券"], 0),
+        ("可以加杠杆", ["不使用杠杆 "], 0),
+        ("", ["不使用杠杆"], 0),
+        ("买美股", ["不做短线交易", "不投海外市场"], 1),
+        ("回撤可能到18%，谨慎", ["最大回撤<10%"], 1),
+        ("回撤可能到10%", ["最大回撤<10%"], 0),
+        ("回撤可能到12.5%", ["最大回撤<10%"], 0),
+        ("回撤不大，收益1２ %", ["最大回撤<10%"], 1),
+        ("回撤不大，收益12 %", ["最大回撤< 10%以内"], 1),
+        ("回撤可能到18％", ["最大回撤<10%"], 0),
+        ("收益18%", ["最大回撤<10%"], 0),
+        ("回撤可能到18%", ["最大回撤<=10%"], 0),
+        ("回撤可能到18%", ["组合最大回撤<10%"], 0),
+        ("回撤99999999999999999999999%", ["最大回撤<99999999999%"], 1),
+    ],
+)
+def test_contradictions(reply: str, constraints: list[str], expected: int) -> None:
+    row = first_turn(dialog(turn(reply), profile_gt={"constraints_gt": constraints}))
+    assert row["constraint_contradiction"] == expected
+
+
+def test_risk_tags_are_normalised_and_keep_duplicates() -> None:
+    risks = [" 波动 ", "波动风险", "", "  ", None, "政策风险", "无明确风险提示", "Volatility_Risk"]
+    row = first_turn(dialog(turn("净值波动较大", risks=risks)))
+    assert row["risk_required_tags"] == [
+        "volatility_risk",
+        "volatility_risk",
+        "政策风险",
+        "risk_disclosure_present",
+        "volatility_risk",
+    ]
+    assert row["risk_pred_tags"] == ["volatility_risk"]
+    assert row["risk_tag_hits"] == 4
+
+
+def test_predicted_tags_are_sorted_and_the_any_tag_needs_one() -> None:
+    row = first_turn(dialog(turn("不确定性。仅供参考。变现", risks=["过往业绩不代表未来"])))
+    assert row["risk_pred_tags"] == [
+        "liquidity_risk",
+        "market_uncertainty",
+        "not_investment_advice",
+    ]
+    assert row["risk_required_tags"] == ["过往业绩不代表未来"]
+    assert row["risk_tag_hits"] == 0
+    nothing = first_turn(dialog(turn("好的", risks=["无明确风险提示"])))
+    assert nothing["risk_tag_hits"] == 0
+
+
+def test_blank_risk_labels_do_not_make_a_turn_eligible() -> None:
+    assert not first_turn(dialog(turn("", risks=[" ", None])))["eligible_m3"]
+
+
+@pytest.mark.parametrize(
+    ("violations", "expected"),
+    [
+        (None, "compliant"),
+        ([], "compliant"),
+        ([{}], "minor_violation"),
+        ([{"type": "other", "severity": None}], "minor_violation"),
+        ([{"type": "other", "severity": "HIGH"}], "severe_violation"),
+        ([{}, {"type": "guarantee"}], "severe_violation"),
+        ([{"type": "Guarantee", "severity": 3}], "minor_violation"),
+    ],
+)
+def test_predicted_compliance(violations: Any, expected: str) -> None:
+    row = first_turn(dialog(turn("好的", compliance={"violations": violations})))
+    assert row["pred_compliance_label"] == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (None, "compliant"),
+        (" Minor_Violation\n", "minor_violation"),
+        ("severe_violation", "severe_violation"),
+        ("severe", "compliant"),
+        (7, "compliant"),
+    ],
+)
+def test_labelled_compliance(label: Any, expected: str) -> None:
+    assert first_turn(dialog(turn(label=label)))["gt_compliance_label"] == expected
+
+
+def test_forbidden_phrases_keep_order_and_duplicates() -> None:
+    phrases = ["代客操作", "", None, "保本保收益", "代客操作", 0, "没有"]
+    row = first_turn(dialog(turn("保本保收益，可代客操作"), blueprint={"forbidden_list": phrases}))
+    assert row["forbidden_hits"] == ["代客操作", "保本保收益", "代客操作"]
+    assert row["pred_compliance_label"] == "severe_violation"
+
+
+def test_explanation_elements() -> None:
+    rubric = ["信息依据", "可执行步骤", "自定元素", "信息依据", "边界声明", ""]
+    row = first_turn(dialog(turn("根据研报：1. 买入", rubric=rubric)))
+    # the element that no table has is its own keyword, and the empty one is in every text
+    assert row["rubric_hit_items"] == ["信息依据", "可执行步骤", "信息依据", ""]
+    assert row["judge_score_1_5"] == 3.67
+    assert first_turn(dialog(turn("有自定元素", rubric=["自定元素"])))["judge_score_1_5"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("hits", "required", "expected"),
+    [(1, 3, 2.33), (1, 6, 1.67), (5, 6, 4.33), (3, 7, 2.71), (0, 2, 1.0), (1, 8, 1.5)],
+)
+def test_judge_score_is_rounded_as_python_rounds(hits: int, required: int, expected: float) -> None:
+    rubric = ["依据"] * hits + ["没有"] * (required - hits)
+    assert first_turn(dialog(turn("依据", rubric=rubric)))["judge_score_1_5"] == expected
+
+
+def test_judge_score_is_null_when_nothing_is_required() -> None:
+    row = first_turn(dialog(turn("依据", rubric=[])))
+    assert row["judge_score_1_5"] is None
+    assert row["null_reasons"] == [{"metric": "judge_score_1_5", "reason": "not_applicable"}]
+
+
+def test_texts_are_what_python_makes_of_them() -> None:
+    row = first_turn(dialog(turn(["依据"], rubric=["['依据']"], turn_pair_id="7")))
+    assert row["rubric_hit_items"] == ["['依据']"]
+    assert row["turn_pair_id"] == 7
+    assert first_turn(dialog(turn(0, rubric=["0"], turn_pair_id=2.9)))["rubric_hit_items"] == []
+    assert first_turn(dialog(turn(1e5, rubric=["100000.0"], turn_pair_id=True)))[
+        "rubric_hit_items"
+    ] == ["100000.0"]
+
+
+def accuracies(row: dict[str, Any]) -> tuple[float, ...]:
+    return tuple(row[f"{name}_acc"] for name in ("risk_level", "horizon", "liquidity"))
+
+
+def test_profile_comes_from_the_last_snapshot_and_from_words() -> None:
+    profile = {
+        "risk_level_gt": "进取",
+        "horizon_gt": "<=6月",
+        "liquidity_need_gt": "高",
+        "constraints_gt": ["A", "B"],
+        "preferences_gt": [],
+    }
+    snapshot = {"risk_level": " high ", "forbidden_assets": ["A", "C"]}
+    row = first_dialogue(
+        dialog(
+            turn("保守", profile_snapshot={"risk_level": "low"}),
+            turn("26月内保留现金 B", profile_snapshot=snapshot, turn_status="error"),
+            turn("", profile_snapshot=None),
+            turn("", profile_snapshot="no object"),
+            profile_gt=profile,
+        )
+    )
+    # the risk is stated; "6月" in "26月" makes the horizon short; cash makes liquidity high
+    assert accuracies(row) == (1.0, 1.0, 1.0)
+    # predicted {A, C, B}: precision 2/3, recall 1
+    assert row["constraints_f1"] == pytest.approx(0.8, abs=1e-15)
+    assert row["preferences_f1"] == 1.0
+    assert row["profile_score"] == pytest.approx(4.8 / 5, abs=1e-15)
+
+
+def test_an_empty_later_snapshot_replaces_a_full_one() -> None:
+    full = {"risk_level": "high", "preferred_topics": ["X"]}
+    row = first_dialogue(
+        dialog(
+            turn("稳健", profile_snapshot=full),
+            turn("", profile_snapshot={}),
+            profile_gt={"risk_level_gt": "稳健"},
+        )
+    )
+    assert accuracies(row) == (1.0, 0.0, 0.0)
+    assert row["preferences_f1"] == 1.0
+
+
+def test_unknown_labels_are_never_right() -> None:
+    row = first_dialogue(dialog(turn(""), profile_gt={"risk_level_gt": "unknown", "x": 1}))
+    assert accuracies(row) == (0.0, 0.0, 0.0)
+
+
+def test_without_a_snapshot_precision_is_one() -> None:
+    row = first_dialogue(
+        dialog(turn("国债好"), profile_gt={"preferences_gt": ["国债", "红利基金", "国债"]})
+    )
+    # the set has two members, one of them mentioned: P = 1, R = 1/2
+    assert row["preferences_f1"] == pytest.approx(2 / 3, abs=1e-15)
+
+
+def test_wanted_texts_may_span_replies() -> None:
+    wanted = {"preferences_gt": ["一\n二", "二\n一", ""], "constraints_gt": ["三"]}
+    row = first_dialogue(dialog(turn("甲一"), turn("二乙"), profile_gt=wanted))
+    # two of three are found, all found ones are wanted
+    assert row["preferences_f1"] == pytest.approx(0.8, abs=1e-15)
+    assert row["constraints_f1"] == 0.0
+
+
+def test_dialogues_that_are_not_valid_have_no_turns() -> None:
+    tables = score(
+        dialog(turn("一"), valid_dialog=False, dialog_status="skipped", profile_gt=PROFILE),
+        dialog(turn("二"), valid_dialog=0),
+        dialog(turn("三"), valid_dialog="yes"),
+        {"dialog_id": "empty"},
+        dialog(turns=None, profile_gt={}),
+    )
+    assert tables["turns"]["line"].to_list() == [3]
+    dialogues = tables["dialogues"]
+    assert dialogues["valid"].to_list() == [False, False, True, False, True]
+    assert dialogues["n_turns"].to_list() == [1, 1, 1, 0, 0]
+    assert not dialogues["eligible_m2"].any()
+    reasons = {
+        (line, reason["metric"]): reason["reason"]
+        for line, found in zip(dialogues["line"], dialogues["null_reasons"], strict=True)
+        for reason in found
+    }
+    assert reasons[1, "profile_score"] == "not_applicable"
+    assert reasons[5, "profile_score"] == "missing_input"
+    assert reasons[5, "key_coverage"] == "not_applicable"
+    assert (3, "compliance_label_acc") not in reasons
+
+
+def test_sums_and_ratios_of_a_dialogue() -> None:
+    recall = {"profile_context": "稳健"}
+    row = first_dialogue(
+        dialog(
+            turn("可加杠杆", keys=["profile_gt.risk_level_gt"], recall=recall, rubric=["依据"]),
+            turn(
+                "回撤12%，依据充分",
+                keys=["profile_gt.risk_level_gt", "profile_gt.preferences_gt[0]"],
+                recall=recall,
+                risks=["波动", "信用风险"],
+                rubric=["依据", "没有", "没有"],
+            ),
+            turn("可加杠杆"),
+            profile_gt=PROFILE,
+        )
+    )
+    assert row["required_key_total"] == 3
+    assert row["key_coverage"] == 2 / 3
+    assert row["strict_key_hit_rate"] == 0.5
+    # the third turn contradicts too, but has no key
+    assert row["contradiction_rate"] == 1.0
+    assert row["profile_hit_rate"] == 2 / 3
+    assert row["short_term_hit_rate"] == 0.0
+    assert row["risk_coverage"] == 0.5
+    assert row["strict_risk_coverage_rate"] == 0.0
+    assert row["compliance_label_acc"] == 1.0
+    assert row["rubric_hit_rate"] == 1 / 4
+    assert row["judge_score_mean"] == (1.0 + 2.33) / 2
+
+
+def test_memory_keys_can_be_ignored() -> None:
+    trace = dialog(turn("稳健", keys=["profile_gt.risk_level_gt", 5]), profile_gt=PROFILE)
+    tables = score(trace, options=MemoryFinanceOptions(ignore_memory_keys=True))
+    row = tables["turns"].row(0, named=True)
+    assert row["required_keys_raw"] == []
+    assert not row["eligible_m1"]
+    assert tables["dialogues"]["key_coverage"].to_list() == [None]

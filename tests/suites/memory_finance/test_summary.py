@@ -1,0 +1,61 @@
+"""The summary: macro over dialogues, micro over turns, repeated ids, labels."""
+
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance.legacy import legacy_summary
+from tests.suites.memory_finance.tracing import dialog, score, turn
+
+
+def summary_rows(tables: dict[str, pl.DataFrame]) -> dict[tuple[str, Any, str], dict[str, Any]]:
+    lazy = {name: table.lazy() for name, table in tables.items()}
+    frame = SUITE.summarise(lazy, MemoryFinanceOptions())
+    return {(row["group"], row["value"], row["metric"]): row for row in frame.to_dicts()}
+
+
+def rubric_dialog(hits: int, misses: int, **more: Any) -> dict[str, Any]:
+    return dialog(turn("依据", rubric=["依据"] * hits + ["没有"] * misses), **more)
+
+
+def test_micro_macro_and_groups() -> None:
+    tables = score(
+        rubric_dialog(1, 0, dialog_id="a", difficulty="easy", profile_gt={"x": 1}),
+        rubric_dialog(1, 3, dialog_id="b", difficulty="hard"),
+        dialog(turn("依据"), dialog_id="c", difficulty="hard"),
+    )
+    rows = summary_rows(tables)
+    found = rows["all", None, "rubric_hit_rate"]
+    assert (found["n"], found["n_null"], found["n_not_applicable"]) == (2, 1, 1)
+    assert found["mean"] == (1 + 1 / 4) / 2
+    assert (found["micro_numerator"], found["micro_denominator"]) == (2.0, 5.0)
+    assert rows["difficulty", "hard", "rubric_hit_rate"]["mean"] == 0.25
+    assert rows["all", None, "judge_score_mean"]["micro"] == (5.0 + 2.0) / 2
+    profile = rows["all", None, "profile_score"]
+    # empty sets agree on both sides, and no level is labelled
+    assert (profile["n"], profile["mean"], profile["n_missing_input"]) == (1, 2 / 5, 2)
+    assert rows["all", None, "judge_score_1_5"]["n"] == 2
+
+
+def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
+    tables = score(
+        rubric_dialog(1, 0, dialog_id="a", profile_gt={"preferences_gt": ["依据"]}),
+        rubric_dialog(0, 2, dialog_id="b"),
+        rubric_dialog(1, 2, dialog_id="a", profile_gt={"preferences_gt": ["无"]}),
+        rubric_dialog(1, 0, dialog_id=None, profile_gt={"x": 1}),
+    )
+    found = summary_rows(tables)["all", None, "rubric_hit_rate"]
+    assert found["n"] == 3
+    assert found["mean"] == (2 / 4 + 0 / 2 + 1 / 1) / 3
+    legacy = legacy_summary(tables["turns"], tables["dialogues"], "set")["metrics"]
+    by_dialog = legacy["m5_explainability"]["by_dialog"]
+    assert list(by_dialog) == ["a", "b", ""]
+    assert by_dialog["a"] == {"rubric_hit_rate": 0.5, "judge_score_mean": (5.0 + 2.33) / 2}
+    profiles = legacy["m2_profile_accuracy"]
+    # the last line of an id stands at the place of its first, and each line counts
+    assert list(profiles["by_dialog"]) == ["a", "None"]
+    assert profiles["by_dialog"]["a"]["preferences_f1"] == 0.0
+    assert profiles["counts"]["eligible_count"] == 3
+    assert profiles["micro"]["preferences_f1"] == (1.0 + 0.0 + 1.0) / 3
+    assert summary_rows(tables)["all", None, "preferences_f1"]["n"] == 3
