@@ -5,17 +5,13 @@ finishes what an interrupted one began. Vectors live in a store outside the run:
 stays, whatever becomes of the run.
 """
 
-import os
-import platform
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,15 +20,14 @@ import polars as pl
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.shards import Plan, plan_shards
-from fastscore.options import option_values
 from fastscore.run import tasks
-from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove_temporaries
+from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines import map_local
+from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.layout import (
     LEGACY,
-    RECEIPTS,
     REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
@@ -40,14 +35,11 @@ from fastscore.run.layout import (
     part_name,
     receipts_folder,
 )
-from fastscore.run.lock import LOCK_NAME, sole_writer
-from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.lock import sole_writer
+from fastscore.run.manifest import Manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
-from fastscore.signature import EmbedderIdentity
 from fastscore.suites.base import Suite
-
-REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 
 Key = TypeVar("Key")
 
@@ -133,9 +125,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     context = run_context(config, suite, options, identity)
     files = resolve_inputs(config.inputs, suite.source.formats)
     with sole_writer(config.output):
-        manifest = _open(config, suite, options, identity, context.signature)
+        manifest = open_manifest(config, suite, options, identity, context.signature)
         run = _Run(config, suite, options, context, manifest, reporter)
-        remove_temporaries(run.folder)
         with run.stage("plan", 1) as progress:
             plan = plan_shards(
                 files,
@@ -145,7 +136,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
                 threads=config.workers,
             )
             progress.advance({"bytes": sum(shard.n_bytes for shard in plan.shards)})
-        _accept_inputs(run, plan)
+        accept_inputs(run.folder, run.manifest, plan)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts)
@@ -231,101 +222,6 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.manifest.save(run.folder)
-
-
-def _open(
-    config: RunConfig,
-    suite: Suite,
-    options: Any,
-    identity: EmbedderIdentity | None,
-    signed: str,
-) -> Manifest:
-    """Return the manifest to go on with: the one that stands there, or a new one."""
-    folder = config.output
-    earlier = read_manifest(folder) if not config.overwrite else None
-    if earlier is not None and earlier.signature != signed:
-        raise RunConflictError(
-            f"{folder} holds a run with another signature.\n"
-            f"  there: {earlier.signature}\n  asked: {signed}",
-            "Choose another folder with -o, or replace it with --overwrite.",
-        )
-    if earlier is not None:
-        earlier.status = "running"
-        return earlier
-    _clear(folder, suite)
-    return Manifest(
-        signature=signed,
-        suite=suite.name,
-        suite_version=suite.version,
-        options=option_values(options),
-        settings={
-            "shard_bytes": config.shard_bytes,
-            "workers": config.workers,
-            "max_rejects": config.max_rejects,
-        },
-        embedder=None
-        if identity is None
-        else {name: getattr(identity, name) for name in identity.__slots__},
-        environment={
-            "fastscore": version("fastscore-dialogue"),
-            "python": platform.python_version(),
-            "host": socket.gethostname(),
-            "processors": os.cpu_count() or 1,
-            **{name: version(name) for name in REPORTED_PACKAGES},
-        },
-    )
-
-
-def _clear(folder: Path, suite: Suite) -> None:
-    """Remove a run's own files; a folder that holds anything else is refused."""
-    names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
-    folders = {WORK, RECEIPTS, REJECTS, LEGACY, *(table.name for table in suite.tables)}
-    earlier = read_manifest(folder) if (folder / MANIFEST_NAME).exists() else None
-    if earlier is not None:
-        folders |= set(earlier.tables)
-    strange = sorted(path.name for path in folder.iterdir() if path.name not in names | folders)
-    if strange or (earlier is None and any((folder / name).exists() for name in folders)):
-        found = strange[0] if strange else "tables without a manifest"
-        raise RunConflictError(
-            f"{folder} is no run directory: it holds {found}.",
-            "Choose an empty or new folder with -o.",
-        )
-    for name in sorted(names - {LOCK_NAME}):
-        (folder / name).unlink(missing_ok=True)
-    for name in sorted(folders):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
-def _accept_inputs(run: _Run, plan: Plan) -> None:
-    """Take the plan's inputs; a run goes on with the files that it began with, and more."""
-    given = {entry.name for entry in plan.inputs}
-    gone = [entry["name"] for entry in run.manifest.inputs if entry["name"] not in given]
-    if gone:
-        raise RunConflictError(
-            f"{run.folder} was begun with {gone[0]}, which is not among the inputs now.",
-            "Name all its inputs again, choose another folder with -o, or use --overwrite.",
-        )
-    run.manifest.inputs = [
-        {"name": entry.name, "bytes": entry.n_bytes, "content_hash": entry.content_hash}
-        for entry in plan.inputs
-    ]
-    run.manifest.shards = len(plan.shards)
-    run.manifest.save(run.folder)
-    _remove_parts_after(run, len(plan.shards))
-
-
-def _remove_parts_after(run: _Run, n_shards: int) -> None:
-    """Remove parts of shards that are no longer planned."""
-    kept = {part_name(index) for index in range(n_shards)}
-    for name in (REJECTS, *(table.name for table in run.suite.tables)):
-        for part in (run.folder / name).glob("part-*.parquet"):
-            if part.name not in kept:
-                part.unlink()
-    receipts = receipts_folder(run.folder, "score")
-    kept = {receipt_path(receipts, "score", index).name for index in range(n_shards)}
-    for path in receipts.glob("score-*.json"):
-        if path.name not in kept:
-            path.unlink()
 
 
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:

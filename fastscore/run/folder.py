@@ -1,0 +1,152 @@
+"""The run directory: taking up the run that stands in it, or starting a new one."""
+
+import contextlib
+import os
+import platform
+import shutil
+import socket
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastscore.errors import RunConflictError, RunError
+from fastscore.logs.shards import Plan
+from fastscore.options import option_values
+from fastscore.run.commit import TEMPORARY_SUFFIX, remove_temporaries
+from fastscore.run.config import RunConfig
+from fastscore.run.layout import (
+    LEGACY,
+    RECEIPTS,
+    REJECTS,
+    SUMMARY_JSON,
+    SUMMARY_PARQUET,
+    WORK,
+    part_name,
+    receipts_folder,
+)
+from fastscore.run.lock import LOCK_NAME
+from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.receipts import receipt_path
+from fastscore.signature import EmbedderIdentity
+from fastscore.suites.base import Suite
+
+REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
+
+
+def open_manifest(
+    config: RunConfig,
+    suite: Suite,
+    options: Any,
+    identity: EmbedderIdentity | None,
+    signed: str,
+) -> Manifest:
+    """Return the manifest to go on with: the one that stands in the folder, or a new one.
+
+    Raises
+    ------
+    RunConflictError
+        The folder holds a run with another signature, or something else than a run.
+    """
+    folder = config.output
+    earlier = read_manifest(folder) if not config.overwrite else None
+    if earlier is not None and earlier.signature != signed:
+        raise RunConflictError(
+            f"{folder} holds a run with another signature.\n"
+            f"  there: {earlier.signature}\n  asked: {signed}",
+            "Choose another folder with -o, or replace it with --overwrite.",
+        )
+    if earlier is not None:
+        remove_temporaries(folder)
+        earlier.status = "running"
+        return earlier
+    _clear(folder, suite)
+    manifest = Manifest(
+        signature=signed,
+        suite=suite.name,
+        suite_version=suite.version,
+        options=option_values(options),
+        settings={
+            "shard_bytes": config.shard_bytes,
+            "workers": config.workers,
+            "max_rejects": config.max_rejects,
+        },
+        embedder=None
+        if identity is None
+        else {name: getattr(identity, name) for name in identity.__slots__},
+        environment={
+            "fastscore": version("fastscore-dialogue"),
+            "python": platform.python_version(),
+            "host": socket.gethostname(),
+            "processors": os.cpu_count() or 1,
+            **{name: version(name) for name in REPORTED_PACKAGES},
+        },
+        tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
+    )
+    # nothing else is written before: what stands beside a manifest is this run's
+    manifest.save(folder)
+    return manifest
+
+
+def _clear(folder: Path, suite: Suite) -> None:
+    """Remove a run's own files; a folder that holds anything else is refused."""
+    names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
+    folders = {WORK, RECEIPTS, REJECTS, LEGACY, *(table.name for table in suite.tables)}
+    with contextlib.suppress(RunError):  # a damaged manifest is replaced with the rest
+        earlier = read_manifest(folder)
+        folders |= set(earlier.tables) if earlier is not None else set()
+    found = {path.name for path in folder.iterdir() if not _is_temporary(path.name, names)}
+    strange = sorted(found - names - folders)
+    if not strange and MANIFEST_NAME not in found:
+        strange = sorted(found & folders)
+    if strange:
+        raise RunConflictError(
+            f"{folder} is no run directory: it holds {strange[0]}.",
+            "Choose an empty or new folder with -o.",
+        )
+    for name in sorted(names - {LOCK_NAME}):
+        (folder / name).unlink(missing_ok=True)
+    for name in sorted(folders):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    remove_temporaries(folder)
+
+
+def _is_temporary(name: str, names: set[str]) -> bool:
+    return name.endswith(TEMPORARY_SUFFIX) and any(name.startswith(own) for own in names)
+
+
+def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
+    """Take a plan's inputs into the manifest, and remove parts of shards that are gone.
+
+    Raises
+    ------
+    RunConflictError
+        A file with which the run began is not among them; more files are welcome.
+    """
+    given = {entry.name for entry in plan.inputs}
+    gone = [entry["name"] for entry in manifest.inputs if entry["name"] not in given]
+    if gone:
+        raise RunConflictError(
+            f"{folder} was begun with {gone[0]}, which is not among the inputs now.",
+            "Name all its inputs again, choose another folder with -o, or use --overwrite.",
+        )
+    manifest.inputs = [
+        {"name": entry.name, "bytes": entry.n_bytes, "content_hash": entry.content_hash}
+        for entry in plan.inputs
+    ]
+    manifest.shards = len(plan.shards)
+    manifest.save(folder)
+    _remove_parts_after(folder, manifest, len(plan.shards))
+
+
+def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:
+    """Remove parts of shards that are no longer planned."""
+    kept = {part_name(index) for index in range(n_shards)}
+    for name in (REJECTS, *manifest.tables):
+        for part in (folder / name).glob("part-*.parquet"):
+            if part.name not in kept:
+                part.unlink()
+    receipts = receipts_folder(folder, "score")
+    kept = {receipt_path(receipts, "score", index).name for index in range(n_shards)}
+    for path in receipts.glob("score-*.json"):
+        if path.name not in kept:
+            path.unlink()
