@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fastscore.paths import cache_root
+
 
 def fastscore_command(
     arguments: Sequence[object], **environment: str
@@ -21,6 +23,15 @@ def fastscore_command(
         check=False,
         env={**os.environ, **environment},
     )
+
+
+@pytest.fixture(scope="session")
+def default_model() -> str:
+    """Return the default model's name where it is exported, as `make test` sees to."""
+    name = "minilm-l6-v2"
+    if not (cache_root() / "models" / name / "manifest.json").exists():
+        pytest.skip(f"{name} is not exported: run `fastscore models export {name}`")
+    return name
 
 
 @pytest.fixture

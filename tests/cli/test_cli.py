@@ -240,3 +240,18 @@ def test_metrics_as_text_and_json() -> None:
     cards = json.loads(fastscore_command(["metrics", "score_dialogue", "--json"]).stdout)
     ids = [card["id"] for card in cards["score_dialogue"]["metrics"]]
     assert "U_step" in ids
+
+
+def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
+    done = fastscore_command(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 1
+    assert "ok  fastscore" in done.stdout
+    assert "!!  model" in done.stdout
+    assert "fastscore models export minilm-l6-v2" in done.stdout
+
+
+@pytest.mark.usefixtures("default_model")
+def test_doctor_is_content_where_everything_is_in_place() -> None:
+    done = fastscore_command(["doctor"])
+    assert done.returncode == 0, done.stdout
+    assert "!!" not in done.stdout

@@ -1,0 +1,105 @@
+"""Scoring from Python: the same numbers as the command line's, frames in and out."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastscore
+from fastscore.errors import InputError, UsageError
+from tests.run.logs import write_logs
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    return write_logs(tmp_path / "logs")
+
+
+def test_in_memory_scores_equal_a_runs(logs: list[Path], tmp_path: Path) -> None:
+    run = fastscore.score(logs, "score_dialogue", output=tmp_path / "run", lex_weight=1.0)
+    scores = fastscore.score(logs, "score_dialogue", lex_weight=1.0)
+    assert scores.signature == run.signature
+    assert scores.summary.equals(run.summary)
+    assert set(scores.tables) == set(run.tables)
+    for name, table in scores.tables.items():
+        assert table.equals(run.table(name).collect()), name
+
+
+def test_frames_of_any_arrow_speaker_are_scored(logs: list[Path]) -> None:
+    rows = pl.read_ndjson(logs[0])
+    expected = fastscore.score(logs[0], "score_dialogue", lex_weight=1.0).tables["steps"]
+    for frame in (rows, rows.to_arrow(), pa.RecordBatchReader.from_stream(rows)):
+        steps = fastscore.score(frame, "score_dialogue", lex_weight=1.0).tables["steps"]
+        assert steps.drop("line").equals(expected.drop("line"))
+
+
+def test_a_frames_bad_rows_are_rejects() -> None:
+    frame = pl.DataFrame(
+        {
+            "event": ["predicted", "predicted", "utterance_complete"],
+            "utterance_index": ["0", "zero", "0"],
+            "step": [0, 0, None],
+            "prediction": ["hello", "hello", None],
+            "ground_truth": [None, None, "hello"],
+        }
+    )
+    scores = fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+    assert scores.rejects.select("file", "line", "field", "reason").rows() == [
+        ("frame", 2, "utterance_index", "wrong_type")
+    ]
+    assert scores.tables["dialogues"]["average_U_best_early"].to_list() == [1.0]
+
+
+def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
+        fastscore.score(logs, "score_dialogue", lex_wait=1.0)
+    with pytest.raises(UsageError, match="expected a number from 0 to 1"):
+        fastscore.score(logs, "score_dialogue", lex_weight=float("nan"))
+    with pytest.raises(UsageError, match="expected float"):
+        fastscore.score(logs, "score_dialogue", lex_weight="1")
+    with pytest.raises(InputError, match="No such file"):
+        fastscore.score(tmp_path / "gone.jsonl", "score_dialogue", lex_weight=1.0)
+    with pytest.raises(TypeError, match="in memory"):
+        fastscore.score(pl.DataFrame({"event": ["x"]}), "score_dialogue", output=tmp_path / "run")
+
+
+def test_public_names_are_documented_and_import_lazily() -> None:
+    for name in fastscore.__all__:
+        assert getattr(fastscore, name) is not None
+    with pytest.raises(AttributeError):
+        fastscore.nothing  # noqa: B018
+
+
+def test_every_semantic_mode_scores(logs: list[Path], tmp_path: Path, default_model: str) -> None:
+    for mode in ("calibrated", "cosine"):
+        scores = fastscore.score(
+            logs,
+            "score_dialogue",
+            embedder=default_model,
+            store=tmp_path / "store",
+            lex_weight=0.0,
+            semantic=mode,
+        )
+        steps = scores.tables["steps"]
+        same = steps.filter(pl.col("semantic_cosine_raw") > 1 - 1e-5)
+        assert same.height > 0
+        assert np.all(np.isfinite(steps["U_step"].to_numpy()))
+        assert steps["lexical_similarity"].null_count() == steps.height
+
+
+def test_vectors_do_not_depend_on_store_or_shards(
+    logs: list[Path], tmp_path: Path, default_model: str
+) -> None:
+    common = {"embedder": default_model, "lex_weight": 0.5, "baseline_pairs": 100}
+    cold = fastscore.score(logs, "score_dialogue", store=tmp_path / "a", **common)
+    warm = fastscore.score(logs, "score_dialogue", store=tmp_path / "a", **common)
+    parts = [
+        fastscore.score(path, "score_dialogue", store=tmp_path / "b", **common) for path in logs
+    ]
+    assert warm.tables["steps"].equals(cold.tables["steps"])
+    joined = pl.concat([part.tables["steps"] for part in parts])
+    difference = (joined["U_step"] - cold.tables["steps"]["U_step"]).abs().max()
+    assert isinstance(difference, float)
+    assert difference < 1e-6
