@@ -125,7 +125,7 @@ def _code(reason: Reason) -> int:
 
 def _has(found: Places, *tags: int) -> Flags:
     """Rows whose value has one of the types."""
-    chosen = found.tags == tags[0]
+    chosen: Flags = found.tags == tags[0]
     for tag in tags[1:]:
         chosen |= found.tags == tag
     return chosen

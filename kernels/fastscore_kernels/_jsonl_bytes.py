@@ -86,6 +86,20 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 
 @inlined
+def first_word(data: int, index: int, length: int, stop: int) -> Any:
+    """Up to eight bytes as one little-endian word, missing ones zero."""
+    if index + 8 <= stop:
+        word = load_word(data, index)
+        if length >= 8:
+            return word
+        return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    word = np.uint64(0)
+    for position in range(min(length, 8)):
+        word |= np.uint64(load_byte(data, index + position)) << np.uint64(8 * position)
+    return word
+
+
+@inlined
 def sequence_length(data: int, index: int, stop: int) -> int:
     """Length of the UTF-8 sequence at ``index`` (2 to 4), 0 when it is not valid."""
     first = load_byte(data, index)

@@ -18,6 +18,7 @@ from fastscore_kernels._jsonl_bytes import (
     RETURN,
     ZERO,
     address_of,
+    first_word,
     load_byte,
     load_word,
     scan_number,
@@ -51,23 +52,9 @@ _NULL_WORD, _FALSE_WORD, _TRUE_WORD, _NAN_WORD, _INFINITY_WORD = (
 
 
 @inlined
-def _first_word(data: int, index: int, length: int, stop: int) -> Any:
-    """Up to eight bytes of a name as one word, missing ones zero."""
-    if index + 8 <= stop:
-        word = load_word(data, index)
-        if length >= 8:
-            return word
-        return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
-    word = np.uint64(0)
-    for position in range(min(length, 8)):
-        word |= np.uint64(load_byte(data, index + position)) << np.uint64(8 * position)
-    return word
-
-
-@inlined
 def _literal(data: int, index: int, stop: int, length: int, word: np.uint64) -> int:
     """Position behind ``word`` at ``index``, or ``-1 - index`` when it does not stand there."""
-    if index + length > stop or _first_word(data, index, length, stop) != word:
+    if index + length > stop or first_word(data, index, length, stop) != word:
         return -1 - index
     return index + length
 
@@ -167,7 +154,7 @@ def _find_key(
 ) -> int:
     """Index of the wanted key whose bytes are data[start:end], or -1."""
     length = end - start
-    word = _first_word(data, start, length, stop)
+    word = first_word(data, start, length, stop)
     for key in range(n_keys):
         if load_word(words, 8 * key) != word:
             continue
@@ -299,7 +286,7 @@ def _equal_bytes(word: Any, pattern: Any) -> Any:
 def count_ends(data: Any) -> int:
     """Count line ends; a return at the very end is one."""
     base, size = address_of(data), data.size
-    count = index = 0
+    count, index = np.int64(0), 0
     while index < size:
         if index + 8 <= size:
             word = load_word(base, index)
@@ -316,7 +303,7 @@ def count_ends(data: Any) -> int:
             elif byte == RETURN:
                 count += position + 1 == size or load_byte(base, position + 1) != NEWLINE
         index += 8
-    return count
+    return int(count)
 
 
 @kernel(fastmath=False)

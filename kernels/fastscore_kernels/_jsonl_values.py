@@ -18,6 +18,7 @@ from fastscore_kernels._jsonl_bytes import (
     POINT,
     ZERO,
     address_of,
+    first_word,
     hex4,
     load_byte,
     store_byte,
@@ -219,13 +220,13 @@ def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> 
             continue
         length = ends[row] - start
         views[row, 0] = length
-        inline = length if length <= 12 else 4
-        word = 0
-        for position in range(inline):
-            word |= load_byte(base, start + position) << (8 * (position & 3))
-            if position & 3 == 3 or position == inline - 1:
-                views[row, 1 + (position >> 2)] = np.int32(word)
-                word = 0
+        first = first_word(base, start, min(length, 8), data.size)
+        views[row, 1] = np.int32(np.int64(first))
         if length > 12:
             views[row, 2] = buffer
             views[row, 3] = start
+        else:
+            views[row, 2] = np.int32(np.int64(first >> np.uint64(32)))
+            if length > 8:
+                rest = first_word(base, start + 8, length - 8, data.size)
+                views[row, 3] = np.int32(np.int64(rest))

@@ -33,9 +33,12 @@ SOURCE = Source(
     dialogue_key=("id",),
 )
 SMALL = st.sampled_from(
-    [0, -0.0, 1, 2.5, "", "x", "3", " 3 ", "1_0", "½", "nan", "1e3", True, False, None, [], {}]
-    + [[1], {"a": [None]}, 2**63, -(2**63), 10**400, 1e300, float("inf"), float("nan"), 1.7, -1.7]
-    + ["\ud83d", 'é\n"', "a longer text that no view holds inline", "same \\ but escaped 😀"]
+    [
+        *(0, -0.0, 1, 2.5, 1.7, -1.7, 1e300, float("inf"), float("nan"), 2**63, -(2**63), 10**400),
+        *("", "x", "3", " 3 ", "1_0", "½", "nan", "1e3", "\ud83d", 'é\n"'),
+        *("a longer text that no view holds inline", "same \\ but escaped 😀"),
+        *(True, False, None, [], {}, [1], {"a": [None]}),
+    ]
 )
 NAMES = [*(column.name for column in SOURCE.columns), "prediction", "reply", "other"]
 
