@@ -4,15 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastscore.vectors.description import StoreCheck, StoreStats
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.missing import embed_missing
-    from fastscore.vectors.store import StoreCheck, StoreStats, VectorStore
+    from fastscore.vectors.store import VectorStore
     from fastscore.vectors.view import VectorView
 
 _MODULE_OF = {
     "Embedder": "embedder",
-    "StoreCheck": "store",
-    "StoreStats": "store",
+    "StoreCheck": "description",
+    "StoreStats": "description",
     "VectorStore": "store",
     "VectorView": "view",
     "embed_missing": "missing",

@@ -6,10 +6,8 @@ same text at once both succeed: the first segment by name answers, `compact` dro
 """
 
 import contextlib
-import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +21,7 @@ from fastscore.vectors.compaction import (
     merge_groups,
     remove_garbage,
 )
+from fastscore.vectors.description import StoreCheck, StoreStats, claim, describe
 from fastscore.vectors.embedder import Vectors, check_dim, truncate
 from fastscore.vectors.segments import (
     DAMAGED_SUFFIX,
@@ -31,7 +30,6 @@ from fastscore.vectors.segments import (
     DamagedSegmentError,
     Segment,
     VanishedSegmentError,
-    committed,
     list_segments,
     open_segment,
     remove_segment,
@@ -52,55 +50,12 @@ if TYPE_CHECKING:
     from fastscore.vectors.text_ids import Texts
 
 VECTOR_DTYPES = ("fp32", "fp16")
-STORE_FORMAT = 2
 
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
 _ATTEMPTS = 8
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStats:
-    """What a store holds.
-
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    segments
-        Number of segments.
-    vectors
-        Vectors in them; texts embedded by two processes at once count twice until compacted.
-    bytes
-        Size of the segments' files.
-    damaged
-        Segments set aside as damaged.
-    """
-
-    folder: Path
-    segments: int
-    vectors: int
-    bytes: int
-    damaged: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCheck:
-    """What `VectorStore.verify` found.
-
-    Attributes
-    ----------
-    segments, vectors
-        How many were read and are intact.
-    damaged
-        What was wrong with each segment that was set aside, by segment name.
-    """
-
-    segments: int
-    vectors: int
-    damaged: tuple[tuple[str, str], ...]
 
 
 class VectorStore:
@@ -338,25 +293,11 @@ class VectorStore:
 
     def _claim(self, fingerprint: str) -> None:
         """Make the folder and its description, or compare with the one there."""
-        wanted = {
-            "format": STORE_FORMAT,
-            "fingerprint": fingerprint,
-            "dim": self.dim,
-            "vector_dtype": self.vector_dtype,
-        }
-        path = self.folder / "store.json"
+        wanted = describe(fingerprint, self.dim, self.vector_dtype)
         try:
-            if not path.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                with committed(path) as file:
-                    file.write(json.dumps(wanted, indent=2).encode() + b"\n")
-            found = json.loads(path.read_bytes())
+            found = claim(self.folder, wanted)
         except OSError as error:
             raise self._failure("opened", error) from error
-        except ValueError as error:
-            raise StoreError(
-                f"{path} cannot be read: {error}.", f"Remove the folder {self.folder}."
-            ) from error
         if found != wanted:
             raise StoreError(
                 f"The store {self.folder} holds {found}: expected {wanted}.",

@@ -1,0 +1,92 @@
+"""What a store says of itself: its description file, its counts, what a check of it found."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastscore.errors import StoreError
+from fastscore.vectors.segments import committed
+
+STORE_FORMAT = 2
+_FILE = "store.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a store holds.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    segments
+        Number of segments.
+    vectors
+        Vectors in them; texts embedded by two processes at once count twice until compacted.
+    bytes
+        Size of the segments' files.
+    damaged
+        Segments set aside as damaged.
+    """
+
+    folder: Path
+    segments: int
+    vectors: int
+    bytes: int
+    damaged: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What `VectorStore.verify` found.
+
+    Attributes
+    ----------
+    segments, vectors
+        How many were read and are intact.
+    damaged
+        What was wrong with each segment that was set aside, by segment name.
+    """
+
+    segments: int
+    vectors: int
+    damaged: tuple[tuple[str, str], ...]
+
+
+def describe(fingerprint: str, dim: int, vector_dtype: str) -> dict[str, object]:
+    """Return what a store's description file must hold."""
+    return {
+        "format": STORE_FORMAT,
+        "fingerprint": fingerprint,
+        "dim": dim,
+        "vector_dtype": vector_dtype,
+    }
+
+
+def claim(folder: Path, wanted: dict[str, object]) -> object:
+    """Make a store's folder and description if there is none.
+
+    Returns
+    -------
+    object
+        The description that is there now.
+
+    Raises
+    ------
+    StoreError
+        If the description is not JSON.
+    OSError
+        If the folder cannot be made or read.
+    """
+    path = folder / _FILE
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with committed(path) as file:
+            file.write(json.dumps(wanted, indent=2).encode() + b"\n")
+    try:
+        found: object = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error}.", f"Remove the folder {folder}."
+        ) from error
+    return found
