@@ -10,34 +10,16 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from fastscore_kernels._ir import I64, broadcast, integer, load
 from fastscore_kernels._jit import instruction
 
 LANES = 16
 
-_I64 = ir.IntType(64)
-_WORDS = ir.VectorType(_I64, LANES)
-
-
-def _integer(value: int) -> Any:
-    return ir.Constant(_I64, value)
+_WORDS = ir.VectorType(I64, LANES)
 
 
 def _splat(value: int) -> Any:
     return ir.Constant(_WORDS, [value] * LANES)
-
-
-def _load(builder: Any, address: Any, kind: Any, align: int = 1) -> Any:
-    loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
-    loaded.align = align
-    return loaded
-
-
-def _broadcast(builder: Any, value: Any, lanes: int) -> Any:
-    kind = ir.VectorType(value.type, lanes)
-    undefined = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    places = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-    return builder.shuffle_vector(first, undefined, places)
 
 
 @instruction
@@ -46,7 +28,7 @@ def address_of(context, array):  # type: ignore[no-untyped-def]
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
-        return builder.ptrtoint(data, _I64)
+        return builder.ptrtoint(data, I64)
 
     return types.int64(array), generate
 
@@ -56,7 +38,7 @@ def load_word(context, address):  # type: ignore[no-untyped-def]
     """Load eight bytes at an address of any alignment."""
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _load(builder, arguments[0], _I64)
+        return load(builder, arguments[0], I64)
 
     return types.uint64(types.int64), generate
 
@@ -66,7 +48,7 @@ def load_byte_at(context, address):  # type: ignore[no-untyped-def]
     """Load the byte at an address, widened."""
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.zext(_load(builder, arguments[0], ir.IntType(8)), _I64)
+        return builder.zext(load(builder, arguments[0], ir.IntType(8)), I64)
 
     return types.int64(types.int64), generate
 
@@ -76,7 +58,7 @@ def load_int32_at(context, address):  # type: ignore[no-untyped-def]
     """Load the 32-bit integer at an address, sign-extended."""
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.sext(_load(builder, arguments[0], ir.IntType(32)), _I64)
+        return builder.sext(load(builder, arguments[0], ir.IntType(32)), I64)
 
     return types.int64(types.int64), generate
 
@@ -124,18 +106,18 @@ def _equality_words(bits: int, words: int) -> Any:
             pattern, text, symbols, out = arguments
             size = bits // 8
             blocks = [
-                _load(builder, builder.add(pattern, _integer(64 * size * word)), block)
+                load(builder, builder.add(pattern, integer(64 * size * word)), block)
                 for word in range(words)
             ]
             with cgutils.for_range(builder, symbols) as loop:
-                at = builder.add(text, builder.mul(loop.index, _integer(size)))
-                wanted = _broadcast(builder, _load(builder, at, symbol), 64)
-                row = builder.add(out, builder.mul(loop.index, _integer(8 * LANES * words)))
+                at = builder.add(text, builder.mul(loop.index, integer(size)))
+                wanted = broadcast(builder, load(builder, at, symbol), 64)
+                row = builder.add(out, builder.mul(loop.index, integer(8 * LANES * words)))
                 for word, pattern_block in enumerate(blocks):
                     equal = builder.icmp_signed("==", pattern_block, wanted)
-                    place = builder.add(row, _integer(8 * LANES * word))
+                    place = builder.add(row, integer(8 * LANES * word))
                     builder.store(
-                        builder.bitcast(equal, _I64), builder.inttoptr(place, _I64.as_pointer())
+                        builder.bitcast(equal, I64), builder.inttoptr(place, I64.as_pointer())
                     )
             return target.get_dummy_value()
 
@@ -153,7 +135,7 @@ def _advance_lanes(words: int) -> Any:
 
         def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
             equal, columns, first, plus, minus = arguments
-            first = _load(builder, first, _WORDS, 8)
+            first = load(builder, first, _WORDS, 8)
             vertical = [
                 (cgutils.alloca_once(builder, _WORDS), cgutils.alloca_once(builder, _WORDS))
                 for _ in range(words)
@@ -162,20 +144,20 @@ def _advance_lanes(words: int) -> Any:
                 builder.store(_splat(-1), place_plus)
                 builder.store(_splat(0), place_minus)
             with cgutils.for_range(builder, columns) as loop:
-                row = builder.add(equal, builder.mul(loop.index, _integer(8 * LANES * words)))
-                column = _broadcast(builder, loop.index, LANES)
+                row = builder.add(equal, builder.mul(loop.index, integer(8 * LANES * words)))
+                column = broadcast(builder, loop.index, LANES)
                 live = builder.icmp_signed(">=", column, first)
                 # A lane whose text has not begun gets no horizontal step and stays as it is.
                 carry_plus = builder.zext(live, _WORDS)
                 carry_minus = None
                 for word, (place_plus, place_minus) in enumerate(vertical):
-                    x = _load(builder, builder.add(row, _integer(8 * LANES * word)), _WORDS, 8)
+                    x = load(builder, builder.add(row, integer(8 * LANES * word)), _WORDS, 8)
                     carry_plus, carry_minus = _step(
                         builder, x, place_plus, place_minus, carry_plus, carry_minus
                     )
             for word, places in enumerate(vertical):
                 for place, out in zip(places, (plus, minus), strict=True):
-                    address = builder.add(out, _integer(8 * LANES * word))
+                    address = builder.add(out, integer(8 * LANES * word))
                     pointer = builder.inttoptr(address, _WORDS.as_pointer())
                     builder.store(builder.load(place), pointer).align = 8
             return target.get_dummy_value()

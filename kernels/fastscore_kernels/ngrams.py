@@ -12,26 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jit import JIT_DISABLED, first_use, inlined, kernel
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import read_only, same_length
+from fastscore_kernels._words import BLOCK, KEY_BYTES, words
 from fastscore_kernels.arrow import string_column
 
 _ROWS_PER_CHUNK = 1 << 12
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_APOSTROPHE = 39
-
-
-def _folded_bytes() -> npt.NDArray[np.uint8]:
-    """Return the byte that each byte of a word folds to, 0 for those of no word."""
-    folded = np.zeros(256, np.uint8)
-    for character in b"0123456789abcdefghijklmnopqrstuvwxyz":
-        folded[character] = character
-        folded[ord(chr(character).upper())] = character
-    return folded
-
-
-_FOLDED = _folded_bytes()
+_PACKED_ORDER = 4
+_PACKED_WORDS = 0xFFFF
 
 
 def ngram_copy_ratio(
@@ -89,47 +79,9 @@ def _compile() -> None:
 
 
 @inlined
-def _words(data, start, stop, folded, begins, ends, hashes):  # type: ignore[no-untyped-def]
-    """Fold a row's letters into ``folded`` and note its words; return how many there are."""
-    count = np.int64(0)
-    at = start
-    while at < stop:
-        while at < stop and _FOLDED[data[at]] == 0:
-            at += 1
-        if at == stop:
-            break
-        begins[count] = at - start
-        hashed = np.uint64(0)
-        apostrophes = np.int64(0)
-        while at < stop:
-            byte = _FOLDED[data[at]]
-            if byte == 0:
-                joins = (
-                    data[at] == _APOSTROPHE
-                    and apostrophes == 0
-                    and at + 1 < stop
-                    and _FOLDED[data[at + 1]] != 0
-                )
-                if not joins:
-                    break
-                apostrophes = np.int64(1)
-                byte = np.uint8(_APOSTROPHE)
-            folded[at - start] = byte
-            hashed = (hashed ^ np.uint64(byte)) * _MULTIPLIER
-            hashed ^= hashed >> np.uint64(32)
-            at += 1
-        ends[count] = at - start
-        hashes[count] = hashed
-        count += 1
-    return count
-
-
-@inlined
-def _same_bytes(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-untyped-def]
-    if a_stop - a_start != b_stop - b_start:
-        return False
+def _same_bytes(a, a_start, b, b_start, size):  # type: ignore[no-untyped-def]
     same = True
-    for at in range(a_stop - a_start):
+    for at in range(size):
         same &= a[a_start + at] == b[b_start + at]
     return same
 
@@ -137,66 +89,106 @@ def _same_bytes(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-unty
 @inlined
 def _mask_for(count):  # type: ignore[no-untyped-def]
     """Return a table mask that leaves at least half of the slots empty."""
-    size = np.int64(4)
+    size = np.int64(8)
     while size < 2 * count:
         size *= 2
     return size - 1
 
 
 @inlined
-def _number_words(  # type: ignore[no-untyped-def]
-    system, user, numbers_system, numbers_user, slots, epochs, epoch
-):
-    """Give words the number of their first occurrence in the system's turn, -1 where in none."""
-    bytes_system, begins, ends, hashes, count = system
-    bytes_user, user_begins, user_ends, user_hashes, user_count = user
-    mask = _mask_for(count)
-    for word in range(count):
-        slot = np.int64(hashes[word] >> np.uint64(8)) & mask
-        numbers_system[word] = word
-        while epochs[slot] == epoch:
-            other = slots[slot]
-            if hashes[other] == hashes[word] and _same_bytes(
-                bytes_system, begins[other], ends[other], bytes_system, begins[word], ends[word]
-            ):
-                numbers_system[word] = other
-                break
-            slot = (slot + 1) & mask
-        if epochs[slot] != epoch:
-            epochs[slot] = epoch
-            slots[slot] = word
-    for word in range(user_count):
-        slot = np.int64(user_hashes[word] >> np.uint64(8)) & mask
-        numbers_user[word] = -1
-        while epochs[slot] == epoch:
-            other = slots[slot]
-            if hashes[other] == user_hashes[word] and _same_bytes(
-                bytes_system,
-                begins[other],
-                ends[other],
-                bytes_user,
-                user_begins[word],
-                user_ends[word],
-            ):
-                numbers_user[word] = other
-                break
-            slot = (slot + 1) & mask
+def _slot(key, mask):  # type: ignore[no-untyped-def]
+    return np.int64((key * _MULTIPLIER) >> np.uint64(32)) & mask
 
 
 @inlined
-def _gram_slot(  # type: ignore[no-untyped-def]
-    numbers, at, grams, order, slots, epochs, epoch, mask
+def _word_slot(word, row, system, slots, mask):  # type: ignore[no-untyped-def]
+    """Return the slot of the system's word that is equal to a row's word, or an empty one."""
+    folded, begins, sizes, keys = row
+    known_folded, known_begins, known_sizes, known_keys = system
+    slot = _slot(keys[word], mask)
+    while slots[slot] > 0:
+        other = slots[slot] - 1
+        if (
+            known_keys[other] == keys[word]
+            and known_sizes[other] == sizes[word]
+            and (
+                (sizes[word] <= KEY_BYTES and not JIT_DISABLED)
+                or _same_bytes(known_folded, known_begins[other], folded, begins[word], sizes[word])
+            )
+        ):
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inlined
+def _number_words(  # type: ignore[no-untyped-def]
+    system, count, user, user_count, numbers, user_numbers, slots
 ):
-    """Return the slot that holds the n-gram ``numbers[at:at + order]``, or the empty one for it."""
-    hashed = np.uint64(0)
+    """Give words the number of their first occurrence in the system's turn, -1 where in none."""
+    mask = _mask_for(count)
+    slots[: mask + 1] = 0
+    for word in range(count):
+        slot = _word_slot(word, system, system, slots, mask)
+        if slots[slot] == 0:
+            slots[slot] = word + 1
+        numbers[word] = slots[slot] - 1
+    for word in range(user_count):
+        user_numbers[word] = slots[_word_slot(word, user, system, slots, mask)] - 1
+
+
+@inlined
+def _packed_slot(key, grams, mask):  # type: ignore[no-untyped-def]
+    slot = _slot(key, mask)
+    while grams[slot] != 0 and grams[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inlined
+def _packed_share(  # type: ignore[no-untyped-def]
+    numbers, count, user_numbers, user_count, order, grams, hits
+):
+    """Return the share of distinct n-grams that the user has, an n-gram packed in one word.
+
+    Sixteen bits a word, complemented: no n-gram of the system is zero, which marks empty slots.
+    """
+    mask = _mask_for(count)
+    grams[: mask + 1] = 0
+    hits[: mask + 1] = 0
+    top = np.uint64(16 * (order - 1))
+    distinct = np.int64(0)
+    key = np.uint64(0)
+    for last in range(count):
+        key = (key >> np.uint64(16)) | (np.uint64(~numbers[last] & 0xFFFF) << top)
+        if last >= order - 1:
+            slot = _packed_slot(key, grams, mask)
+            distinct += np.int64(grams[slot] == 0)
+            grams[slot] = key
+    key = np.uint64(0)
+    for last in range(user_count):
+        key = (key >> np.uint64(16)) | (np.uint64(~user_numbers[last] & 0xFFFF) << top)
+        if last >= order - 1:
+            slot = _packed_slot(key, grams, mask)
+            hits[slot] |= grams[slot] != 0
+    common = np.int64(0)
+    for slot in range(mask + 1):
+        common += hits[slot]
+    return np.float64(common) / np.float64(distinct)
+
+
+@inlined
+def _gram_slot(numbers, at, grams, order, slots, mask):  # type: ignore[no-untyped-def]
+    """Return the slot of the system's n-gram equal to the one at ``at``, or an empty one."""
+    hashed = np.uint64(order)
     for step in range(order):
-        hashed = (hashed + np.uint64(numbers[at + step]) + np.uint64(1)) * _MULTIPLIER
+        hashed = (hashed ^ np.uint64(numbers[at + step])) * _MULTIPLIER
         hashed ^= hashed >> np.uint64(29)
-    slot = np.int64(hashed >> np.uint64(8)) & mask
-    while epochs[slot] == epoch:
+    slot = _slot(hashed, mask)
+    while slots[slot] > 0:
         same = True
         for step in range(order):
-            same &= grams[slots[slot] + step] == numbers[at + step]
+            same &= grams[slots[slot] - 1 + step] == numbers[at + step]
         if same:
             break
         slot = (slot + 1) & mask
@@ -204,73 +196,93 @@ def _gram_slot(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _share_copied(  # type: ignore[no-untyped-def]
-    system, count, user, user_count, order, slots, epochs, hits, epoch
+def _any_share(  # type: ignore[no-untyped-def]
+    numbers, count, user_numbers, user_count, order, slots, hits
 ):
-    """Return the share of the system's distinct n-grams of one order that the user has."""
-    mask = _mask_for(count - order + 1)
+    """Return the share of distinct n-grams that the user has, for any order and length."""
+    mask = _mask_for(count)
+    slots[: mask + 1] = 0
+    hits[: mask + 1] = 0
     distinct = np.int64(0)
     for at in range(count - order + 1):
-        slot = _gram_slot(system, at, system, order, slots, epochs, epoch, mask)
-        if epochs[slot] != epoch:
-            epochs[slot] = epoch
-            slots[slot] = at
+        slot = _gram_slot(numbers, at, numbers, order, slots, mask)
+        if slots[slot] == 0:
+            slots[slot] = at + 1
             distinct += 1
-    common = np.int64(0)
-    run = np.int64(0)
+    known = np.int64(0)
     for last in range(user_count):
-        run = run + 1 if user[last] >= 0 else np.int64(0)
-        if run >= order:
-            slot = _gram_slot(user, last - order + 1, system, order, slots, epochs, epoch, mask)
-            if epochs[slot] == epoch and hits[slot] != epoch:
-                hits[slot] = epoch
-                common += 1
+        known = known + 1 if user_numbers[last] >= 0 else np.int64(0)
+        if known >= order:
+            slot = _gram_slot(user_numbers, last - order + 1, numbers, order, slots, mask)
+            hits[slot] |= slots[slot] > 0
+    common = np.int64(0)
+    for slot in range(mask + 1):
+        common += hits[slot]
     return np.float64(common) / np.float64(distinct)
+
+
+@inlined
+def _longest(offsets, start, stop):  # type: ignore[no-untyped-def]
+    longest = np.int64(0)
+    for row in range(start, stop):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    return longest
 
 
 @kernel(fastmath=False)
 def _copy_ratios(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, orders, out, start, stop
 ):
-    longest = np.int64(0)
-    for row in range(start, stop):
-        longest = max(longest, a_offsets[row + 1] - a_offsets[row])
-        longest = max(longest, b_offsets[row + 1] - b_offsets[row])
+    longest = max(_longest(a_offsets, start, stop), _longest(b_offsets, start, stop))
     most = (longest + 1) // 2
-    folded = np.empty((2, longest), np.uint8)
+    folded = np.empty((2, longest + 2 * BLOCK), np.uint8)
+    inside = np.empty(longest // BLOCK + 2, np.uint64)
+    spare = np.zeros(BLOCK, np.uint8)
     begins = np.empty((2, most), np.int64)
-    ends = np.empty((2, most), np.int64)
-    hashes = np.empty((2, most), np.uint64)
+    sizes = np.empty((2, most), np.int64)
+    keys = np.empty((2, most), np.uint64)
     numbers = np.empty((2, most), np.int64)
-    size = _mask_for(most) + 1
-    slots = np.empty(size, np.int64)
-    epochs = np.zeros(size, np.int64)
-    hits = np.zeros(size, np.int64)
-    epoch = np.int64(0)
+    slots = np.empty(_mask_for(most) + 1, np.int64)
+    grams = np.empty(slots.size, np.uint64)
+    hits = np.empty(slots.size, np.uint8)
     for row in range(start, stop):
-        out[row] = 0.0
-        count = _words(
-            a, a_offsets[row], a_offsets[row + 1], folded[0], begins[0], ends[0], hashes[0]
+        best = 0.0
+        count = words(
+            a,
+            a_offsets[row],
+            a_offsets[row + 1] - a_offsets[row],
+            folded[0],
+            inside,
+            spare,
+            begins[0],
+            sizes[0],
+            keys[0],
         )
-        if count < orders.min():
-            continue
-        user_count = _words(
-            b, b_offsets[row], b_offsets[row + 1], folded[1], begins[1], ends[1], hashes[1]
-        )
-        epoch += 1
-        _number_words(
-            (folded[0], begins[0], ends[0], hashes[0], count),
-            (folded[1], begins[1], ends[1], hashes[1], user_count),
-            numbers[0],
-            numbers[1],
-            slots,
-            epochs,
-            epoch,
-        )
-        for order in orders:
-            if order <= count:
-                epoch += 1
-                share = _share_copied(
-                    numbers[0], count, numbers[1], user_count, order, slots, epochs, hits, epoch
-                )
-                out[row] = max(out[row], share)
+        if count >= orders.min():
+            user_count = words(
+                b,
+                b_offsets[row],
+                b_offsets[row + 1] - b_offsets[row],
+                folded[1],
+                inside,
+                spare,
+                begins[1],
+                sizes[1],
+                keys[1],
+            )
+            system = (folded[0], begins[0], sizes[0], keys[0])
+            user = (folded[1], begins[1], sizes[1], keys[1])
+            _number_words(system, count, user, user_count, numbers[0], numbers[1], slots)
+            for order in orders:
+                if order > count:
+                    continue
+                if order <= _PACKED_ORDER and count < _PACKED_WORDS:
+                    share = _packed_share(
+                        numbers[0], count, numbers[1], user_count, order, grams, hits
+                    )
+                else:
+                    share = _any_share(
+                        numbers[0], count, numbers[1], user_count, order, slots, hits
+                    )
+                best = max(best, share)
+        out[row] = best

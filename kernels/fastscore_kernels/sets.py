@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._common import common_count, common_sum
+from fastscore_kernels._jit import first_use, kernel
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
 
@@ -202,34 +203,28 @@ def _compile() -> None:
 @kernel(fastmath=False)
 def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
     """Return the first place whose value does not exceed the one before it in its row, or -1."""
+    first = offsets[0]
+    last = offsets[-1]
+    falls = np.int64(0)
+    for at in range(first + 1, last):
+        falls += np.int64(values[at] <= values[at - 1])
+    for row in range(1, offsets.size - 1):
+        at = offsets[row]
+        if offsets[row - 1] < at < last:
+            falls -= np.int64(values[at] <= values[at - 1])
+    if falls == 0:
+        return np.int64(-1)
     for row in range(offsets.size - 1):
-        disorder = False
         for at in range(offsets[row] + 1, offsets[row + 1]):
-            disorder |= values[at] <= values[at - 1]
-        if disorder:
-            for at in range(offsets[row] + 1, offsets[row + 1]):
-                if values[at] <= values[at - 1]:
-                    return at
+            if values[at] <= values[at - 1]:
+                return at
     return np.int64(-1)
-
-
-@inlined
-def _common(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
-    """Count common members of two ascending runs, without a branch that depends on them."""
-    count = np.int64(0)
-    while i < i_stop and j < j_stop:
-        left = a[i]
-        right = b[j]
-        count += np.int64(left == right)
-        i += np.int64(left <= right)
-        j += np.int64(right <= left)
-    return count
 
 
 @kernel(fastmath=False)
 def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
     for row in range(start, stop):
-        out[row] = _common(
+        out[row] = common_count(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
         )
 
@@ -241,7 +236,7 @@ def _jaccard(  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         size_a = a_offsets[row + 1] - a_offsets[row]
         size_b = b_offsets[row + 1] - b_offsets[row]
-        common = _common(
+        common = common_count(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
         )
         union = size_a + size_b - common
@@ -255,7 +250,7 @@ def _f1(  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         size_a = a_offsets[row + 1] - a_offsets[row]
         size_b = b_offsets[row + 1] - b_offsets[row]
-        common = _common(
+        common = common_count(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
         )
         if size_a == 0 and size_b == 0:
@@ -283,14 +278,7 @@ def _idf_cosine(  # type: ignore[no-untyped-def]
             norm_a += squares[a[at]]
         for at in range(j, j_stop):
             norm_b += squares[b[at]]
-        dot = 0.0
-        while i < i_stop and j < j_stop:
-            left = a[i]
-            right = b[j]
-            if left == right:
-                dot += squares[left]
-            i += np.int64(left <= right)
-            j += np.int64(right <= left)
+        dot = common_sum(a, i, i_stop, b, j, j_stop, squares)
         if norm_a == 0.0 or norm_b == 0.0:
             out[row] = 0.0
         else:

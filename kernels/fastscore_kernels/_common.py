@@ -1,0 +1,112 @@
+"""Common members of two ascending runs of int32.
+
+Where one run is short, sixteen of its members are compared with each of the other's at once, so
+that nothing branches on the values; long runs are merged. Without compilation all are merged.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from fastscore_kernels._ir import I64, broadcast, integer, load
+from fastscore_kernels._jit import JIT_DISABLED, inlined, instruction
+from fastscore_kernels._simd import address_of, count_ones, trailing_zeros
+
+_LANES = 16
+_I32 = ir.IntType(32)
+_MEMBERS = ir.VectorType(_I32, _LANES)
+_BITS = ir.VectorType(ir.IntType(1), _LANES)
+_SHORT = 64
+
+
+@instruction
+def _members_in(context, members, count, others, other_count):  # type: ignore[no-untyped-def]
+    """Tell by bits which of up to sixteen members are among the others, all given by address."""
+    signature = types.uint64(types.int64, types.int64, types.int64, types.int64)
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        members, count, others, other_count = arguments
+        lanes = ir.Constant(_MEMBERS, list(range(_LANES)))
+        present = builder.icmp_signed(
+            "<", lanes, broadcast(builder, builder.trunc(count, _I32), _LANES)
+        )
+        pointer = builder.inttoptr(members, _MEMBERS.as_pointer())
+        masked_load: Any = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_MEMBERS, [pointer.type, _I32, _BITS, _MEMBERS]),
+            "llvm.masked.load.v16i32.p0",
+        )
+        zeros = ir.Constant(_MEMBERS, [0] * _LANES)
+        block = builder.call(masked_load, [pointer, ir.Constant(_I32, 4), present, zeros])
+        found = cgutils.alloca_once(builder, _BITS)
+        builder.store(ir.Constant(_BITS, [0] * _LANES), found)
+        with cgutils.for_range(builder, other_count) as loop:
+            address = builder.add(others, builder.mul(loop.index, integer(4)))
+            other = broadcast(builder, load(builder, address, _I32, 4), _LANES)
+            equal = builder.icmp_signed("==", block, other)
+            builder.store(builder.or_(builder.load(found), equal), found)
+        bits = builder.and_(builder.load(found), present)
+        return builder.zext(builder.bitcast(bits, ir.IntType(_LANES)), I64)
+
+    return signature, generate
+
+
+@inlined
+def _merged_count(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+    count = np.int64(0)
+    while i < i_stop and j < j_stop:
+        left = a[i]
+        right = b[j]
+        count += np.int64(left == right)
+        i += np.int64(left <= right)
+        j += np.int64(right <= left)
+    return count
+
+
+@inlined
+def _merged_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped-def]
+    total = 0.0
+    while i < i_stop and j < j_stop:
+        left = a[i]
+        right = b[j]
+        if left == right:
+            total += weights[left]
+        i += np.int64(left <= right)
+        j += np.int64(right <= left)
+    return total
+
+
+@inlined
+def _vector_count(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+    """Count the common members of ``a[i:i_stop]`` and ``b[j:j_stop]``."""
+    if min(i_stop - i, j_stop - j) > _SHORT:
+        return _merged_count(a, i, i_stop, b, j, j_stop)
+    count = np.int64(0)
+    while i < i_stop:
+        members = min(i_stop - i, _LANES)
+        bits = _members_in(address_of(a) + 4 * i, members, address_of(b) + 4 * j, j_stop - j)
+        count += count_ones(bits)
+        i += members
+    return count
+
+
+@inlined
+def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped-def]
+    """Add the weights of the common members, in ascending order."""
+    if min(i_stop - i, j_stop - j) > _SHORT:
+        return _merged_sum(a, i, i_stop, b, j, j_stop, weights)
+    total = 0.0
+    while i < i_stop:
+        members = min(i_stop - i, _LANES)
+        bits = _members_in(address_of(a) + 4 * i, members, address_of(b) + 4 * j, j_stop - j)
+        while bits != 0:
+            total += weights[a[i + trailing_zeros(bits)]]
+            bits &= bits - np.uint64(1)
+        i += members
+    return total
+
+
+common_count = _merged_count if JIT_DISABLED else _vector_count
+common_sum = _merged_sum if JIT_DISABLED else _vector_sum

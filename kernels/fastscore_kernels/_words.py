@@ -1,0 +1,148 @@
+"""Words of a row: ``[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?`` with ASCII letters folded to lower case.
+
+Sixty-four bytes are classified at once into bits; words are then runs of bits. A word is known by
+its key: its bytes themselves up to eight, a hash of them beyond.
+"""
+
+import re
+import zlib
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+
+from fastscore_kernels._ir import I64, load
+from fastscore_kernels._jit import JIT_DISABLED, inlined, instruction
+from fastscore_kernels._simd import address_of, load_word, trailing_zeros
+
+BLOCK = 64
+KEY_BYTES = 8
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_APOSTROPHE = 39
+_PAGE = 4096
+_BYTES = ir.VectorType(ir.IntType(8), BLOCK)
+
+
+def _bytes_of(value: int) -> Any:
+    return ir.Constant(_BYTES, [value] * BLOCK)
+
+
+@instruction
+def _fold_block(context, address, out):  # type: ignore[no-untyped-def]
+    """Write 64 bytes with letters folded; return by bits which are letters or digits."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        block = load(builder, arguments[0], _BYTES)
+        # The bit that makes letters lower case is set in digits and the apostrophe anyway.
+        folded = builder.or_(block, _bytes_of(0x20))
+        pointer = builder.inttoptr(arguments[1], _BYTES.as_pointer())
+        builder.store(folded, pointer).align = 1
+        letter = builder.icmp_unsigned("<", builder.sub(folded, _bytes_of(ord("a"))), _bytes_of(26))
+        digit = builder.icmp_unsigned("<", builder.sub(block, _bytes_of(ord("0"))), _bytes_of(10))
+        return builder.bitcast(builder.or_(letter, digit), I64)
+
+    return types.uint64(types.int64, types.int64), generate
+
+
+@inlined
+def _classify(data, start, length, folded, inside, spare):  # type: ignore[no-untyped-def]
+    """Fold a row and mark its letters and digits by bits; return the number of blocks."""
+    blocks = (length + BLOCK - 1) // BLOCK
+    for block in range(blocks):
+        here = address_of(data) + start + BLOCK * block
+        rest = length - BLOCK * block
+        if rest < BLOCK and (here & (_PAGE - 1)) + BLOCK > _PAGE:
+            # A whole block reads on: never into a page that may not be there.
+            for at in range(rest):
+                spare[at] = data[start + BLOCK * block + at]
+            here = address_of(spare)
+        letters = _fold_block(here, address_of(folded) + BLOCK * block)
+        if rest < BLOCK:
+            letters &= (np.uint64(1) << np.uint64(rest)) - np.uint64(1)
+        inside[block] = letters
+    inside[blocks] = np.uint64(0)
+    return blocks
+
+
+@inlined
+def _next_outside(inside, at):  # type: ignore[no-untyped-def]
+    """Return the first place from ``at`` whose bit is not set; there always is one."""
+    word = at >> 6
+    rest = ~inside[word] >> np.uint64(at & 63)
+    if rest != 0:
+        return at + trailing_zeros(rest)
+    word += 1
+    while ~inside[word] == 0:
+        word += 1
+    return word * 64 + trailing_zeros(~inside[word])
+
+
+@inlined
+def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
+    """Return the first place from ``at`` whose bit is set, or the end of all blocks."""
+    word = at >> 6
+    rest = inside[word] >> np.uint64(at & 63)
+    if rest != 0:
+        return at + trailing_zeros(rest)
+    word += 1
+    while word < blocks and inside[word] == 0:
+        word += 1
+    if word >= blocks:
+        return blocks * BLOCK
+    return word * 64 + trailing_zeros(inside[word])
+
+
+@inlined
+def _key(address, size):  # type: ignore[no-untyped-def]
+    """Return a word's bytes, or a hash of them where they are more than a key holds."""
+    if size <= KEY_BYTES:
+        return load_word(address) << np.uint64(64 - 8 * size)
+    key = np.uint64(size)
+    at = np.int64(0)
+    while at < size:
+        chunk = load_word(address + min(at, size - KEY_BYTES))
+        key = (key ^ chunk) * _MULTIPLIER
+        key ^= key >> np.uint64(32)
+        at += KEY_BYTES
+    return key
+
+
+@inlined
+def _vector_words(  # type: ignore[no-untyped-def]
+    data, start, length, folded, inside, spare, begins, sizes, keys
+):
+    """Note begin, size and key of each word of a row; return how many there are."""
+    blocks = _classify(data, start, length, folded, inside, spare)
+    count = np.int64(0)
+    at = _next_inside(inside, 0, blocks) if blocks else np.int64(0)
+    while at < length:
+        end = _next_outside(inside, at)
+        joins = end + 1 < length and data[start + end] == _APOSTROPHE
+        if joins and (inside[(end + 1) >> 6] >> np.uint64((end + 1) & 63)) & np.uint64(1):
+            end = _next_outside(inside, end + 1)
+        begins[count] = at
+        sizes[count] = end - at
+        keys[count] = _key(address_of(folded) + at, end - at)
+        count += 1
+        at = _next_inside(inside, end, blocks)
+    return count
+
+
+def _plain_words(  # type: ignore[no-untyped-def]
+    data, start, length, folded, inside, spare, begins, sizes, keys
+):
+    """Do what `_vector_words` does where nothing is compiled."""
+    row = bytes(data[start : start + length])
+    count = 0
+    for word in re.finditer(rb"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", row):
+        text = word.group().lower()
+        begins[count], sizes[count] = word.start(), len(text)
+        folded[word.start() : word.end()] = np.frombuffer(text, np.uint8)
+        keys[count] = zlib.crc32(text)
+        count += 1
+    return count
+
+
+words = _plain_words if JIT_DISABLED else _vector_words
