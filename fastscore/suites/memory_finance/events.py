@@ -105,7 +105,8 @@ def _rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:
     return (
         raw[rows]
         .select(*ROW_SCHEMA)
-        .with_columns(pl.DataFrame(columns), pl.lit(None, dtype=pl.String).alias("raw"))
+        .hstack(pl.DataFrame(columns))
+        .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
         .select(*REJECT_SCHEMA)
     )
 

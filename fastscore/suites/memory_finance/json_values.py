@@ -174,7 +174,7 @@ def column_values(column: pl.Series) -> JsonValues:
 def _on_one_line(column: pl.Series) -> pl.Series:
     """Make line ends spaces: inside JSON they can only be white space between values."""
     broken = column.str.contains_any(["\n", "\r"])
-    return column.str.replace_many(["\n", "\r"], " ") if broken.any() else column
+    return column.str.replace_many(["\n", "\r"], [" ", " "]) if broken.any() else column
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:

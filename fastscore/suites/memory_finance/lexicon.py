@@ -1,6 +1,5 @@
-"""The suite's words: one TOML file, replaceable as a whole, known by its SHA-256."""
+"""The suite's words: one TOML file, replaceable as a whole."""
 
-import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,8 +52,6 @@ class Lexicon:
     ----------
     version
         The file's own version.
-    sha256
-        Hexadecimal digest of the file's bytes.
     risk_tags
         In table order.
     explanation_elements
@@ -72,7 +69,6 @@ class Lexicon:
     """
 
     version: str
-    sha256: str
     risk_tags: tuple[RiskTag, ...]
     explanation_elements: Mapping[str, tuple[str, ...]]
     triggers: Mapping[str, tuple[str, ...]]
@@ -108,11 +104,6 @@ def load_lexicon(path: str = "") -> Lexicon:
     return _parse(path, _read(path))
 
 
-def lexicon_digest(path: str = "") -> str:
-    """Return what stands for a lexicon in a signature: the first 16 digits of its SHA-256."""
-    return load_lexicon(path).sha256[:16]
-
-
 def _read(path: str) -> bytes:
     if not path:
         return _built_in()
@@ -141,7 +132,6 @@ def _parse(path: str, content: bytes) -> Lexicon:
     profile = reader.table(top["profile"], "profile", PROFILE_FIELDS)
     return Lexicon(
         version=reader.text(top["version"], "version"),
-        sha256=hashlib.sha256(content).hexdigest(),
         risk_tags=reader.risk_tags(top["risk_tags"]),
         explanation_elements=reader.lists(top["explanation_elements"], "explanation_elements"),
         triggers=reader.lists(contradictions["triggers"], "contradictions.triggers"),

@@ -74,7 +74,7 @@ def test_suffix_is_that_of_the_trace() -> None:
 
 
 def test_legacy_files_are_made_only_when_asked_for() -> None:
-    tables = {table.name: pl.DataFrame(schema=table.schema) for table in SUITE.tables}
+    tables = {table.name: pl.LazyFrame(schema=table.schema) for table in SUITE.tables}
     assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinanceOptions()) == {}
     options = MemoryFinanceOptions(legacy_files=True, dataset_path="set.jsonl")
     files = SUITE.legacy_files(tables, ("dialog_trace_mem0.jsonl",), options)

@@ -1,5 +1,6 @@
 """Lines that the definitions cannot use: where they stand, what is wrong, what was expected."""
 
+import json
 from typing import Any
 
 import pytest
@@ -45,8 +46,6 @@ from tests.suites.memory_finance.tracing import dialog, read, read_lines, turn
     ],
 )  # fmt: skip
 def test_a_line_is_rejected_with_its_place(trace: Any, field: str, found: str | None) -> None:
-    import json
-
     lines = [json.dumps(each) for each in (dialog(turn("a")), trace, dialog(turn("b")))]
     events, _ = read_lines(lines)
     assert dict(events.rejects.schema) == REJECT_SCHEMA
