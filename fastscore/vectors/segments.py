@@ -127,14 +127,20 @@ def write_segment(
     name = segment_name()
     count, dim = len(positions), vectors.shape[1]
     index = _new_index(dim, dtype)
-    # FAISS has no reserve: grow once, then empty again.
     index.codes.resize(count * dim * _CODE_BYTES[dtype])
-    index.codes.resize(0)
+    if dtype == "fp32":
+        index.ntotal = count  # filled in place below, which saves a copy
+    else:
+        index.codes.resize(0)  # keeps the memory: FAISS has no reserve
     checksums = np.empty(count, np.uint64)
     # Chunks stay in the core's cache from the gather to the checksum.
     for start in range(0, count, _ROWS_PER_CHUNK):
         chunk = slice(start, min(start + _ROWS_PER_CHUNK, count))
-        index.add(vectors[positions[chunk]])
+        if dtype == "fp32":
+            rows = _codes(index, dtype)[chunk].view(np.float32)
+            np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
+        else:
+            index.add(vectors[positions[chunk]])
         checksums[chunk] = row_checksums(_codes(index, dtype)[chunk])
     index_path = folder / (name + INDEX_SUFFIX)
     try:
