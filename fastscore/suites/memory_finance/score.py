@@ -140,7 +140,8 @@ def count_turns(turns: pl.DataFrame, group: Indices, n_groups: int) -> pl.DataFr
         )
         keep = kept["rows"].to_numpy()
         totals = np.bincount(group[keep], weights=kept["n"].to_numpy()[keep], minlength=n_groups)
-        return pl.Series(totals if kept["n"].dtype.is_float() else totals.astype(np.int64))
+        # of nothing, numpy's weighted counts are whole numbers
+        return pl.Series(totals.astype(np.float64 if kept["n"].dtype.is_float() else np.int64))
 
     m1, m3, m4, m5 = (pl.col(f"eligible_{metric}") for metric in ("m1", "m3", "m4", "m5"))
     n_keys, n_key_hits = pl.col("key_hit_flags").list.len(), pl.col("key_hit_flags").list.sum()

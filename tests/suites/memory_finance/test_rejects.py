@@ -39,7 +39,7 @@ from tests.suites.memory_finance.tracing import dialog, read, read_lines, turn
         (dialog(turn(), profile_gt={"preferences_gt": [None]}), "profile_gt.preferences_gt[0]",
          "null"),
         (dialog(turn(), blueprint={"forbidden_list": ["a", 0, 5]}),
-         "blueprint.forbidden_list[1]", "integer 5"),
+         "blueprint.forbidden_list[2]", "integer 5"),
         (dialog(turn(), raw_turns=[{}, 5]), "raw_turns[1]", "integer 5"),
         (dialog(turn(profile_snapshot={"preferred_topics": "x"}), profile_gt={"a": 1}),
          "turns[0].profile_snapshot.preferred_topics", 'string "x"'),
