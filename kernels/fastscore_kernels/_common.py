@@ -21,6 +21,21 @@ _BITS = ir.VectorType(ir.IntType(1), _LANES)
 _SHORT = 64
 
 
+def _first_lanes(builder: Any, count: Any) -> Any:
+    """Return the mask of the first ``count`` lanes, all of them where it is more."""
+    lanes = ir.Constant(_MEMBERS, list(range(_LANES)))
+    limit = broadcast(builder, builder.trunc(count, _I32), _LANES)
+    return builder.icmp_signed("<", lanes, limit)
+
+
+def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
+    """Load the masked lanes from an address; the others are not touched and get the fill."""
+    pointer = builder.inttoptr(address, _MEMBERS.as_pointer())
+    kind = ir.FunctionType(_MEMBERS, [pointer.type, _I32, _BITS, _MEMBERS])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v16i32.p0")
+    return builder.call(function, [pointer, ir.Constant(_I32, 4), mask, fill])
+
+
 @instruction
 def _members_in(context, members, count, others, other_count):  # type: ignore[no-untyped-def]
     """Tell by bits which of up to sixteen members are among the others, all given by address."""
@@ -28,25 +43,25 @@ def _members_in(context, members, count, others, other_count):  # type: ignore[n
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
         members, count, others, other_count = arguments
-        lanes = ir.Constant(_MEMBERS, list(range(_LANES)))
-        present = builder.icmp_signed(
-            "<", lanes, broadcast(builder, builder.trunc(count, _I32), _LANES)
-        )
-        pointer = builder.inttoptr(members, _MEMBERS.as_pointer())
-        masked_load: Any = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_MEMBERS, [pointer.type, _I32, _BITS, _MEMBERS]),
-            "llvm.masked.load.v16i32.p0",
-        )
-        zeros = ir.Constant(_MEMBERS, [0] * _LANES)
-        block = builder.call(masked_load, [pointer, ir.Constant(_I32, 4), present, zeros])
+        present = _first_lanes(builder, count)
+        block = _masked_load(builder, members, present, ir.Constant(_MEMBERS, [0] * _LANES))
         found = cgutils.alloca_once(builder, _BITS)
         builder.store(ir.Constant(_BITS, [0] * _LANES), found)
-        with cgutils.for_range(builder, other_count) as loop:
-            address = builder.add(others, builder.mul(loop.index, integer(4)))
-            other = broadcast(builder, load(builder, address, _I32, 4), _LANES)
-            equal = builder.icmp_signed("==", block, other)
-            builder.store(builder.or_(builder.load(found), equal), found)
+        blocks = builder.udiv(builder.add(other_count, integer(_LANES - 1)), integer(_LANES))
+        with cgutils.for_range(builder, blocks) as loop:
+            done = builder.mul(loop.index, integer(_LANES))
+            address = builder.add(others, builder.mul(done, integer(4)))
+            # Lanes past the end repeat the first member, which changes nothing.
+            fill = broadcast(builder, load(builder, address, _I32, 4), _LANES)
+            taken = _first_lanes(builder, builder.sub(other_count, done))
+            other_block = _masked_load(builder, address, taken, fill)
+            equal = []
+            for lane in range(_LANES):
+                other = builder.extract_element(other_block, ir.Constant(_I32, lane))
+                equal.append(builder.icmp_signed("==", block, broadcast(builder, other, _LANES)))
+            while len(equal) > 1:
+                equal = [builder.or_(*pair) for pair in zip(equal[::2], equal[1::2], strict=True)]
+            builder.store(builder.or_(builder.load(found), equal[0]), found)
         bits = builder.and_(builder.load(found), present)
         return builder.zext(builder.bitcast(bits, ir.IntType(_LANES)), I64)
 

@@ -108,6 +108,14 @@ def inlined(function: Function) -> Function:
     return cast("Function", compiled)
 
 
+def always_inlined(function: Function) -> Function:
+    """Declare a small function of an inner loop: no call is left of it in the kernels."""
+    compiled: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy", forceinline=True)(
+        function
+    )
+    return cast("Function", compiled)
+
+
 def instruction(emit: Callable[..., Any]) -> Callable[..., Any]:
     """Declare a function that emits LLVM IR where a kernel calls it."""
     return cast("Callable[..., Any]", intrinsic(emit))

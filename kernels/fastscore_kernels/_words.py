@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 
 from fastscore_kernels._ir import I64, load
-from fastscore_kernels._jit import JIT_DISABLED, inlined, instruction
+from fastscore_kernels._jit import JIT_DISABLED, always_inlined, instruction
 from fastscore_kernels._simd import address_of, load_word, trailing_zeros
 
 BLOCK = 64
@@ -46,7 +46,7 @@ def _fold_block(context, address, out):  # type: ignore[no-untyped-def]
     return types.uint64(types.int64, types.int64), generate
 
 
-@inlined
+@always_inlined
 def _classify(data, start, length, folded, inside, spare):  # type: ignore[no-untyped-def]
     """Fold a row and mark its letters and digits by bits; return the number of blocks."""
     blocks = (length + BLOCK - 1) // BLOCK
@@ -66,7 +66,7 @@ def _classify(data, start, length, folded, inside, spare):  # type: ignore[no-un
     return blocks
 
 
-@inlined
+@always_inlined
 def _next_outside(inside, at):  # type: ignore[no-untyped-def]
     """Return the first place from ``at`` whose bit is not set; there always is one."""
     word = at >> 6
@@ -79,7 +79,7 @@ def _next_outside(inside, at):  # type: ignore[no-untyped-def]
     return word * 64 + trailing_zeros(~inside[word])
 
 
-@inlined
+@always_inlined
 def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
     """Return the first place from ``at`` whose bit is set, or the end of all blocks."""
     word = at >> 6
@@ -94,7 +94,7 @@ def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
     return word * 64 + trailing_zeros(inside[word])
 
 
-@inlined
+@always_inlined
 def _key(address, size):  # type: ignore[no-untyped-def]
     """Return a word's bytes, or a hash of them where they are more than a key holds."""
     if size <= KEY_BYTES:
@@ -109,7 +109,7 @@ def _key(address, size):  # type: ignore[no-untyped-def]
     return key
 
 
-@inlined
+@always_inlined
 def _vector_words(  # type: ignore[no-untyped-def]
     data, start, length, folded, inside, spare, begins, sizes, keys
 ):

@@ -107,7 +107,10 @@ def _checked_strings(name: str, strings: Any) -> Any:
 
     array = _arrow_array(name, strings)
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        values = array.dictionary
+        if pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+            values = values.cast(pa.large_string())
+        array = values.take(array.indices)
     if pa.types.is_null(array.type):
         array = array.cast(pa.large_string())
     if not (

@@ -9,7 +9,7 @@ from fastscore_kernels._addressed import rows_of_offsets, rows_of_views
 from fastscore_kernels._jit import JIT_DISABLED, first_use
 from fastscore_kernels._lanes import lane_distances, similarities
 from fastscore_kernels._myers import symbol_distance
-from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._threads import run_chunks, thread_count
 from fastscore_kernels._validate import read_only, same_length
 from fastscore_kernels.arrow import AddressedStrings, addressed_strings
 
@@ -95,6 +95,7 @@ def _run(
             similarities(*rows, distance[start:stop], similarity[start:stop])
 
     if JIT_DISABLED:
+        thread_count(threads)
         _run_plain(a, b, distance, similarity)
     else:
         run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import JIT_DISABLED, first_use, inlined, kernel
+from fastscore_kernels._jit import JIT_DISABLED, always_inlined, first_use, kernel
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import read_only, same_length
 from fastscore_kernels._words import BLOCK, KEY_BYTES, words
@@ -78,15 +78,7 @@ def _compile() -> None:
     _copy_ratios(data, offsets, data, offsets, read_only(np.zeros(1, np.int64)), np.empty(0), 0, 0)
 
 
-@inlined
-def _same_bytes(a, a_start, b, b_start, size):  # type: ignore[no-untyped-def]
-    same = True
-    for at in range(size):
-        same &= a[a_start + at] == b[b_start + at]
-    return same
-
-
-@inlined
+@always_inlined
 def _mask_for(count):  # type: ignore[no-untyped-def]
     """Return a table mask that leaves at least half of the slots empty."""
     size = np.int64(8)
@@ -95,49 +87,51 @@ def _mask_for(count):  # type: ignore[no-untyped-def]
     return size - 1
 
 
-@inlined
+@always_inlined
 def _slot(key, mask):  # type: ignore[no-untyped-def]
-    return np.int64((key * _MULTIPLIER) >> np.uint64(32)) & mask
+    # A short word's key has its bytes on top, where alone a product would not bring them down.
+    mixed = (key ^ (key >> np.uint64(32))) * _MULTIPLIER
+    return np.int64(mixed >> np.uint64(32)) & mask
 
 
-@inlined
-def _word_slot(word, row, system, slots, mask):  # type: ignore[no-untyped-def]
-    """Return the slot of the system's word that is equal to a row's word, or an empty one."""
-    folded, begins, sizes, keys = row
-    known_folded, known_begins, known_sizes, known_keys = system
-    slot = _slot(keys[word], mask)
+@always_inlined
+def _word_slot(word, side, folded, begins, sizes, keys, slots, mask):  # type: ignore[no-untyped-def]
+    """Return the slot of the system's word equal to a side's word, or an empty one."""
+    slot = _slot(keys[side, word], mask)
     while slots[slot] > 0:
         other = slots[slot] - 1
-        if (
-            known_keys[other] == keys[word]
-            and known_sizes[other] == sizes[word]
-            and (
-                (sizes[word] <= KEY_BYTES and not JIT_DISABLED)
-                or _same_bytes(known_folded, known_begins[other], folded, begins[word], sizes[word])
-            )
-        ):
-            break
+        if keys[0, other] == keys[side, word] and sizes[0, other] == sizes[side, word]:
+            # A key holds a short word whole; where nothing is compiled it is always a hash.
+            size = sizes[side, word]
+            if size <= KEY_BYTES and not JIT_DISABLED:
+                break
+            same = True
+            for at in range(size):
+                same &= folded[0, begins[0, other] + at] == folded[side, begins[side, word] + at]
+            if same:
+                break
         slot = (slot + 1) & mask
     return slot
 
 
-@inlined
+@always_inlined
 def _number_words(  # type: ignore[no-untyped-def]
-    system, count, user, user_count, numbers, user_numbers, slots
+    count, user_count, folded, begins, sizes, keys, numbers, slots
 ):
     """Give words the number of their first occurrence in the system's turn, -1 where in none."""
     mask = _mask_for(count)
     slots[: mask + 1] = 0
     for word in range(count):
-        slot = _word_slot(word, system, system, slots, mask)
+        slot = _word_slot(word, 0, folded, begins, sizes, keys, slots, mask)
         if slots[slot] == 0:
             slots[slot] = word + 1
-        numbers[word] = slots[slot] - 1
+        numbers[0, word] = slots[slot] - 1
     for word in range(user_count):
-        user_numbers[word] = slots[_word_slot(word, user, system, slots, mask)] - 1
+        slot = _word_slot(word, 1, folded, begins, sizes, keys, slots, mask)
+        numbers[1, word] = slots[slot] - 1
 
 
-@inlined
+@always_inlined
 def _packed_slot(key, grams, mask):  # type: ignore[no-untyped-def]
     slot = _slot(key, mask)
     while grams[slot] != 0 and grams[slot] != key:
@@ -145,7 +139,7 @@ def _packed_slot(key, grams, mask):  # type: ignore[no-untyped-def]
     return slot
 
 
-@inlined
+@always_inlined
 def _packed_share(  # type: ignore[no-untyped-def]
     numbers, count, user_numbers, user_count, order, grams, hits
 ):
@@ -177,7 +171,7 @@ def _packed_share(  # type: ignore[no-untyped-def]
     return np.float64(common) / np.float64(distinct)
 
 
-@inlined
+@always_inlined
 def _gram_slot(numbers, at, grams, order, slots, mask):  # type: ignore[no-untyped-def]
     """Return the slot of the system's n-gram equal to the one at ``at``, or an empty one."""
     hashed = np.uint64(order)
@@ -195,7 +189,7 @@ def _gram_slot(numbers, at, grams, order, slots, mask):  # type: ignore[no-untyp
     return slot
 
 
-@inlined
+@always_inlined
 def _any_share(  # type: ignore[no-untyped-def]
     numbers, count, user_numbers, user_count, order, slots, hits
 ):
@@ -221,7 +215,7 @@ def _any_share(  # type: ignore[no-untyped-def]
     return np.float64(common) / np.float64(distinct)
 
 
-@inlined
+@always_inlined
 def _longest(offsets, start, stop):  # type: ignore[no-untyped-def]
     longest = np.int64(0)
     for row in range(start, stop):
@@ -270,9 +264,7 @@ def _copy_ratios(  # type: ignore[no-untyped-def]
                 sizes[1],
                 keys[1],
             )
-            system = (folded[0], begins[0], sizes[0], keys[0])
-            user = (folded[1], begins[1], sizes[1], keys[1])
-            _number_words(system, count, user, user_count, numbers[0], numbers[1], slots)
+            _number_words(count, user_count, folded, begins, sizes, keys, numbers, slots)
             for order in orders:
                 if order > count:
                     continue

@@ -206,8 +206,11 @@ def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
     first = offsets[0]
     last = offsets[-1]
     falls = np.int64(0)
-    for at in range(first + 1, last):
-        falls += np.int64(values[at] <= values[at - 1])
+    # From zero on: an index that may be negative for all the compiler knows is not vectorised.
+    later = values[min(first + 1, last) : last]
+    earlier = values[first:last]
+    for at in range(later.size):
+        falls += np.int64(later[at] <= earlier[at])
     for row in range(1, offsets.size - 1):
         at = offsets[row]
         if offsets[row - 1] < at < last:
