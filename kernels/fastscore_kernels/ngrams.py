@@ -95,40 +95,35 @@ def _slot(key, mask):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _word_slot(word, side, folded, begins, sizes, keys, slots, mask):  # type: ignore[no-untyped-def]
-    """Return the slot of the system's word equal to a side's word, or an empty one."""
-    slot = _slot(keys[side, word], mask)
-    while slots[slot] > 0:
-        other = slots[slot] - 1
-        if keys[0, other] == keys[side, word] and sizes[0, other] == sizes[side, word]:
-            # A key holds a short word whole; where nothing is compiled it is always a hash.
-            size = sizes[side, word]
-            if size <= KEY_BYTES and not JIT_DISABLED:
-                break
-            same = True
-            for at in range(size):
-                same &= folded[0, begins[0, other] + at] == folded[side, begins[side, word] + at]
-            if same:
-                break
-        slot = (slot + 1) & mask
-    return slot
-
-
-@always_inlined
 def _number_words(  # type: ignore[no-untyped-def]
     count, user_count, folded, begins, sizes, keys, numbers, slots
 ):
     """Give words the number of their first occurrence in the system's turn, -1 where in none."""
     mask = _mask_for(count)
     slots[: mask + 1] = 0
-    for word in range(count):
-        slot = _word_slot(word, 0, folded, begins, sizes, keys, slots, mask)
-        if slots[slot] == 0:
-            slots[slot] = word + 1
-        numbers[0, word] = slots[slot] - 1
-    for word in range(user_count):
-        slot = _word_slot(word, 1, folded, begins, sizes, keys, slots, mask)
-        numbers[1, word] = slots[slot] - 1
+    for side in range(2):
+        for word in range(count if side == 0 else user_count):
+            key = keys[side, word]
+            size = sizes[side, word]
+            slot = _slot(key, mask)
+            number = np.int64(-1)
+            while slots[slot] > 0:
+                other = slots[slot] - 1
+                if keys[0, other] == key and sizes[0, other] == size:
+                    same = True
+                    # A key holds a short word whole, but where nothing is compiled it is a hash.
+                    if size > KEY_BYTES or JIT_DISABLED:
+                        begin = begins[0, other]
+                        for at in range(size):
+                            same &= folded[0, begin + at] == folded[side, begins[side, word] + at]
+                    if same:
+                        number = other
+                        break
+                slot = (slot + 1) & mask
+            if number < 0 and side == 0:
+                slots[slot] = word + 1
+                number = np.int64(word)
+            numbers[side, word] = number
 
 
 @always_inlined
