@@ -10,10 +10,11 @@ from typing import IO
 
 import numpy as np
 import polars as pl
+from fastscore_kernels.jsonl import changes
 
 from fastscore.errors import InputError, RunError
 from fastscore.logs.batches import Batch, gather, map_ordered
-from fastscore.logs.columns import convert, places, wanted_keys
+from fastscore.logs.columns import Places, convert, places, wanted_keys
 from fastscore.logs.inputs import Compression, InputFile
 from fastscore.logs.parquet import parquet_rows, read_parquet
 from fastscore.logs.pieces import Piece
@@ -138,7 +139,9 @@ def _index_parquet(state: FileState, source: Source, scratch: Path) -> FileState
     names = [f"key{index}" for index in range(len(columns))]
     for _, rows, _ in read_parquet(piece, columns):
         frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
-        frame = frame.with_columns(pl.lit(0).alias("part"), (pl.col("line") - 1).alias("start"))
+        frame = frame.with_columns(
+            part=pl.lit(0), first=pl.col("line") - 1, last=pl.col("line") - 1
+        )
         for _, key, first, last, line in spans_of(frame, names):
             state.widen(key, first, last, line)
     return state
@@ -211,33 +214,52 @@ def _spans(
     if batch.segments[-1].long_line:
         return []
     scan = batch.scan(keys)
+    if scan.start.size == 0:
+        return []
     parts, offsets = batch.places(scan.start)
-    good = np.ones(parts.size, np.bool_)
+    found = [places(scan, keys, column) for column in columns]
+    # a dialogue's rows mostly follow each other: only where its name changes is it read
+    begins = np.concatenate(([True], parts[1:] != parts[:-1]))
+    for place in found:
+        begins |= changes(place.data, place.tags, place.starts, place.ends)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], parts.size) - 1
+    good = np.ones(first.size, np.bool_)
     named: dict[str, pl.Series] = {}
-    for index, column in enumerate(columns):
-        converted = convert(places(scan, keys, column), column)
+    for index, (place, column) in enumerate(zip(found, columns, strict=True)):
+        converted = convert(
+            Places(place.data, place.tags[first], place.starts[first], place.ends[first]), column
+        )
         named[f"key{index}"] = converted.values
         good &= converted.faults == 0
-    frame = pl.DataFrame({"part": parts, "start": offsets, "line": scan.line, **named})
-    return spans_of(frame.filter(pl.Series(good)), list(named))
+    runs = pl.DataFrame(
+        {
+            "part": parts[first],
+            "first": offsets[first],
+            "last": offsets[last],
+            "line": scan.line[first],
+            **named,
+        }
+    )
+    return spans_of(runs.filter(pl.Series(good)), list(named))
 
 
 def spans_of(
-    frame: pl.DataFrame, key_names: Sequence[str]
+    runs: pl.DataFrame, key_names: Sequence[str]
 ) -> list[tuple[int, bytes, int, int, int]]:
-    """Group rows (``part``, ``start``, ``line`` and key columns) by dialogue, in order."""
+    """Group runs of rows (``part``, ``first``, ``last``, ``line``, keys) by dialogue, in order."""
     if key_names:
         nameless = pl.col(key_names[0]).is_null()
-        frame = frame.with_columns(
+        runs = runs.with_columns(
             pl.when(~nameless).then(pl.col(name)).alias(name) for name in key_names
         )
-    grouped = frame.group_by("part", *key_names, maintain_order=True).agg(
-        first=pl.col("start").first(), last=pl.col("start").last(), line=pl.col("line").first()
+    grouped = runs.group_by("part", *key_names, maintain_order=True).agg(
+        pl.col("first").first(), pl.col("last").last(), pl.col("line").first()
     )
-    found: list[tuple[int, bytes, int, int, int]] = []
-    for part, *key, first, last, line in grouped.rows():
-        found.append((part, _key_hash(key), first, last, line))
-    return found
+    return [
+        (part, _key_hash(key), first, last, line)
+        for part, *key, first, last, line in grouped.rows()
+    ]
 
 
 def _key_hash(key: Sequence[object]) -> bytes:

@@ -230,3 +230,19 @@ def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> 
             if length > 8:
                 rest = first_word(base, start + 8, length - 8, data.size)
                 views[row, 3] = np.int32(np.int64(rest))
+
+
+@kernel(fastmath=False)
+def mark_changes(data: Any, tags: Any, starts: Any, ends: Any, changed: Any) -> None:
+    """Mark rows whose value has another type or other bytes than that of the row before."""
+    base = address_of(data)
+    for row in range(1, tags.size):
+        length = ends[row] - starts[row]
+        if tags[row] != tags[row - 1] or length != ends[row - 1] - starts[row - 1]:
+            changed[row] = True
+            continue
+        here, before = starts[row], starts[row - 1]
+        for index in range(length):
+            if load_byte(base, here + index) != load_byte(base, before + index):
+                changed[row] = True
+                break

@@ -36,6 +36,7 @@ from fastscore_kernels._jsonl_values import (
     EXACT,
     INEXACT,
     OVERFLOW,
+    mark_changes,
     parse_floats,
     parse_integers,
     string_views,
@@ -63,6 +64,7 @@ __all__ = [
     "TOO_DEEP",
     "TRUE",
     "JsonlScan",
+    "changes",
     "compile_kernels",
     "count_line_ends",
     "floats",
@@ -279,6 +281,36 @@ def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Long
     )
 
 
+def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray[np.bool_]:
+    """Mark the rows whose value is written otherwise than that of the row before.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        `JsonlScan.data`.
+    tags : uint8 (n,)
+        The values' types.
+    starts, ends : int64 (n,)
+        Their bytes.
+
+    Returns
+    -------
+    bool (n,)
+        False for the first row. Absent values are alike.
+    """
+    compile_kernels()
+    changed = np.zeros(tags.size, np.bool_)
+    absent = tags == ABSENT
+    mark_changes(
+        read_only(data),
+        read_only(np.ascontiguousarray(tags)),
+        read_only(np.where(absent, 0, starts)),
+        read_only(np.where(absent, 0, ends)),
+        changed,
+    )
+    return changed
+
+
 def compile_kernels() -> None:
     """Compile this module's kernels, or load them from the cache."""
     first_use(__name__, _compile)
@@ -304,5 +336,6 @@ def _compile() -> None:
     )
     parse_integers(data, none, none, some, flags)
     parse_floats(data, none, none, np.empty(0), flags)
+    mark_changes(data, read_only(flags), none, none, np.empty(0, np.bool_))
     unescape_strings(data, none, none, flags, some, some)
     string_views(data, none, none, 0, np.empty((0, 4), np.int32))

@@ -332,3 +332,17 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
     column.validate(full=True)
     assert pl.from_arrow(column).to_list() == first + second
+
+
+@given(
+    st.lists(
+        st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', "[1]"]), max_size=40
+    )
+)
+def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
+    lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
+    scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
+    found = jsonl.changes(scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0])
+    assert found.tolist() == [
+        row > 0 and value != values[row - 1] for row, value in enumerate(values)
+    ]
