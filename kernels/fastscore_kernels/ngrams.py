@@ -100,7 +100,8 @@ def _number_words(  # type: ignore[no-untyped-def]
 ):
     """Give words the number of their first occurrence in the system's turn, -1 where in none."""
     mask = _mask_for(count)
-    slots[: mask + 1] = 0
+    for slot in range(mask + 1):
+        slots[slot] = 0
     for side in range(2):
         for word in range(count if side == 0 else user_count):
             key = keys[side, word]
@@ -143,8 +144,9 @@ def _packed_share(  # type: ignore[no-untyped-def]
     Sixteen bits a word, complemented: no n-gram of the system is zero, which marks empty slots.
     """
     mask = _mask_for(count)
-    grams[: mask + 1] = 0
-    hits[: mask + 1] = 0
+    for slot in range(mask + 1):
+        grams[slot] = 0
+        hits[slot] = 0
     top = np.uint64(16 * (order - 1))
     distinct = np.int64(0)
     key = np.uint64(0)
@@ -190,8 +192,9 @@ def _any_share(  # type: ignore[no-untyped-def]
 ):
     """Return the share of distinct n-grams that the user has, for any order and length."""
     mask = _mask_for(count)
-    slots[: mask + 1] = 0
-    hits[: mask + 1] = 0
+    for slot in range(mask + 1):
+        slots[slot] = 0
+        hits[slot] = 0
     distinct = np.int64(0)
     for at in range(count - order + 1):
         slot = _gram_slot(numbers, at, numbers, order, slots, mask)

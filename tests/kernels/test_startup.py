@@ -170,4 +170,4 @@ def test_entry_points_release_the_gil_and_are_cached():
     ]
     assert all(call["nogil"] == "True" for call in calls)
     assert all("fastmath" in call for call in calls)
-    assert [call.get("cache") for call in calls] == ["True", None, None]
+    assert sum(call.get("cache") == "True" for call in calls) == 1
