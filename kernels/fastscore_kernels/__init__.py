@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 _MODULE_OF = {
+    "bytes_hash128": "hashing",
     "cosine_pairs": "cosine",
     "first_recovery": "sequences",
     "gini_ragged": "inequality",
@@ -30,6 +31,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "bytes_hash128",
     "cosine_pairs",
     "first_recovery",
     "gini_ragged",
@@ -63,7 +65,7 @@ def __getattr__(name: str) -> Any:
 
 def warm() -> None:
     """Compile every kernel, or load it from the cache, so that no later call has to."""
-    for module in sorted(set(_MODULE_OF.values())):
+    for module in sorted({*_MODULE_OF.values(), "jsonl"}):
         import_module(f"{__name__}.{module}").compile_kernels()
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -30,7 +31,8 @@ JIT_DISABLED = bool(config.DISABLE_JIT)
 
 _PATIENCE_SECONDS = 180
 
-_lock = threading.RLock()
+_lock = threading.Lock()
+_topic_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _ready: set[str] = set()
 
 
@@ -140,10 +142,11 @@ def _lock_file(handle: IO[str]) -> None:
 
 
 def first_use(topic: str, compile_all: Callable[[], object]) -> None:
-    """Run ``compile_all`` once in this process, one process at a time.
+    """Run ``compile_all`` once in this process, one process at a time for each topic.
 
     The first process compiles and fills the cache; the others wait and load from it, so that a
-    cold start of many workers costs one compilation.
+    cold start of many workers costs one compilation. What is cached already is never waited for
+    behind another topic's compilation.
 
     Parameters
     ----------
@@ -155,10 +158,12 @@ def first_use(topic: str, compile_all: Callable[[], object]) -> None:
     if topic in _ready:
         return
     with _lock:
+        topic_lock = _topic_locks[topic]
+    with topic_lock:
         if topic in _ready:
             return
         if not JIT_DISABLED:
-            with (cache_folder() / "lock").open("a") as handle:
+            with (cache_folder() / f"lock-{topic}").open("a") as handle:
                 _lock_file(handle)
                 compile_all()
         _ready.add(topic)

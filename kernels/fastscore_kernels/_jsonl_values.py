@@ -21,6 +21,7 @@ from fastscore_kernels._jsonl_bytes import (
     first_word,
     hex4,
     load_byte,
+    load_word,
     store_byte,
 )
 
@@ -241,8 +242,11 @@ def mark_changes(data: Any, tags: Any, starts: Any, ends: Any, changed: Any) -> 
         if tags[row] != tags[row - 1] or length != ends[row - 1] - starts[row - 1]:
             changed[row] = True
             continue
-        here, before = starts[row], starts[row - 1]
-        for index in range(length):
-            if load_byte(base, here + index) != load_byte(base, before + index):
-                changed[row] = True
-                break
+        here, before, index = starts[row], starts[row - 1], 0
+        while index + 8 <= length and load_word(base, here + index) == load_word(
+            base, before + index
+        ):
+            index += 8
+        while index < length and load_byte(base, here + index) == load_byte(base, before + index):
+            index += 1
+        changed[row] = index < length

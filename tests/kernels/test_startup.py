@@ -11,7 +11,7 @@ import fastscore_kernels
 import numba
 import numpy as np
 import pytest
-from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
+from fastscore_kernels import _jit, levenshtein_pairs, mean_pair_cosine_groups, text_hash128
 
 PACKAGE = Path(fastscore_kernels.__file__).parent
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
@@ -36,7 +36,11 @@ def start(program, folder, **environment):
         **environment,
     }
     return subprocess.Popen(
-        [sys.executable, "-c", program], env=settings, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        env=settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -103,6 +107,30 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_warm_compiles_every_module():
     fastscore_kernels.warm()
+    topics = {
+        f"fastscore_kernels.{path.stem}"
+        for path in PACKAGE.glob("*.py")
+        if "def compile_kernels" in path.read_text()
+    }
+    assert topics == _jit._ready
+
+
+@compiled_only
+def test_a_cached_topic_does_not_wait_for_another_to_compile(tmp_path):
+    cache = str(tmp_path / "cache")
+    assert start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=cache).wait() == 0
+    compiling = start(
+        "from fastscore_kernels._jit import first_use; import sys;"
+        "first_use('other', lambda: (print('locked', flush=True), sys.stdin.read()))",
+        tmp_path,
+        FASTSCORE_CACHE=cache,
+    )
+    assert compiling.stdout.readline() == "locked\n"
+    run = start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=cache)
+    assert run.communicate()[0] == "[1]\n"
+    assert compiling.poll() is None
+    compiling.communicate()
+    assert compiling.returncode == 0
 
 
 def test_calls_from_several_threads_agree():
