@@ -3,7 +3,9 @@
 import hashlib
 import itertools
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -22,6 +24,7 @@ from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
 DIGEST_BYTES = 16
+_BLOCKS_AHEAD = 4
 FILE_KEY = b""
 """Stands for the dialogue that is its file."""
 
@@ -73,11 +76,23 @@ class FileState:
     damage: str = ""
     unpacked: bool = False
     spans: dict[bytes, Span] = field(default_factory=dict)
+    hasher: ThreadPoolExecutor | None = None
+    hashing: deque[Future[None]] = field(default_factory=deque)
 
     def observe(self, block: bytes) -> None:
-        """Count and hash bytes as they are read from disk."""
+        """Count bytes as they are read from disk, and hash them while others are scanned."""
         self.read += len(block)
-        self.digest.update(block)
+        if self.hasher is None:
+            self.digest.update(block)
+            return
+        self.hashing.append(self.hasher.submit(self.digest.update, block))
+        if len(self.hashing) > _BLOCKS_AHEAD:
+            self.hashing.popleft().result()
+
+    def finish(self) -> None:
+        """Wait until everything that was read is hashed."""
+        while self.hashing:
+            self.hashing.popleft().result()
 
     def widen(self, key: bytes, first: int, last: int, line: int) -> None:
         """Add rows to a dialogue, later ones than it has."""
@@ -91,9 +106,20 @@ class FileState:
 def index_files(
     states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
 ) -> Iterator[FileState]:
-    """Yield each file, in order, when its dialogues are known."""
+    """Yield each file, in order, when its dialogues and its hash are known."""
     for index, state in enumerate(states):
         state.index, state.path, state.compression = index, state.file.path, state.file.compression
+    with ThreadPoolExecutor(1, thread_name_prefix="fastscore-hash") as hasher:
+        for state in states:
+            state.hasher = hasher if threads > 1 else None
+        for state in _indexed(states, source, shard_bytes, scratch, threads):
+            state.finish()
+            yield state
+
+
+def _indexed(
+    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+) -> Iterator[FileState]:
     for format, group in itertools.groupby(states, lambda state: state.file.format):
         if format == "parquet":
             yield from map_ordered(
@@ -193,6 +219,7 @@ def _spilled(
             state.damage = str(error)
         if out is not None:
             out.close()
+            state.finish()
             path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
             os.replace(temporary, path)
             state.path, state.compression, state.unpacked = str(path), "none", True

@@ -14,7 +14,7 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -191,7 +191,6 @@ class Segment:
     ids: SortedIds
     checksums: npt.NDArray[np.uint64]
     _index_path: Path
-    _mapped: tuple[Any, npt.NDArray[np.uint8]] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.checksums)
@@ -214,9 +213,10 @@ class Segment:
         DamagedSegmentError
             If a vector is not what was written.
         VanishedSegmentError
-            If the segment was removed before it was first read.
+            If the segment was removed before it was read.
         """
-        codes = self._map()
+        # mapped for this reading only: what stays mapped would count as resident memory
+        _alive, codes = _map_index(self._index_path, len(self), self.dim, self.dtype)
         buffer = np.empty((min(len(positions), _ROWS_PER_CHUNK), codes.shape[1]), np.uint8)
         for start in range(0, len(positions), _ROWS_PER_CHUNK):
             some = positions[start : start + _ROWS_PER_CHUNK]
@@ -227,11 +227,6 @@ class Segment:
                 yield raw.view("<f2").astype(np.float32)
             else:
                 yield raw.view("<f4")
-
-    def _map(self) -> npt.NDArray[np.uint8]:
-        if self._mapped is None:
-            self._mapped = _map_index(self._index_path, len(self), self.dim, self.dtype)
-        return self._mapped[1]
 
 
 def open_segment(folder: Path, name: str) -> Segment:
