@@ -1,10 +1,10 @@
 """Summary statistics of committed tables, the same for any order of rows and any shards.
 
 Sums are kept in whole numbers: each value is rounded to a fixed-point grid that is chosen from
-the largest magnitude and the number of rows in the table, and the 128-bit sums of those numbers
-and of their squares do not depend on the order. The grid is as fine as such sums allow: 2^-52 of
-the largest magnitude up to four million rows, 2^-48 up to a thousand million. What rounding costs
-is thus of the order of a double's own last bits.
+the metric's range (or, without one, its largest magnitude) and the number of rows, and the 128-bit
+sums of those numbers and of their squares do not depend on the order. The grid is as fine as such
+sums allow: 2^-52 of the largest magnitude up to four million rows, 2^-48 up to a thousand million.
+What rounding costs is thus of the order of a double's own last bits.
 """
 
 import math
@@ -113,7 +113,7 @@ def _summarise_table(
     rows: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cells: pl.DataFrame
 ) -> pl.DataFrame:
     """Sum once by combination of labels (cell), then by label over the few sums."""
-    grids, has_reasons = _choose_grids(rows, metrics)
+    grids = _choose_grids(rows, metrics)
     sums = [expression for metric in metrics for expression in _sums(metric, grids)]
     if groups:
         by_cell = rows.group_by(_CELL).agg(*sums).collect(engine="streaming")
@@ -121,7 +121,8 @@ def _summarise_table(
         by_cell = rows.select(pl.lit(0, dtype=pl.UInt32).alias(_CELL), *sums).collect(
             engine="streaming"
         )
-    reasons = _count_reasons(rows) if has_reasons else _NO_REASONS
+    any_null = by_cell.select(pl.col(r"^.*:null$").sum()).sum_horizontal().sum() > 0
+    reasons = _count_reasons(rows) if any_null else _NO_REASONS
     records: list[dict[str, Any]] = []
     for group in (ALL, *groups):
         found = {
@@ -166,20 +167,26 @@ def _summed_columns(metric: Metric) -> list[str]:
     return [metric.id, *(column for column in extra if column is not None)]
 
 
-def _choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> tuple[dict[str, int], bool]:
-    """Return each column's grid, as the bits after the point, and whether any metric is null."""
+def _choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
+    """Return each column's grid, as the bits after the point.
+
+    A metric's largest magnitude is that of its declared range; only columns without one are read.
+    """
     columns = list(dict.fromkeys(name for metric in metrics for name in _summed_columns(metric)))
+    largest = {
+        metric.id: max(abs(metric.minimum), abs(metric.maximum))
+        for metric in metrics
+        if metric.minimum is not None and metric.maximum is not None
+    }
+    unbounded = [column for column in columns if column not in largest]
     found = rows.select(
-        pl.len().alias("_rows"),
-        pl.col(*columns).cast(pl.Float64).abs().max(),
-        (pl.col("null_reasons").list.len() > 0).any().alias("_reasons"),
+        pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max()
     ).collect(engine="streaming")
+    largest |= {column: found[column].item() or 0.0 for column in unbounded}
     bits = min(_GRID_BITS, (_SUM_BITS - int(found["_rows"].item()).bit_length()) // 2)
-    grids = {}
-    for column in columns:
-        exponent = math.frexp(found[column].item() or 0.0)[1]
-        grids[column] = bits - max(exponent, _LOWEST_EXPONENT)
-    return grids, bool(found["_reasons"].item())
+    return {
+        column: bits - max(math.frexp(largest[column])[1], _LOWEST_EXPONENT) for column in columns
+    }
 
 
 def _fixed(column: str, bits: int) -> pl.Expr:
