@@ -37,6 +37,7 @@ $(DEMO)/logs: | $(VENV)/run.installed
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run
+	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
 	$(BIN)/python -m pytest -q -n auto -m "not slow"
