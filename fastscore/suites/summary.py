@@ -3,8 +3,8 @@
 Sums are kept in whole numbers: each value is rounded to a fixed-point grid that is chosen from
 the metric's range (or, without one, its largest magnitude) and the number of rows, and the 128-bit
 sums of those numbers and of their squares do not depend on the order. The grid is as fine as such
-sums allow: 2^-52 of the largest magnitude up to four million rows, 2^-48 up to a thousand million.
-What rounding costs is thus of the order of a double's own last bits.
+sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions, 2^-48 for a
+thousand million. What rounding costs is of the order of a double's own last bits.
 """
 
 import math
@@ -36,7 +36,7 @@ column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the
 deviation (n - 1), null for fewer than two values; ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
-_GRID_BITS = 52
+_GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
 _CELL = "_cell"

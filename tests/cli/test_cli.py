@@ -152,7 +152,7 @@ def test_unknown_keys_of_a_config_file_are_named(logs: Path, tmp_path: Path) -> 
 
 
 REFUSED_INPUTS = {
-    "nothing matches a glob": ("{tmp}/*.jsonl", "matched nothing"),
+    "nothing matches a glob": ("{tmp}/run-*.jsonl", "matched nothing"),
     "an empty folder": ("{tmp}/empty", "holds no file"),
     "a missing file": ("{tmp}/gone.jsonl", "No such file"),
     "an unknown suffix": ("{tmp}/notes.txt", "suffix"),
