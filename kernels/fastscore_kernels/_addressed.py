@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._jit import always_inlined, inlined, kernel
 from fastscore_kernels._simd import (
     count_ones,
     leading_zeros,
@@ -16,6 +16,8 @@ _INLINE_BYTES = 12
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _SURROGATES = 0xD800
+_PAGE = 4096
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MOST_ASTRAL = 64
 
 
@@ -56,48 +58,75 @@ def count_code_points(address, length):  # type: ignore[no-untyped-def]
     return count
 
 
-@inlined
+@always_inlined
+def _short_word(address, length):  # type: ignore[no-untyped-def]
+    """Load fewer than eight bytes as a word, never from a page that may not be there."""
+    if length == 0:
+        return np.uint64(0)
+    if (address & (_PAGE - 1)) <= _PAGE - 8:
+        return load_word(address) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    word = np.uint64(0)
+    for at in range(length):
+        word |= np.uint64(load_byte_at(address + at)) << np.uint64(8 * at)
+    return word
+
+
+@always_inlined
 def all_ascii(address, length):  # type: ignore[no-untyped-def]
     """Tell whether every byte of a row is below 128."""
-    if length >= 8:
-        seen = load_word(address + length - 8)
-        at = np.int64(0)
-        while at + 8 < length:
-            seen |= load_word(address + at)
-            at += 8
-        return (seen & _HIGH_BITS) == 0
-    low = np.int64(0)
-    for place in range(length):
-        low |= load_byte_at(address + place)
-    return low < 0x80
+    if length < 8:
+        return (_short_word(address, length) & _HIGH_BITS) == 0
+    at = np.int64(0)
+    while at + 8 < length:
+        if (load_word(address + at) & _HIGH_BITS) != 0:
+            return False
+        at += 8
+    return (load_word(address + length - 8) & _HIGH_BITS) == 0
 
 
-@inlined
+@always_inlined
+def edge_words(address, length):  # type: ignore[no-untyped-def]
+    """Return a word that a row's first and last eight bytes and its length determine."""
+    if length < 8:
+        return _short_word(address, length) ^ (np.uint64(length) << np.uint64(56))
+    first = load_word(address)
+    last = load_word(address + length - 8)
+    return (first * _MULTIPLIER) ^ (first >> np.uint64(29)) ^ last ^ np.uint64(length)
+
+
+@always_inlined
 def common_prefix(a, b, length):  # type: ignore[no-untyped-def]
     """Return how many leading bytes are equal, of ``length`` at most."""
+    if length < 8:
+        difference = _short_word(a, length) ^ _short_word(b, length)
+        return length if difference == 0 else trailing_zeros(difference) >> 3
     at = np.int64(0)
-    while at + 8 <= length:
+    while at + 8 < length:
         difference = load_word(a + at) ^ load_word(b + at)
         if difference != 0:
             return at + (trailing_zeros(difference) >> 3)
         at += 8
-    while at < length and load_byte_at(a + at) == load_byte_at(b + at):
-        at += 1
-    return at
+    at = length - 8
+    difference = load_word(a + at) ^ load_word(b + at)
+    return length if difference == 0 else at + (trailing_zeros(difference) >> 3)
 
 
-@inlined
+@always_inlined
 def common_suffix(a_stop, b_stop, length):  # type: ignore[no-untyped-def]
     """Return how many trailing bytes are equal, of ``length`` at most."""
+    if length < 8:
+        difference = _short_word(a_stop - length, length) ^ _short_word(b_stop - length, length)
+        if difference == 0:
+            return length
+        return length - 8 + (leading_zeros(difference) >> 3)
     at = np.int64(0)
-    while at + 8 <= length:
+    while at + 8 < length:
         difference = load_word(a_stop - at - 8) ^ load_word(b_stop - at - 8)
         if difference != 0:
             return at + (leading_zeros(difference) >> 3)
         at += 8
-    while at < length and load_byte_at(a_stop - at - 1) == load_byte_at(b_stop - at - 1):
-        at += 1
-    return at
+    difference = load_word(a_stop - length) ^ load_word(b_stop - length)
+    return length if difference == 0 else length - 8 + (leading_zeros(difference) >> 3)
 
 
 @inlined

@@ -5,9 +5,11 @@ import numpy as np
 from fastscore_kernels._addressed import (
     MOST_ASTRAL,
     all_ascii,
+    common_prefix,
     copy_bytes,
     count_code_points,
     decode_halves,
+    edge_words,
     strip_affixes,
 )
 from fastscore_kernels._jit import inlined, kernel
@@ -34,6 +36,11 @@ _WORDS = 4
 _STEPS = 512
 _PAGE = 4096
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# A shorter pair is computed in the time that it takes to find an equal one.
+_WORDS_WORTH_FINDING = 2
+_SEEN_BITS = 13
+_TAG = np.uint64(0xFFFFFFFF00000000)
 
 
 @inlined
@@ -82,13 +89,44 @@ def _fallback(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
+    """Return an earlier row with the same pattern and text, or -1; remember this row.
+
+    One row is remembered a slot: a repetition may go unseen, which costs its computation.
+    """
+    mixed = edge_words(pairs[row, 0], pairs[row, 1]) * _MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(32)) ^ edge_words(pairs[row, 2], pairs[row, 3])) * (
+        _MULTIPLIER
+    )
+    slot = np.int64(mixed >> np.uint64(64 - _SEEN_BITS))
+    tag = mixed & _TAG
+    entry = seen[slot]
+    seen[slot] = tag | np.uint64(row + 1)
+    if (entry & _TAG) != tag or entry == 0:
+        return np.int64(-1)
+    other = np.int64(entry & ~_TAG) - 1
+    size, text_size = pairs[row, 1], pairs[row, 3]
+    if (
+        pairs[other, 1] != size
+        or pairs[other, 3] != text_size
+        or common_prefix(pairs[other, 0], pairs[row, 0], size) != size
+        or common_prefix(pairs[other, 2], pairs[row, 2], text_size) != text_size
+    ):
+        return np.int64(-1)
+    seen[slot] = entry
+    return other
+
+
+@inlined
 def _assign(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, pairs, symbols, keys, counts, out
 ):
     """Settle easy pairs; give every other its pattern, its text and the bucket of its shape.
 
-    ``pairs`` holds address and bytes of pattern and text, ``symbols`` their code points.
+    ``pairs`` holds address and bytes of pattern and text, ``symbols`` their code points. The key
+    of a repeated pair is ``-2`` less the row that it repeats.
     """
+    seen = np.zeros(1 << _SEEN_BITS, np.uint64)
     for row in range(out.size):
         keys[row] = -1
         a, a_length, b, b_length = strip_affixes(
@@ -102,14 +140,19 @@ def _assign(  # type: ignore[no-untyped-def]
         n = b_length if narrow else count_code_points(b, b_length)
         if ((m + 63) >> 6) * n > ((n + 63) >> 6) * m:
             a, a_length, m, b, b_length, n = b, b_length, n, a, a_length, m
-        words = (m + 63) >> 6
-        if words > _WORDS or n > _STEPS:
-            out[row] = _fallback(a, a_length, b, b_length)
-            continue
         pairs[row, 0] = a
         pairs[row, 1] = a_length
         pairs[row, 2] = b
         pairs[row, 3] = b_length
+        words = (m + 63) >> 6
+        if words >= _WORDS_WORTH_FINDING:
+            other = _earlier(pairs, row, seen)
+            if other >= 0:
+                keys[row] = -2 - other
+                continue
+        if words > _WORDS or n > _STEPS:
+            out[row] = _fallback(a, a_length, b, b_length)
+            continue
         symbols[row, 0] = m
         symbols[row, 1] = n
         key = ((0 if narrow else _WORDS) + words - 1) * _STEPS + n - 1
@@ -193,6 +236,9 @@ def lane_distances(  # type: ignore[no-untyped-def]
                     distance += count_ones(vertical[0, word * LANES + lane] & inside)
                     distance -= count_ones(vertical[1, word * LANES + lane] & inside)
                 out[row] = distance
+    for row in range(rows):
+        if keys[row] < -1:
+            out[row] = out[-2 - keys[row]]
 
 
 @kernel(fastmath=False)

@@ -131,6 +131,20 @@ def test_types_and_empty_columns():
         assert levenshtein_pairs(empty, empty).size == 0
 
 
+@compiled_only
+def test_repeated_pairs_and_pairs_that_look_repeated():
+    rng = np.random.default_rng(5)
+    same_edges = ["x" * 8 + "".join(rng.choice(list("abé"), 90)) + "y" * 8 for _ in range(12)]
+    others = ["z" + text[::-1] + "w" for text in same_edges]
+    very_long = ["".join(rng.choice(list("abc"), 600)) for _ in range(2)]
+    rows = [(x, y) for x in same_edges for y in others] + [tuple(very_long)]
+    rows = [rows[at] for at in rng.integers(0, len(rows), 600)] + rows[-1:] * 3
+    expected = {row: levenshtein(*row) for row in set(rows)}
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    assert levenshtein_pairs(a, b).tolist() == [expected[row] for row in rows]
+    assert levenshtein_pairs(b, a).tolist() == [expected[row] for row in rows]
+
+
 def test_both_empty_are_not_similar():
     similar = levenshtein_similarity_pairs(["", "", "a"], ["", "b", "a"])
     assert similar.tolist() == [0.0, 0.0, 1.0]
