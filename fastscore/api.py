@@ -12,6 +12,7 @@ import polars as pl
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.shards import plan_shards
+from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.run.config import DEFAULT_EMBEDDER, RunConfig
 from fastscore.run.context import embedder_identity, run_context
@@ -20,7 +21,7 @@ from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_tables
 
 StrPath = str | os.PathLike[str]
-FRAME_NAME = "frame"
+FRAME_NAME = "frame.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def score(
         precision=precision,
         dim=dim,
         store=None if store is None else Path(store),
-        workers=len(os.sched_getaffinity(0)),
+        workers=available_processors(),
     )
     if output is None:
         return _score_in_memory(config, source if is_frame else None)
@@ -172,7 +173,7 @@ def _planned(config: RunConfig, source: Any, scratch: Path) -> Sequence[Shard]:
 def _frame_shard(frame: Any, scratch: Path) -> Shard:
     """Write a frame where the log reader finds it: its columns are checked as a log's are."""
     rows = pl.DataFrame(frame)
-    path = scratch / f"{FRAME_NAME}.parquet"
+    path = scratch / FRAME_NAME
     rows.write_parquet(path, compression="uncompressed")
     piece = Piece(FRAME_NAME, str(path), "parquet", "none", 0, rows.height)
     return Shard(0, (piece,), path.stat().st_size, "")

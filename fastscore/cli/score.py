@@ -1,7 +1,6 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
 import dataclasses
-import os
 import tomllib
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -10,6 +9,7 @@ import click
 
 from fastscore.errors import UsageError, nearest
 from fastscore.options import environment_name, flag_name
+from fastscore.processors import available_processors
 from fastscore.run.config import (
     DEFAULT_EMBEDDER,
     DEFAULT_MAX_REJECTS,
@@ -106,7 +106,7 @@ def _run_options() -> list[click.Option]:
         _option(
             "--workers",
             type=click.IntRange(min=1),
-            default=os.cpu_count() or 1,
+            default=available_processors(),
             help="Shards that are scored at once.",
         ),
         _option(

@@ -40,6 +40,8 @@ COMMAND_LEX_WEIGHT = 0.5
 OUTPUT_FOLDER = "scores"
 LISTED_REJECTS = 20
 
+_FIELDS = ("event", "utterance_index", "step", "prediction", "ground_truth")
+
 _logger = logging.getLogger("score_dialogue")
 _primed: OrderedDict[str, bytes] = OrderedDict()
 _primed_lock = threading.Lock()
@@ -108,7 +110,8 @@ def prime_score_jsonl_events(
     """
     from fastscore.compat.environment import read_environment
 
-    lines = "".join(f"{json.dumps(event)}\n" for event in events).encode()
+    kept = ({name: event[name] for name in _FIELDS if name in event} for event in events)
+    lines = "".join(f"{json.dumps(event, default=str)}\n" for event in kept).encode()
     with _primed_lock:
         _primed[os.fspath(path)] = lines
         while len(_primed) > max(read_environment().primed_files, 1):

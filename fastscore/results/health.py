@@ -1,6 +1,5 @@
 """What is installed, exported, compiled and writable: the checks behind ``fastscore doctor``."""
 
-import os
 import platform
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from fastscore.errors import FastscoreError
 from fastscore.paths import cache_root
+from fastscore.processors import available_processors
 from fastscore.run.config import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.models import list_models, open_store
@@ -59,7 +59,7 @@ def examine(*, warm: bool) -> Iterator[Finding]:
         "fastscore",
         True,
         f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
-        f"{len(os.sched_getaffinity(0))} processors",
+        f"{available_processors()} processors",
     )
     for name in PACKAGES:
         yield _package(name)

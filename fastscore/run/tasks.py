@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from fastscore.errors import StoreError
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Shard
 from fastscore.run.commit import Committed, commit_table
@@ -200,9 +201,17 @@ def _view(context: RunContext, texts: pl.Series) -> VectorView:
     if context.embedder is None or texts.is_empty():
         return VectorView.empty()
     store = _store(context)
+    try:
+        return _embedded_view(context, store, texts)
+    except StoreError:
+        # a damaged segment is set aside when it is met: its texts are embedded again
+        return _embedded_view(context, store, texts)
+
+
+def _embedded_view(context: RunContext, store: VectorStore, texts: pl.Series) -> VectorView:
     if store.missing(text_ids(texts)).any():
         embed_missing(texts, _embedder(context), store)
-    return store.view(texts, context.embedder.dim)
+    return store.view(texts, context.embedder.dim if context.embedder else None)
 
 
 def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:

@@ -30,6 +30,7 @@ PYTHON_WHITESPACE = (
 )
 """What Python's ``str.strip`` and ``str.split`` take as white space: more than Unicode's own."""
 
+_FILE_SUFFIX = r"(?i)\.((?:jsonl|ndjson|json|parquet)(?:\.(?:gz|zst))?)$"
 _ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
 
 
@@ -193,7 +194,9 @@ def _named_id() -> pl.Expr:
         pl.coalesce(pl.format(f"/{short}={{}}", escaped(name)), pl.lit(""))
         for name, short in _ID_LABELS.items()
     ]
-    return pl.concat_str([escaped("dialogue_uid"), *suffixes])
+    named = pl.concat_str([escaped("dialogue_uid"), *suffixes])
+    # the id of a dialogue that is its file ends like one; no other does
+    return named.str.replace(_FILE_SUFFIX, "%2E$1")
 
 
 def _number_pairs(

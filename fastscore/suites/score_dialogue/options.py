@@ -28,6 +28,7 @@ class ScoreDialogueOptions:
         20_000,
         help="Random pairs of ground truths whose mean cosine is a dialogue's baseline; below 1 "
         "counts as 1.",
+        maximum=10_000_000,
         unit="pairs",
     )
     baseline_seed: int = option(0, help="Seed of those pairs, as Python's random.Random takes it.")
