@@ -1,6 +1,7 @@
 """Plans: whole dialogues, the same rows for any cut, and what is refused."""
 
 import gzip
+import itertools
 import json
 import pickle
 import random
@@ -237,6 +238,44 @@ def test_compressed_equals_plain(
     assert rejects.drop("file").equals(rejects_again.drop("file"))
     assert set(frame_again["file"]) == {str(packed)}
     assert counts == counts_again
+
+
+@pytest.mark.parametrize("scale", [1.1, 1.25, 1.5])
+def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: float) -> None:
+    """Files of near sizes: what is left of a shard would hold some dialogues of the next file."""
+    contents = [log(12, seed=seed) for seed in range(5)]
+    names = ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.jsonl", "e.jsonl.gz"]
+    for folder in ("plain", "mixed"):
+        (tmp_path / folder).mkdir()
+    for name, data in zip(names, contents, strict=True):
+        suffix = name.rpartition(".")[2]
+        packed = data if suffix == "jsonl" else compress(data, suffix)
+        (tmp_path / "mixed" / name).write_bytes(packed)
+        (tmp_path / "plain" / f"{name[0]}.jsonl").write_bytes(data)
+    expected = read(plan(tmp_path, str(tmp_path / "plain")))
+    planned = plan(tmp_path, str(tmp_path / "mixed"), shard_bytes=round(len(contents[0]) * scale))
+    assert len(planned.shards) > 2
+    found = read(planned)
+    assert found[0].drop("file").equals(expected[0].drop("file"))
+    assert found[1].drop("file").equals(expected[1].drop("file"))
+    assert found[2] == expected[2]
+    pieces = [piece for shard in planned.shards for piece in shard.pieces]
+    for name, data in zip(names, contents, strict=True):
+        own = [piece for piece in pieces if piece.file == str(tmp_path / "mixed" / name)]
+        assert own[0].start == 0
+        assert own[-1].stop == len(data)
+        for before, after in itertools.pairwise(own):
+            assert before.stop == after.start
+        for piece in own:
+            assert data[: piece.start].count(b"\n") + 1 == piece.first_line
+        if any(piece.compression != "none" for piece in own):
+            assert len(own) == 1
+    for shard in planned.shards:
+        assert shard.n_bytes == sum(piece.stop - piece.start for piece in shard.pieces)
+        keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
+        others = [other for other in planned.shards if other is not shard]
+        for other in others:
+            assert not keys & set(read_shard(other, SOURCE).frame.select("uid", "miner").rows())
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
