@@ -228,6 +228,8 @@ def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:
 
     def convert(column: pl.Series) -> pl.Series:
         distinct = column.unique().drop_nulls()
+        if distinct.is_empty():
+            return pl.repeat(None, column.len(), dtype=target, eager=True).alias(column.name)
         values = pl.Series([_number_of(text, read) for text in distinct.to_list()], dtype=target)
         return column.replace_strict(distinct, values, return_dtype=target)
 

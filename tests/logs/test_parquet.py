@@ -114,6 +114,27 @@ def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:
     assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "wrong_type")]
 
 
+@pytest.mark.parametrize("values", [[], [None, None], ["x", "y"], ["x", None]])
+def test_strings_that_are_no_number(tmp_path: Path, values: list[str | None]) -> None:
+    source = Source(
+        columns=(
+            Column(name="index", kind="integer", accepts=("string",)),
+            Column(name="score", kind="number", accepts=("string",)),
+        )
+    )
+    series = pl.Series(values, dtype=pl.String)
+    pl.DataFrame({"index": series, "score": series}).write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet", source=source), source)
+    absent = [number for number, value in enumerate(values, 1) if value is None]
+    assert found.frame.select("line", "index", "score").rows() == [
+        (number, None, None) for number in absent
+    ]
+    assert found.rejects["line"].to_list() == [
+        number for number, value in enumerate(values, 1) if value is not None
+    ]
+    assert set(found.rejects["reason"]) <= {"wrong_type"}
+
+
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
