@@ -123,6 +123,15 @@ def instruction(emit: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", intrinsic(emit))
 
 
+def instruction_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare an instruction; ``plain`` is called instead where nothing is compiled."""
+
+    def declare(emit: Callable[..., Any]) -> Callable[..., Any]:
+        return plain if JIT_DISABLED else instruction(emit)
+
+    return declare
+
+
 def _lock_file(handle: IO[str]) -> None:
     """Wait for the lock as long as a compilation may take; then go on without it, which is safe."""
     try:

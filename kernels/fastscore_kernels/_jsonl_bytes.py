@@ -11,7 +11,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from fastscore_kernels._jit import inlined, instruction
+from fastscore_kernels import _plain
+from fastscore_kernels._jit import inlined, instruction_or
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
 ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
@@ -23,7 +24,7 @@ _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _TOPS = np.uint64(0x8080808080808080)
 
 
-@instruction
+@instruction_or(_plain.address_of)
 def address_of(typing_context: Any, array: Any) -> Any:
     """Address of an array's first item; the caller keeps the array alive."""
 
@@ -40,7 +41,7 @@ def _place(builder: Any, arguments: Any, width: int) -> Any:
     return builder.inttoptr(address, ir.IntType(width).as_pointer())
 
 
-@instruction
+@instruction_or(_plain.load_word)
 def load_word(typing_context: Any, base: Any, index: Any) -> Any:
     """Read the eight bytes at ``base + index``, little-endian, without a bounds check."""
 
@@ -52,7 +53,7 @@ def load_word(typing_context: Any, base: Any, index: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction
+@instruction_or(_plain.load_byte)
 def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
     """Read the byte at ``base + index`` without a bounds check."""
 
@@ -63,7 +64,7 @@ def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@instruction
+@instruction_or(_plain.store_byte)
 def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
     """Write the low byte of ``value`` to ``base + index`` without a bounds check."""
 
@@ -75,7 +76,7 @@ def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
-@instruction
+@instruction_or(_plain.trailing_zeros)
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
 

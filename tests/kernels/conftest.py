@@ -9,5 +9,12 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 settings.register_profile("kernels-ci", max_examples=2_000, **COMMON)
 settings.register_profile("kernels", max_examples=150, **COMMON)
+settings.register_profile("kernels-brief", max_examples=20, **COMMON)
 in_full = bool(os.environ.get("CI")) and not numba.config.DISABLE_JIT
 settings.load_profile("kernels-ci" if in_full else "kernels")
+
+
+def pytest_configure(config):
+    """Words wrap round by design; numpy warns of it where nothing is compiled."""
+    if numba.config.DISABLE_JIT:
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")

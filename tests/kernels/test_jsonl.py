@@ -5,6 +5,7 @@ import math
 import struct
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from fastscore_kernels import jsonl
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.naive_jsonl import naive_scan
 
+SHARE = 0.04 if numba.config.DISABLE_JIT else 1
 KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
 STATUS = {
     jsonl.NOT_JSON: "not_json",
@@ -144,7 +146,7 @@ def logs(draw: st.DrawFn) -> bytes:
     return b"".join(parts)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=int(1500 * SHARE), deadline=None)
 @given(logs())
 @example(b"")
 @example(b"\r")
@@ -153,7 +155,7 @@ def test_equals_json(data: bytes) -> None:
     check_against_json(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=int(300 * SHARE), deadline=None)
 @given(st.binary(max_size=60))
 def test_equals_json_on_any_bytes(data: bytes) -> None:
     check_against_json(data)
@@ -252,7 +254,7 @@ def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=int(500 * SHARE), deadline=None)
 @given(
     st.lists(
         st.integers()
@@ -275,7 +277,7 @@ def test_integers(items: list[int | str]) -> None:
             assert state == jsonl.OVERFLOW
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=int(1000 * SHARE), deadline=None)
 @given(
     st.lists(
         st.floats(allow_nan=False, allow_infinity=False).map(repr)
@@ -302,7 +304,7 @@ def test_common_floats_are_exact() -> None:
     assert not any(math.isnan(value) for value in values)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=int(500 * SHARE), deadline=None)
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
 def test_unescaped(texts: list[str]) -> None:
     raw = [json.dumps(text)[1:-1].encode() for text in texts]
@@ -315,7 +317,7 @@ def test_unescaped(texts: list[str]) -> None:
             assert out[start:end].tobytes().decode() == meant
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=int(300 * SHARE), deadline=None)
 @given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
 def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     import polars as pl

@@ -19,6 +19,12 @@ ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
     "print(kernel([1.0, 3.0, 2.0], [0, 3]).tolist())"
 )
+ESSENTIALS = [
+    "--hypothesis-profile",
+    "kernels-brief",
+    "-k",
+    "oracle or json or by_hand or known or layout",
+]
 compiled_only = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="nothing is compiled or cached"
 )
@@ -131,6 +137,28 @@ def test_a_cached_topic_does_not_wait_for_another_to_compile(tmp_path):
     assert compiling.poll() is None
     compiling.communicate()
     assert compiling.returncode == 0
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(ESSENTIALS, id="essentials"),
+        pytest.param([], id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):
+    tests = Path(__file__).parent
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests), *chosen],
+        cwd=tests.parents[1],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:]
+    assert " passed" in run.stdout
 
 
 def test_calls_from_several_threads_agree():
