@@ -5,8 +5,8 @@ Values of common forms are converted in kernels, by column; only forms that are 
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -94,16 +94,28 @@ def places(scan: JsonlScan, keys: tuple[bytes, ...], column: Column) -> Places:
     return Places(scan.data, tags, starts, ends)
 
 
-def convert(found: Places, column: Column) -> Converted:
-    """Convert a column's values as its declaration says."""
+def convert(found: Places, column: Column, where: Flags | None = None) -> Converted:
+    """Convert a column's values as its declaration says, in the rows ``where`` it is read."""
+    if where is not None:
+        found = replace(found, tags=np.where(where, found.tags, ABSENT).astype(np.uint8))
     converter = _CONVERTERS[column.kind]
     converted = converter(found, column)
     faults = converted.faults
     if column.otherwise == "null":
-        faults[faults == _code("wrong_type")] = _OK
+        faults[(faults == _code("wrong_type")) | (faults == _code("out_of_range"))] = _OK
     if column.required:
         faults[found.tags <= NULL] = _code("missing_field")
+    if where is not None:
+        faults[~where] = _OK
     return converted
+
+
+def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Flags | None:
+    """Rows in which a column is read, by the values of those before it; None for all."""
+    if column.only_where is None:
+        return None
+    name, value = column.only_where
+    return (values[name] == value).fill_null(False).to_numpy()
 
 
 def describe(found: Places, row: int) -> str:

@@ -4,7 +4,7 @@ A String column under a ``json`` declaration is taken as JSON text; lists and st
 as JSON. A column whose type can never serve refuses the file, since every row would be a reject.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import polars as pl
 import polars.selectors as cs
@@ -51,8 +51,11 @@ def read_parquet(
         When the file is damaged, lacks a required column or a column's type can never serve.
     """
     schema = _checked_schema(piece, columns)
-    values = [_choice(schema, column, _value).alias(column.name) for column in columns]
-    faults = [_choice(schema, column, _fault).alias(f"fault:{column.name}") for column in columns]
+    named = {column.name: column for column in columns}
+    values = [_read_where(schema, column, _value, named) for column in columns]
+    faults = [
+        _read_where(schema, column, _fault, named).name.prefix("fault:") for column in columns
+    ]
     for start in range(piece.start, piece.stop, rows):
         count = min(rows, piece.stop - start)
         raw = _read(piece, tuple(schema), start, count)
@@ -173,13 +176,27 @@ def _choice(
     return chosen
 
 
+def _read_where(
+    schema: dict[str, pl.DataType],
+    column: Column,
+    make: Callable[[str, pl.DataType, Column], pl.Expr],
+    named: Mapping[str, Column],
+) -> pl.Expr:
+    """Make a column's expression, null in rows where the column is not read."""
+    chosen = _choice(schema, column, make)
+    if column.only_where is not None:
+        name, value = column.only_where
+        chosen = pl.when(_choice(schema, named[name], _value) == value).then(chosen)
+    return chosen.alias(column.name)
+
+
 def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     """Give the reason for which a value cannot be taken, null where it can."""
     if isinstance(dtype, pl.Null):
         return pl.lit("missing_field" if column.required else None, dtype=pl.String)
     numeric = _class_of(dtype) in ("integer", "number")
     reason: Reason = "out_of_range" if column.kind == "integer" and numeric else "wrong_type"
-    if reason == "wrong_type" and column.otherwise == "null":
+    if column.otherwise == "null":
         return pl.lit(None, dtype=pl.String)
     return pl.when(_value(name, dtype, column).is_null()).then(pl.lit(reason))
 

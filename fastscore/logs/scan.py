@@ -24,6 +24,7 @@ from fastscore.logs.columns import (
     convert,
     describe,
     places,
+    rows_where,
     wanted_keys,
 )
 from fastscore.logs.parquet import read_parquet
@@ -166,7 +167,7 @@ def _read_batch(
     found: list[Places] = []
     for index, column in enumerate(source.columns):
         found.append(places(scan, keys, column))
-        converted = convert(found[-1], column)
+        converted = convert(found[-1], column, rows_where(column, columns))
         columns[column.name] = converted.values
         fresh = (bad == 0) & (converted.faults > 0)
         bad[fresh], culprit[fresh] = converted.faults[fresh], index

@@ -39,12 +39,16 @@ class Column:
         column), ``string`` (read as Python's ``int`` or ``float`` reads it), ``falsy`` (0, 0.0,
         false, [] and {} are the empty text).
     otherwise
-        What becomes of a row whose value has another type: ``reject`` lists the row as a reject;
-        ``null`` keeps the row and makes the value null.
+        What becomes of a row whose value has another type or is out of range: ``reject`` lists
+        the row as a reject; ``null`` keeps the row and makes the value null.
     required
         A row in which the field is absent or null is a reject.
     aliases
         Other names under which the field may stand; the declared name wins.
+    only_where
+        The name of a text column that is declared before this one, and a value: in rows where
+        that column has another value or none, the field is not read, so it is null and never a
+        fault. Not for columns of the dialogue key.
     description
         What the field holds, one line.
     """
@@ -55,6 +59,7 @@ class Column:
     otherwise: Literal["reject", "null"] = "reject"
     required: bool = False
     aliases: tuple[str, ...] = ()
+    only_where: tuple[str, str] | None = None
     description: str = ""
 
 

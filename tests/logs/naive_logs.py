@@ -96,6 +96,11 @@ def naive_read(
         for column in source.columns:
             names = (column.name, *column.aliases)
             value = next((line.values[each] for each in names if each in line.values), None)
+            if column.only_where is not None:
+                other, wanted = column.only_where
+                if row.get(other) != wanted:
+                    row[column.name] = None
+                    continue
             try:
                 if value is None and column.required:
                     raise RejectedError("missing_field")
@@ -114,7 +119,7 @@ def naive_column(column: Column, value: Any) -> Any:
     try:
         return naive_value(column, value)
     except RejectedError as error:
-        if str(error) == "wrong_type" and column.otherwise == "null":
+        if str(error) in ("wrong_type", "out_of_range") and column.otherwise == "null":
             return None
         raise
 

@@ -11,6 +11,7 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs import parquet
 from fastscore.logs.inputs import resolve_inputs
+from fastscore.logs.pieces import Piece
 from fastscore.logs.scan import Rows, read_shard
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.suites.base import Column, Source
@@ -70,7 +71,7 @@ def test_equals_json_lines(
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pl.DataFrame(rows).write_parquet(tmp_path / "b.parquet")
     expected = read(plan(tmp_path / "a.jsonl"))
-    monkeypatch.setattr(parquet, "ROWS_PER_READ", 7)
+    monkeypatch.setattr(parquet.read_parquet, "__kwdefaults__", {"rows": 7})
     planned = plan(tmp_path / "b.parquet", shard_bytes)
     assert (len(planned.shards) > 1) == (shard_bytes == 400)
     assert planned.n_dialogues == 60
@@ -114,7 +115,7 @@ def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:
     assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "wrong_type")]
 
 
-@pytest.mark.parametrize("values", [[], [None, None], ["x", "y"], ["x", None]])
+@pytest.mark.parametrize("values", [[], [None], [None, None], ["x", "y"], ["x", None]])
 def test_strings_that_are_no_number(tmp_path: Path, values: list[str | None]) -> None:
     source = Source(
         columns=(
@@ -133,6 +134,56 @@ def test_strings_that_are_no_number(tmp_path: Path, values: list[str | None]) ->
         number for number, value in enumerate(values, 1) if value is not None
     ]
     assert set(found.rejects["reason"]) <= {"wrong_type"}
+    assert found.frame.select("index", "score").schema == {"index": pl.Int64, "score": pl.Float64}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
+    path = str(tmp_path / "a.parquet")
+    values = ["1", "2", None, None, "3", None, None]
+    pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
+    piece = Piece(path, path, "parquet", "none", 0, len(values))
+    parts = list(parquet.read_parquet(piece, SOURCE.columns, rows=rows))
+    assert pl.concat([frame for _, frame, _ in parts])["index"].to_list() == [
+        None if value is None else int(value) for value in values
+    ]
+
+
+def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
+    source = Source(
+        columns=(
+            Column(name="event", kind="text"),
+            Column(name="guess", kind="text", accepts=("falsy",), only_where=("event", "guess")),
+            Column(name="truth", kind="integer", required=True, only_where=("event", "end")),
+            Column(name="step", kind="integer", otherwise="null"),
+        )
+    )
+    frame = pl.DataFrame(
+        {
+            "event": ["guess", "guess", "end", "end", None],
+            "guess": [[], ["x"], ["x"], [], ["x"]],
+            "truth": [None, None, 3, None, 4],
+            "step": pl.Series([0, 2**63, 2**64 - 1, 1, None], dtype=pl.UInt64),
+        }
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet", source=source), source)
+    assert found.frame.select("line", "guess", "truth", "step").rows() == [
+        (1, "", None, 0),
+        (3, None, 3, None),
+        (5, None, None, None),
+    ]
+    assert found.rejects.select("line", "field", "reason").rows() == [
+        (2, "guess", "wrong_type"),
+        (4, "truth", "missing_field"),
+    ]
+    lines = frame.with_columns(pl.col("step").cast(pl.Int128)).to_dicts()
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    plain = read(plan(tmp_path / "b.jsonl", source=source), source)
+    apart = ["file", "byte_offset"]
+    assert plain.frame.drop(apart).equals(found.frame.drop(apart))
+    told = ["line", "field", "reason"]
+    assert plain.rejects.select(told).equals(found.rejects.select(told))
 
 
 @pytest.mark.parametrize(

@@ -44,18 +44,20 @@ SOURCE = Source(
             kind="integer",
             accepts=("boolean",),
             otherwise="null",
-            description="Which step of the utterance, from 0; anything but an integer is unusable.",
+            description="Which step of the utterance, from 0; usable only as a 64-bit integer.",
         ),
         Column(
             name="prediction",
             kind="text",
             accepts=("falsy",),
+            only_where=("event", "predicted"),
             description="The miner's guess of the whole utterance (event predicted).",
         ),
         Column(
             name="ground_truth",
             kind="text",
             accepts=("falsy",),
+            only_where=("event", "utterance_complete"),
             description="What was said (event utterance_complete).",
         ),
         Column(

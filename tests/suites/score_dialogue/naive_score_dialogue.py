@@ -26,9 +26,10 @@ def utterance_index_of(row: dict[str, Any]) -> int | None:
         raise Reject from None
 
 
-def text_of(row: dict[str, Any], field: str) -> str:
+def text_of(row: dict[str, Any], field: str, event: str) -> str:
+    """Text of a field that only rows of one event use."""
     value = row.get(field)
-    if not value:
+    if not value or row.get("event") != event:
         return ""
     if not isinstance(value, str):
         raise Reject
@@ -48,7 +49,7 @@ def label_of(row: dict[str, Any], field: str) -> str | None:
 
 def step_of(row: dict[str, Any]) -> int | None:
     value = row.get("step")
-    return int(value) if isinstance(value, int) else None
+    return int(value) if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
 def strip_eof(text: str) -> str:
@@ -114,8 +115,8 @@ def score_log(
             event = {
                 "event": row.get("event"),
                 "step": step_of(row),
-                "prediction": text_of(row, "prediction"),
-                "ground_truth": text_of(row, "ground_truth"),
+                "prediction": text_of(row, "prediction", "predicted"),
+                "ground_truth": text_of(row, "ground_truth", "utterance_complete"),
                 "line": line,
             }
             labels = {label: label_of(row, label) for label in LABELS}

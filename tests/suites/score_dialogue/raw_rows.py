@@ -28,7 +28,8 @@ def convert(column: Column, value: Any) -> Any:
         if "boolean" in column.accepts:
             return int(value)
     elif isinstance(value, int):
-        return value
+        if -(2**63) <= value < 2**63:
+            return value
     elif (isinstance(value, float) and "number" in column.accepts) or (
         isinstance(value, str) and "string" in column.accepts
     ):
@@ -41,12 +42,21 @@ def convert(column: Column, value: Any) -> Any:
     raise WrongTypeError
 
 
+def used(column: Column, row: dict[str, Any]) -> Any:
+    """Value of a field, None in rows that do not use it."""
+    if column.only_where is not None:
+        name, value = column.only_where
+        if row.get(name) != value:
+            return None
+    return row.get(column.name)
+
+
 def raw_frame(rows: list[tuple[str, int, dict[str, Any]]]) -> tuple[pl.DataFrame, int]:
     """Return the raw frame of (file, line, object) rows, and how many were rejected."""
     records = []
     for file, line, row in rows:
         try:
-            values = [convert(column, row.get(column.name)) for column in SUITE.source.columns]
+            values = [convert(column, used(column, row)) for column in SUITE.source.columns]
         except WrongTypeError:
             continue
         records.append([file, line, None, *values])

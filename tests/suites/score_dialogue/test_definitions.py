@@ -1,12 +1,16 @@
 """Examples worked by hand from the definitions."""
 
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from fastscore.logs.pieces import whole_file
+from fastscore.logs.scan import read_shard
 from fastscore.suites.base import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text
@@ -39,6 +43,16 @@ def score(
 ) -> dict[str, pl.DataFrame]:
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
     return score_frame(raw, options, view)[1]
+
+
+def score_lines(
+    tmp_path: Path, rows: list[dict[str, Any]]
+) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """Score rows as a log on disk; also return what was rejected in reading."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    read = read_shard(whole_file(str(path)), SUITE.source)
+    return score_frame(read.frame, LEXICAL)[1], read.rejects
 
 
 def test_every_python_whitespace_character_is_stripped_and_no_other() -> None:
@@ -92,6 +106,48 @@ def test_unusable_steps_count_but_do_not_score() -> None:
         predicted(0, True, "b"), predicted(0, "0", "a"), predicted(0, 0.0, "a"), complete(0, "b")
     )
     assert tables["steps"]["prediction"].to_list() == ["", "b", ""]
+
+
+@pytest.mark.parametrize(
+    ("event", "odd"),
+    [
+        ("utterance_complete", {"prediction": ["x"]}),
+        ("utterance_complete", {"step": 10**30}),
+        ("predicted", {"ground_truth": 5}),
+        ("revealed", {"prediction": {"text": "x"}}),
+        ("revealed", {"ground_truth": 1.5}),
+    ],
+)
+def test_fields_that_an_event_does_not_use_are_not_read(
+    tmp_path: Path, event: str, odd: dict[str, Any]
+) -> None:
+    rows = [revealed(0, 1), predicted(0, 1, "ab"), complete(0, "ab")]
+    rows = [row | odd if row["event"] == event else row for row in rows]
+    tables, rejects = score_lines(tmp_path, rows)
+    assert rejects.is_empty()
+    assert tables["steps"]["prediction"].to_list() == ["", "ab"]
+    assert tables["utterances"]["ground_truth"].to_list() == ["ab"]
+    assert tables["utterances"]["U_best"].to_list() == [0.5]
+
+
+def test_a_step_beyond_64_bits_is_unusable(tmp_path: Path) -> None:
+    rows = [predicted(0, 0, "a"), predicted(0, 10**30, "b"), complete(0, "a")]
+    tables, rejects = score_lines(tmp_path, rows)
+    assert rejects.is_empty()
+    assert tables["steps"]["prediction"].to_list() == ["a", ""]
+    tables, rejects = score_lines(tmp_path, [*rows, revealed(0, 10**30)])
+    assert rejects.is_empty()
+    assert tables["utterances"]["total_steps"].to_list() == [2]
+
+
+def test_fields_that_an_event_uses_are_checked(tmp_path: Path) -> None:
+    rows = [predicted(0, 0, ["a"]), complete(0, 5), predicted(0, 0, "a"), complete(0, "a")]
+    tables, rejects = score_lines(tmp_path, rows)
+    assert rejects.select("line", "field", "reason").rows() == [
+        (1, "prediction", "wrong_type"),
+        (2, "ground_truth", "wrong_type"),
+    ]
+    assert tables["utterances"]["U_best"].to_list() == [1.0]
 
 
 def test_revealed_steps_decide_the_number_of_steps() -> None:

@@ -31,7 +31,7 @@ INDICES = st.one_of(
     st.integers(-1, 3),
     st.sampled_from(["1", " 2 ", 1.7, -0.5, True, None, "x", float("nan"), float("inf"), [1]]),
 )
-STEPS = st.one_of(st.integers(-1, 4), st.sampled_from(["2", 2.0, None, True, False]))
+STEPS = st.one_of(st.integers(-1, 4), st.sampled_from(["2", 2.0, None, True, False, 10**30]))
 LABELS = st.sampled_from([{}, {}, {"miner_uid": "m"}, {"miner_uid": 7, "challenge_type": 1.5},
                           {"challenge_uid": "c/1"}, {"challenge_type": "t"},
                           {"miner_hotkey": "h", "challenge_uid": "c"}])  # fmt: skip
@@ -47,11 +47,11 @@ def event_rows(draw: st.DrawFn) -> dict[str, Any]:
     row: dict[str, Any] = {"event": event, **draw(UIDS), **draw(LABELS)}
     if draw(st.integers(0, 9)):
         row["utterance_index"] = draw(INDICES)
-    if event != "utterance_complete":
+    if event != "utterance_complete" or not draw(st.integers(0, 4)):
         row["step"] = draw(STEPS)
-    if event in ("predicted", "step"):
+    if event in ("predicted", "step") or not draw(st.integers(0, 4)):
         row["prediction"] = draw(VALUES)
-    if event == "utterance_complete":
+    if event == "utterance_complete" or not draw(st.integers(0, 4)):
         row["ground_truth"] = draw(VALUES)
     return row
 
