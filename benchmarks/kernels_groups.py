@@ -9,13 +9,16 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import (
     cosine_pairs,
+    first_recovery,
     gini_ragged,
     idf_cosine_csr,
+    intersection_size_csr,
     jaccard_csr,
     max_cosine_ragged,
     mean_pair_cosine_groups,
     mt19937_pairs,
     segment_first_argmax,
+    set_difference_csr,
     set_f1_csr,
     transition_rates,
     warm,
@@ -28,6 +31,12 @@ def _close(outputs: dict[str, Any]) -> None:
     first, *others = outputs.values()
     for other in others:
         np.testing.assert_allclose(np.asarray(first), np.asarray(other), rtol=1e-6, atol=1e-6)
+
+
+def _same_members(outputs: dict[str, Any]) -> None:
+    (values, offsets), plain, lists = outputs.values()
+    rows = [values[start:stop].tolist() for start, stop in pairwise(offsets)]
+    assert rows == plain == [sorted(row) for row in lists.to_list()]
 
 
 def _sets(rng: np.random.Generator, rows: int) -> tuple[list[Any], Any, Any]:
@@ -66,6 +75,31 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
         },
         ("Python sets ready", 20.0),
         _close,
+    )
+    yield Case(
+        "common members",
+        rows,
+        {
+            "fastscore": lambda: intersection_size_csr(a, b, threads=1),
+            "Python sets ready": lambda: [len(x & y) for x, y in zip(sets_a, sets_b, strict=True)],
+            "polars list.set_*": lambda: frame.select(common).to_series(),
+        },
+        None,
+        _close,
+    )
+    missing = pl.col("a").list.set_difference("b")
+    yield Case(
+        "set difference",
+        rows,
+        {
+            "fastscore": lambda: set_difference_csr(a, b, threads=1),
+            "Python sets ready": lambda: [
+                sorted(x - y) for x, y in zip(sets_a, sets_b, strict=True)
+            ],
+            "polars list.set_*": lambda: frame.select(missing).to_series(),
+        },
+        None,
+        _same_members,
     )
     yield Case(
         "set F1",
@@ -147,6 +181,31 @@ def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
         {
             "fastscore": lambda: transition_rates(states, offsets, threads=1),
             "numpy reduceat": reduceat,
+        },
+        None,
+        _close,
+    )
+    met = rng.random(offsets[-1]) < 0.2
+    groups_of = rng.integers(0, groups, groups)
+    starts = rng.integers(0, sizes[groups_of])
+    tests, first = met.tolist(), offsets[groups_of] + starts
+    spans = list(zip(first.tolist(), offsets[groups_of + 1].tolist(), strict=True))
+
+    def scanned() -> list[int]:
+        out = []
+        for begin, end in spans:
+            try:
+                out.append(tests.index(True, begin, min(end, begin + 5)) - begin)
+            except ValueError:
+                out.append(-1)
+        return out
+
+    yield Case(
+        "first recovery within 5 turns",
+        groups,
+        {
+            "fastscore": lambda: first_recovery(met, offsets, groups_of, starts, 5, threads=1),
+            "Python list.index": scanned,
         },
         None,
         _close,

@@ -111,6 +111,11 @@ def cases(scale: float) -> Iterator[Case]:
     long = tuple(_utterances(rng, rows // 20, 60, 90) for _ in "ab")
     yield distances("ASCII 300-450", (long[0], long[1]), None)
 
+    part = [rng.randrange(rows // 4) for _ in range(rows)]
+    distinct = tuple(_utterances(rng, rows // 4, 18, 30) for _ in "ab")
+    repeated = tuple([column[at] for at in sorted(part)] for column in distinct)
+    yield distances("ASCII 90-150, pairs repeated", (repeated[0], repeated[1]), None)
+
     system = _utterances(rng, rows // 2, 3, 28)
     user = [
         " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])

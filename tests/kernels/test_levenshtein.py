@@ -182,14 +182,3 @@ def test_bad_columns_are_named(a, b, error, message):
 def test_bad_thread_counts_are_named(threads):
     with pytest.raises(ValueError, match="`threads`"):
         levenshtein_pairs(["a"], ["b"], threads=threads)
-
-
-@compiled_only
-def test_offsets_beyond_two_gigabytes():
-    size = (1 << 31) + 64
-    data = np.zeros(size, np.uint8)
-    data[-9:] = np.frombuffer(b"kitten" + b"abc", np.uint8)
-    offsets = np.array([0, size - 9, size - 3, size], np.int64)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    column = pa.Array.from_buffers(pa.large_string(), 3, buffers).slice(1)
-    assert levenshtein_pairs(column, ["sitting", "abd"]).tolist() == [3, 1]
