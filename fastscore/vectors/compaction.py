@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.vectors.segments import IDS_SUFFIX, INDEX_SUFFIX, TEMPORARY_SUFFIX, Segment
+from fastscore.vectors.segments import (
+    DAMAGED_SUFFIX,
+    IDS_SUFFIX,
+    INDEX_SUFFIX,
+    TEMPORARY_SUFFIX,
+    Segment,
+)
 from fastscore.vectors.text_ids import distinct_ids
 
 Keep = npt.NDArray[np.bool_]
@@ -84,14 +90,17 @@ def merge_groups(
 
 
 def remove_garbage(folder: Path, age: float) -> None:
-    """Remove unfinished files and indexes without ids that are older than `age` seconds."""
+    """Remove what is older than `age` seconds and no reader opens.
+
+    That is unfinished files, indexes without ids, and the files of segments set aside as damaged.
+    """
     names = set(os.listdir(folder))
     oldest = time.time() - age
     for name in names:
         orphan = name.startswith("seg-") and name.endswith(INDEX_SUFFIX)
         if orphan and name.removesuffix(INDEX_SUFFIX) + IDS_SUFFIX in names:
             continue
-        if not orphan and not name.endswith(TEMPORARY_SUFFIX):
+        if not orphan and not name.endswith((TEMPORARY_SUFFIX, DAMAGED_SUFFIX)):
             continue
         # Another process may be cleaning as well.
         with contextlib.suppress(FileNotFoundError):

@@ -87,6 +87,7 @@ def claim(folder: Path, wanted: dict[str, object]) -> object:
         found: object = json.loads(path.read_bytes())
     except ValueError as error:
         raise StoreError(
-            f"{path} cannot be read: {error}.", f"Remove the folder {folder}."
+            f"{path} cannot be read: {error}.",
+            f"Remove the file {path}, not its folder: it is written anew, and the vectors stay.",
         ) from error
     return found

@@ -274,11 +274,16 @@ def remove_segment(folder: Path, name: str) -> None:
 
 
 def set_aside(folder: Path, name: str) -> None:
-    """Rename a damaged segment's files so that no reader lists it; the files are kept."""
+    """Rename a damaged segment's files so that no reader lists it.
+
+    Its files are kept until `compaction.remove_garbage` finds them old.
+    """
     for suffix in (IDS_SUFFIX, INDEX_SUFFIX):
         path = folder / (name + suffix)
+        aside = path.with_name(path.name + DAMAGED_SUFFIX)
         with contextlib.suppress(FileNotFoundError):
-            path.rename(path.with_name(path.name + DAMAGED_SUFFIX))
+            path.rename(aside)
+            os.utime(aside)  # its age counts from here
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,12 +1,14 @@
 """The vector store: each distinct text's vector once, shared by suites, runs and processes.
 
 A store is a folder of immutable segments for one model fingerprint. Readers take no lock and
-writers never touch another's file, so any number of processes share a store. Two that embed the
+writers never touch another's file, so any number of processes share a store; threads may share
+a `VectorStore`. Two that embed the
 same text at once both succeed: the first segment by name answers, `compact` drops the other.
 """
 
-import contextlib
+import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -57,6 +59,8 @@ _ATTEMPTS = 8
 
 Result = TypeVar("Result")
 
+_logger = logging.getLogger("fastscore.vectors")
+
 
 class VectorStore:
     """Vectors of one model by text id. Make one with `VectorStore.open`.
@@ -77,6 +81,8 @@ class VectorStore:
         self.vector_dtype = vector_dtype
         self._segments: dict[str, Segment] = {}
         self._damaged: dict[str, str] = {}
+        # Held while `_segments` is replaced; the mapping itself is never changed in place.
+        self._lock = threading.RLock()
 
     @classmethod
     def open(
@@ -164,7 +170,7 @@ class VectorStore:
         self._refresh()
         wanted, _, inverse = distinct_ids(ids)
         absent = np.ones(len(wanted.first), bool)
-        for segment in self._segments.values():
+        for segment in list(self._segments.values()):
             absent[matches(wanted, segment.ids)[0]] = False
         result: npt.NDArray[np.bool_] = absent[inverse]
         return result
@@ -187,8 +193,8 @@ class VectorStore:
         Raises
         ------
         StoreError
-            If some ids have no vector, or a segment proved damaged: it is set aside, and its
-            texts are missing until embedded again.
+            If some ids have no vector. A segment that proves damaged is set aside with a warning,
+            and its texts are missing until embedded again, unless another segment has them.
         """
         width = check_dim(dim, self.dim)
         self._refresh()
@@ -220,33 +226,20 @@ class VectorStore:
     def stats(self) -> StoreStats:
         """Count segments, vectors and bytes."""
         self._refresh()
-        segments = self._segments.values()
-        try:
-            files = os.listdir(self.folder)
-            sizes = [
-                (self.folder / (segment.name + suffix)).stat().st_size
-                for segment in segments
-                for suffix in (IDS_SUFFIX, INDEX_SUFFIX)
-            ]
-        except OSError as error:
-            raise self._failure("read", error) from error
-        damaged = {name.split(".")[0] for name in files if name.endswith(DAMAGED_SUFFIX)}
-        return StoreStats(
-            self.folder, len(sizes) // 2, sum(map(len, segments)), sum(sizes), len(damaged)
-        )
+        return self._retrying(self._stats)
 
     def verify(self) -> StoreCheck:
-        """Read every vector; set damaged segments aside.
+        """Read every id and vector; set damaged segments aside.
 
-        Texts of a segment set aside count as missing, and are embedded again.
+        Texts of a segment set aside count as missing, and are embedded again. Damage that this
+        store has met before, as when it was opened, is reported too.
 
         Raises
         ------
         StoreError
             If a damaged segment cannot be renamed.
         """
-        self._damaged.clear()
-        self._refresh()
+        self._refresh(afresh=True)
         segments = vectors = 0
         for segment in list(self._segments.values()):
             try:
@@ -259,10 +252,12 @@ class VectorStore:
             else:
                 segments += 1
                 vectors += len(segment)
-        return StoreCheck(segments, vectors, tuple(sorted(self._damaged.items())))
+        with self._lock:
+            damaged = tuple(sorted(self._damaged.items()))
+        return StoreCheck(segments, vectors, damaged)
 
     def compact(self, *, garbage_age: float = 3600.0) -> StoreStats:
-        """Merge small segments, drop vectors held twice, and remove what killed writers left.
+        """Merge small segments, drop vectors held twice, and remove what nobody reads.
 
         Safe beside readers and writers: a segment is removed once its vectors are committed
         elsewhere.
@@ -270,7 +265,8 @@ class VectorStore:
         Parameters
         ----------
         garbage_age
-            Unfinished files are removed when they are older, in seconds.
+            In seconds: what killed writers left is removed when it was written longer ago, and a
+            damaged segment when it was set aside longer ago.
 
         Returns
         -------
@@ -304,52 +300,92 @@ class VectorStore:
                 "Name another folder for the store, or remove this one.",
             )
 
-    def _refresh(self) -> None:
-        """Open segments that have appeared, forget those that are gone."""
+    def _refresh(self, *, afresh: bool = False) -> None:
+        """Open segments that have appeared, forget those that are gone; all anew if `afresh`."""
+        with self._lock:
+            segments = {} if afresh else self._segments
+            for _ in range(_ATTEMPTS):
+                segments, vanished = self._open_listed(segments)
+                if not vanished:
+                    break
+            self._segments = segments
+
+    def _open_listed(self, known: dict[str, Segment]) -> tuple[dict[str, Segment], bool]:
+        """Open the listed segments that are not known; say whether one vanished meanwhile.
+
+        A vanished segment was compacted: its vectors are in one listed next time.
+        """
+        segments: dict[str, Segment] = {}
+        vanished = False
         try:
-            names = list_segments(self.folder)
-        except OSError as error:
-            raise self._failure("read", error) from error
-        known = self._segments
-        self._segments = {}
-        for name in names:
-            if name in known:
-                self._segments[name] = known[name]
-                continue
-            # A vanished segment was compacted: its vectors are in one listed next time.
-            with contextlib.suppress(VanishedSegmentError):
+            for name in list_segments(self.folder):
                 try:
-                    segment = open_segment(self.folder, name)
-                    if (segment.dim, segment.dtype) != (self.dim, self.vector_dtype):
-                        raise DamagedSegmentError(f"{name} holds other vectors than its store")
-                    self._segments[name] = segment
+                    segments[name] = known[name] if name in known else self._open_segment(name)
+                except VanishedSegmentError:
+                    vanished = True
                 except DamagedSegmentError as error:
                     self._set_aside(name, str(error))
-                except OSError as error:
-                    raise self._failure("read", error) from error
+        except OSError as error:
+            raise self._failure("read", error) from error
+        return segments, vanished
+
+    def _open_segment(self, name: str) -> Segment:
+        segment = open_segment(self.folder, name)
+        if (segment.dim, segment.dtype) != (self.dim, self.vector_dtype):
+            raise DamagedSegmentError(f"{name} holds other vectors than its store")
+        return segment
 
     def _set_aside(self, name: str, reason: str) -> None:
-        self._segments.pop(name, None)
-        self._damaged[name] = reason
-        try:
-            set_aside(self.folder, name)
-        except OSError as error:
-            raise StoreError(
-                f"The segment {name} of {self.folder} is damaged ({reason}) and cannot be set "
-                f"aside: {error.strerror}."
-            ) from error
+        with self._lock:
+            self._segments = {
+                other: segment for other, segment in self._segments.items() if other != name
+            }
+            self._damaged[name] = reason
+            try:
+                set_aside(self.folder, name)
+            except OSError as error:
+                raise StoreError(
+                    f"The segment {name} of {self.folder} is damaged ({reason}) and cannot be set "
+                    f"aside: {error.strerror}."
+                ) from error
+        _logger.warning("The segment %s is damaged and was set aside: %s.", name, reason)
 
     def _retrying(self, action: Callable[[], Result]) -> Result:
-        """Run `action` again when a segment was compacted away under it."""
-        for _ in range(_ATTEMPTS):
+        """Run `action` again when a segment was compacted away under it, or set aside."""
+        vanished = 0
+        while vanished < _ATTEMPTS:
             try:
                 return action()
+            except DamagedSegmentError:
+                continue  # it was set aside, so the next attempt has one less
             except VanishedSegmentError:
-                self._segments.clear()
-                self._refresh()
+                vanished += 1
+                self._refresh(afresh=True)
         raise StoreError(
             f"Segments of {self.folder} vanish while they are read.",
             "Is something else than fastscore removing files there?",
+        )
+
+    def _stats(self) -> StoreStats:
+        """Count what is open now; a segment that is gone counts as vanished."""
+        segments = list(self._segments.values())
+        try:
+            files = os.listdir(self.folder)
+        except OSError as error:
+            raise self._failure("read", error) from error
+        try:
+            sizes = [
+                (self.folder / (segment.name + suffix)).stat().st_size
+                for segment in segments
+                for suffix in (IDS_SUFFIX, INDEX_SUFFIX)
+            ]
+        except FileNotFoundError as error:
+            raise VanishedSegmentError(str(error.filename)) from error
+        except OSError as error:
+            raise self._failure("read", error) from error
+        damaged = {name.split(".")[0] for name in files if name.endswith(DAMAGED_SUFFIX)}
+        return StoreStats(
+            self.folder, len(segments), sum(map(len, segments)), sum(sizes), len(damaged)
         )
 
     def _gather(self, wanted: SortedIds, rows: npt.NDArray[np.intp], width: int) -> Vectors:
@@ -365,7 +401,9 @@ class VectorStore:
         if absent.any():
             raise StoreError(
                 f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
-                "Embed them first.",
+                "Embed them first."
+                if not self._damaged
+                else "Embed them again: damaged segments were set aside.",
             )
         return vectors
 
@@ -401,11 +439,7 @@ class VectorStore:
                 at += len(chunk)
         except DamagedSegmentError as error:
             self._set_aside(segment.name, str(error))
-            raise StoreError(
-                f"The segment {segment.name} of {self.folder} is damaged ({error}); it was set "
-                "aside.",
-                "Run again: its texts will be embedded anew.",
-            ) from error
+            raise
 
     def _failure(self, verb: str, error: OSError) -> StoreError:
         reason = error.strerror or str(error)

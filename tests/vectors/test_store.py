@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.vectors import VectorStore
-from fastscore.vectors.segments import row_checksums
+from fastscore.vectors.segments import list_segments, row_checksums
 from fastscore.vectors.text_ids import text_ids
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
@@ -345,3 +345,146 @@ def test_checksum_tells_any_change_within_a_word():
     flipped = row.copy()
     flipped[0, [7, 15]] ^= 128  # the top bits of two words cancel in a plain sum
     assert int(row_checksums(flipped)[0]) not in seen
+
+
+def flip_vector(path):
+    """Change one bit of the first vector of a segment's index."""
+    content = bytearray(path.read_bytes())
+    content[100] ^= 64
+    path.write_bytes(content)
+
+
+def twice(root):
+    """A store that holds one window in two segments, and the older segment's index."""
+    first, second = open_store(root), open_store(root)
+    append_texts(first, 0)
+    append_texts(second, 0)
+    return first, sorted(first.folder.glob("*.faiss"))[0]
+
+
+@pytest.mark.parametrize("suffix", [".faiss", ".ids"])
+def test_damage_that_opening_finds_is_still_reported_by_verify(tmp_path, suffix):
+    append_texts(open_store(tmp_path), 0)
+    (path,) = (tmp_path / "f00d").glob(f"*{suffix}")
+    path.write_bytes(path.read_bytes()[:-1])
+    store = open_store(tmp_path)
+    for _ in range(2):
+        check = store.verify()
+        assert (check.segments, check.vectors) == (0, 0)
+        assert [name for name, _ in check.damaged] == [path.stem]
+
+
+def test_verify_reads_ids_again(tmp_path):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    (path,) = store.folder.glob("*.ids")
+    content = bytearray(path.read_bytes())
+    content[600] ^= 1
+    path.unlink()  # the open store's map keeps the intact content
+    path.write_bytes(content)
+    ((name, reason),) = store.verify().damaged
+    assert name == path.stem
+    assert "ids differ" in reason
+
+
+def test_an_intact_copy_answers_for_a_damaged_one(tmp_path, caplog):
+    store, path = twice(tmp_path)
+    flip_vector(path)
+    np.testing.assert_array_equal(store.gather(window_ids(0)), vectors_of(window_ids(0)))
+    assert store.stats().damaged == 1
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("fastscore.vectors", "WARNING")
+    assert path.stem in record.getMessage()
+
+
+def test_damage_without_a_copy_names_what_is_absent(tmp_path):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    append_texts(store, 1)
+    flip_vector(sorted(store.folder.glob("*.faiss"))[0])
+    both = np.concatenate([window_ids(0), window_ids(1)])
+    with pytest.raises(StoreError, match=r"50 of 100 texts have no vector.* Embed them again"):
+        store.gather(both)
+    append_texts(store, 0)
+    np.testing.assert_array_equal(store.gather(both), vectors_of(both))
+
+
+def test_more_damaged_segments_than_attempts(tmp_path):
+    store = open_store(tmp_path)
+    for _ in range(12):
+        append_texts(open_store(tmp_path), 0)
+    for path in sorted(store.folder.glob("*.faiss"))[:-1]:
+        flip_vector(path)
+    np.testing.assert_array_equal(store.gather(window_ids(0)), vectors_of(window_ids(0)))
+    assert store.stats().damaged == 11
+
+
+def test_compact_merges_what_is_intact(tmp_path):
+    store, path = twice(tmp_path)
+    append_texts(store, 1)
+    flip_vector(path)
+    stats = store.compact()
+    assert (stats.segments, stats.vectors, stats.damaged) == (1, 100, 1)
+    both = np.concatenate([window_ids(0), window_ids(1)])
+    np.testing.assert_array_equal(store.gather(both), vectors_of(both))
+
+
+def test_compact_removes_segments_set_aside_long_ago(tmp_path):
+    store, path = twice(tmp_path)
+    for file in store.folder.iterdir():
+        os.utime(file, (0, 0))
+    flip_vector(path)
+    assert len(store.verify().damaged) == 1
+    assert store.compact().damaged == 1  # old, but set aside just now
+    for file in store.folder.glob("*.damaged"):
+        os.utime(file, (0, 0))
+    assert store.compact().damaged == 0
+    assert len(files_of(store)) == 3
+
+
+def test_a_damaged_description_can_be_removed_without_losing_vectors(tmp_path):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    description = store.folder / "store.json"
+    description.write_text("{")
+    with pytest.raises(StoreError, match=f"Remove the file {re.escape(str(description))}"):
+        open_store(tmp_path)
+    description.unlink()
+    np.testing.assert_array_equal(
+        open_store(tmp_path).gather(window_ids(0)), vectors_of(window_ids(0))
+    )
+
+
+def test_stats_while_another_process_compacts(tmp_path, monkeypatch):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    append_texts(store, 1)
+    listing = os.listdir
+
+    def compact_then_list(folder):
+        names = listing(folder)
+        if len(store._segments) == 2:  # listed, not yet measured
+            monkeypatch.setattr(os, "listdir", listing)
+            open_store(tmp_path).compact()
+        return names
+
+    monkeypatch.setattr(os, "listdir", compact_then_list)
+    stats = store._retrying(store._stats)
+    assert (stats.segments, stats.vectors) == (1, 100)
+
+
+def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch):
+    """Segments that vanish between listing and opening are found in the one that replaced them."""
+    compactor = open_store(tmp_path)
+    append_texts(compactor, 0)
+    append_texts(compactor, 1)
+    listing = list_segments
+
+    def compact_after_listing(folder):
+        names = listing(folder)
+        monkeypatch.setattr("fastscore.vectors.store.list_segments", listing)
+        compactor.compact()
+        return names
+
+    monkeypatch.setattr("fastscore.vectors.store.list_segments", compact_after_listing)
+    assert not open_store(tmp_path).missing(window_ids(1)).any()
