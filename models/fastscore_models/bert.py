@@ -15,8 +15,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from fastscore_models.errors import UnsupportedModelError
+from fastscore_models.recipe import EXPORTER_VERSION
 
-EXPORTER_VERSION = 1
 OPSET = 20
 IR_VERSION = 10
 

@@ -7,9 +7,7 @@ import zipfile
 from pathlib import Path
 
 from fastscore_models.errors import DownloadError
-from fastscore_models.recipe import Recipe
-
-MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+from fastscore_models.recipe import MODEL_FILES, Recipe
 
 
 def fetch(recipe: Recipe, work: Path) -> Path:

