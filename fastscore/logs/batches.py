@@ -70,7 +70,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 continue
             waiting.append((part, lines))
             size += len(lines.data)
-            if size >= BLOCK_BYTES or lines.damage:
+            if size >= BLOCK_BYTES or lines.damage is not None:
                 yield _batch(waiting)
                 waiting, size = [], 0
     if waiting:

@@ -19,7 +19,7 @@ from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import Places, convert, places, wanted_keys
 from fastscore.logs.inputs import Compression, InputFile
 from fastscore.logs.parquet import parquet_rows, read_parquet
-from fastscore.logs.pieces import Piece
+from fastscore.logs.pieces import Damage, Piece
 from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
@@ -57,7 +57,7 @@ class FileState:
     digest
         Their hash.
     damage
-        Why it could not be unpacked to its end, empty otherwise.
+        Why it could not be unpacked to its end, None otherwise.
     unpacked
         Whether it was unpacked to the scratch folder.
     spans
@@ -73,7 +73,7 @@ class FileState:
     digest: "hashlib.blake2b" = field(
         default_factory=lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)
     )
-    damage: str = ""
+    damage: Damage | None = None
     unpacked: bool = False
     spans: dict[bytes, Span] = field(default_factory=dict)
     hasher: ThreadPoolExecutor | None = None
@@ -157,8 +157,8 @@ def _index_parquet(state: FileState, source: Source, scratch: Path) -> FileState
     else:
         for _ in _spilled(blocks, state, -1, scratch):
             pass
-        if state.damage:
-            raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage}.")
+        if state.damage is not None:
+            raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
     state.size = parquet_rows(state.path, state.file.path)
     piece = Piece(state.file.path, state.path, "parquet", "none", 0, state.size)
     columns = key_columns(source)
@@ -216,7 +216,7 @@ def _spilled(
                     kept.clear()
                 yield block
         except DamageError as error:
-            state.damage = str(error)
+            state.damage = error.damage
         if out is not None:
             out.close()
             state.finish()

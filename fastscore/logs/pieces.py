@@ -1,9 +1,25 @@
 """Pieces and shards: which bytes of which files are read together. Plain data."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fastscore.logs.inputs import Compression, Format
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Why unpacking a compressed file ended early.
+
+    Parameters
+    ----------
+    reason
+        The reason for which what is missing is a reject.
+    found
+        What was found, in words.
+    """
+
+    reason: Literal["truncated_compression", "damaged_compression"]
+    found: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +40,7 @@ class Piece:
     first_line
         The 1-based line (or Parquet row) that stands at ``start``.
     damage
-        Why unpacking ended early where this piece ends, empty when it did not.
+        Why unpacking ended early where this piece ends, None when it did not.
     """
 
     file: str
@@ -34,7 +50,7 @@ class Piece:
     start: int
     stop: int
     first_line: int = 1
-    damage: str = ""
+    damage: Damage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +83,10 @@ class Shard:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Shard":
         """Make a shard of what `to_dict` returned."""
-        pieces = tuple(Piece(**piece) for piece in values["pieces"])
+        pieces = tuple(
+            Piece(**{**piece, "damage": Damage(**damage) if (damage := piece["damage"]) else None})
+            for piece in values["pieces"]
+        )
         return cls(values["index"], pieces, values["n_bytes"], values["fingerprint"])
 
 

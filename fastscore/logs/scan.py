@@ -28,7 +28,7 @@ from fastscore.logs.columns import (
     wanted_keys,
 )
 from fastscore.logs.parquet import read_parquet
-from fastscore.logs.pieces import Piece, Shard
+from fastscore.logs.pieces import Damage, Piece, Shard
 from fastscore.logs.rejects import (
     FOUND_CHARACTERS,
     RAW_CHARACTERS,
@@ -190,8 +190,8 @@ def _read_batch(
     if bad.any():
         frame = frame.filter(pl.Series(bad == 0))
     lines = scan.n_lines
-    if last.damage:
-        lines += _note_damage(rejects, scan, batch, files)
+    if last.damage is not None:
+        lines += _note_damage(last.damage, rejects, scan, batch, files)
     rejects.sort(key=lambda placed: placed[0])
     return _Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
 
@@ -267,7 +267,11 @@ def _long_line(file: str, lines: Lines) -> Reject:
 
 
 def _note_damage(
-    rejects: list[tuple[int, Reject]], scan: JsonlScan, batch: Batch, files: Sequence[str]
+    damage: Damage,
+    rejects: list[tuple[int, Reject]],
+    scan: JsonlScan,
+    batch: Batch,
+    files: Sequence[str],
 ) -> int:
     """Name damage behind a batch: 1 when it counts as a line of its own, else 0.
 
@@ -275,7 +279,7 @@ def _note_damage(
     """
     last = batch.segments[-1]
     file = files[int(batch.parts[-1])]
-    reason: Reason = "truncated_compression" if "early" in last.damage else "damaged_compression"
+    reason, found = damage.reason, damage.found
     expected = "a whole compressed file"
     size = scan.data.size
     unfinished = scan.fault_end.size > 0 and int(scan.fault_end[-1]) == size
@@ -283,11 +287,9 @@ def _note_damage(
         start, reject = rejects.pop(
             next(i for i, (start, _) in enumerate(rejects) if start == int(scan.fault_start[-1]))
         )
-        rejects.append(
-            (start, replace(reject, reason=reason, found=last.damage, expected=expected))
-        )
+        rejects.append((start, replace(reject, reason=reason, found=found, expected=expected)))
         return 0
     line = scan.next_line if last.data else last.line
     offset = last.offset + len(last.data)
-    rejects.append((size, Reject(file, line, offset, None, reason, last.damage, expected, "")))
+    rejects.append((size, Reject(file, line, offset, None, reason, found, expected, "")))
     return 1

@@ -198,7 +198,7 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
             run.start,
             run.stop,
             run.line,
-            state.damage if run.stop == state.size and state.unpacked else "",
+            state.damage if run.stop == state.size and state.unpacked else None,
         )
         pieces.append(piece)
         content = state.digest.digest() if whole else _content(piece, state)

@@ -15,6 +15,7 @@ from fastscore_kernels.jsonl import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs import Compression
+from fastscore.logs.pieces import Damage
 
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -43,7 +44,7 @@ class Lines:
     long_line
         The length of a line that is too long, 0 for ordinary lines.
     damage
-        Why the stream ends behind these lines though the file does not, empty otherwise.
+        Why the stream ends behind these lines though the file does not, None otherwise.
     """
 
     data: bytes
@@ -51,11 +52,15 @@ class Lines:
     line: int
     n_ends: int = 0
     long_line: int = 0
-    damage: str = ""
+    damage: Damage | None = None
 
 
 class DamageError(Exception):
     """A compressed stream that ends early or cannot be unpacked further."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(damage.found)
+        self.damage = damage
 
 
 def read_blocks(
@@ -128,6 +133,14 @@ def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
         raise damage
 
 
+def _truncated(format: str) -> Damage:
+    return Damage("truncated_compression", f"the {format} stream ends early")
+
+
+def _damaged(format: str, error: Exception) -> Damage:
+    return Damage("damaged_compression", f"the {format} stream is damaged ({error})")
+
+
 def _gunzip(read: Callable[[int], bytes]) -> Iterator[bytes]:
     """Unpack the members of a gzip file; zeros behind the last are padding."""
     packed = read(1 << 16)
@@ -143,9 +156,9 @@ def _gunzip(read: Callable[[int], bytes]) -> Iterator[bytes]:
                     if part := member.decompress(b"", BLOCK_BYTES):
                         yield part
                         continue
-                    raise DamageError("the gzip stream ends early")
+                    raise DamageError(_truncated("gzip"))
         except zlib.error as error:
-            raise DamageError(f"the gzip stream is damaged ({error})") from error
+            raise DamageError(_damaged("gzip", error)) from error
         packed = member.unused_data.lstrip(b"\0")
         while not packed and (more := read(1 << 16)):
             packed = more.lstrip(b"\0")
@@ -167,9 +180,9 @@ def _unzstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
                 else:
                     packed = read(1 << 16)
                     if not packed:
-                        raise DamageError("the zstd stream ends early")
+                        raise DamageError(_truncated("zstd"))
         except zstandard.ZstdError as error:
-            raise DamageError(f"the zstd stream is damaged ({error})") from error
+            raise DamageError(_damaged("zstd", error)) from error
         packed = packed or read(1 << 16)
 
 
@@ -194,7 +207,7 @@ def read_lines(
     *,
     offset: int = 0,
     line: int = 1,
-    damage: str = "",
+    damage: Damage | None = None,
     max_line: int = MAX_LINE_BYTES,
 ) -> Iterator[Lines]:
     """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
@@ -217,7 +230,7 @@ def read_lines(
         try:
             block = next(blocks, None)
         except DamageError as error:
-            block, damage = None, str(error)
+            block, damage = None, error.damage
         if block is None:
             break
         if offset == 0 and not pending and block.startswith(_BOM):

@@ -15,7 +15,7 @@ import zstandard
 from fastscore.errors import InputError
 from fastscore.logs import batches, streams
 from fastscore.logs.inputs import resolve_inputs
-from fastscore.logs.pieces import Shard
+from fastscore.logs.pieces import Damage, Shard
 from fastscore.logs.scan import Rows, read_shard
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.suites.base import Column, Source
@@ -311,6 +311,27 @@ def test_damaged_archives_never_raise(tmp_path: Path, one_log: Path, suffix: str
     frame, rejects, _ = read(plan(tmp_path, str(path)))
     assert frame.height == 0
     assert rejects["reason"].to_list() == ["damaged_compression"]
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("shard_bytes", [2_000, 32 << 20])
+def test_the_reason_does_not_hang_on_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, shard_bytes: int
+) -> None:
+    cut, fault = Damage("truncated_compression", "cut"), Damage("damaged_compression", "early")
+    monkeypatch.setattr(streams, "_truncated", lambda _: cut)
+    monkeypatch.setattr(streams, "_damaged", lambda *_: fault)
+    path = tmp_path / f"early.jsonl.{suffix}"
+    packed = compress(log(20), suffix)
+    for damage, content in [(cut, packed[:-9]), (fault, packed + b"nothing packed")]:
+        path.write_bytes(content)
+        planned = plan(tmp_path, str(path), shard_bytes=shard_bytes)
+        _, rejects, _ = read(planned)
+        told = rejects.select("reason", "found").rows()[-1]
+        assert told == (damage.reason, damage.found)
+        for shard in planned.shards:
+            assert pickle.loads(pickle.dumps(shard)) == shard
+            assert Shard.from_dict(json.loads(json.dumps(shard.to_dict()))) == shard
 
 
 def test_zero_padding_behind_gzip_is_no_damage(tmp_path: Path) -> None:
