@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO := runs/demo
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 SOURCES := fastscore kernels models tests benchmarks
 
 .PHONY: help demo test test-slow lint bench bench-full clean
@@ -33,10 +34,12 @@ $(VENV)/model.exported: $(VENV)/run.installed
 	@touch $@
 
 $(DEMO)/logs: | $(VENV)/run.installed
-	$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@
+	rm -rf $@.part
+	$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@.part
+	mv $@.part $@
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
-	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run
+	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
 	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests

@@ -9,12 +9,13 @@ from typing import Any, overload
 
 import polars as pl
 
+from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.shards import plan_shards
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
-from fastscore.run.config import DEFAULT_EMBEDDER, RunConfig
+from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, RunConfig
 from fastscore.run.context import embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
@@ -56,6 +57,9 @@ def score(
     precision: str = ...,
     dim: int | None = ...,
     store: StrPath | None = ...,
+    workers: int | None = ...,
+    max_rejects: float = ...,
+    overwrite: bool = ...,
     **options: Any,
 ) -> Scores: ...
 
@@ -70,6 +74,9 @@ def score(
     precision: str = ...,
     dim: int | None = ...,
     store: StrPath | None = ...,
+    workers: int | None = ...,
+    max_rejects: float = ...,
+    overwrite: bool = ...,
     **options: Any,
 ) -> Run: ...
 
@@ -83,6 +90,9 @@ def score(
     precision: str = "fp32",
     dim: int | None = None,
     store: StrPath | None = None,
+    workers: int | None = None,
+    max_rejects: float = DEFAULT_MAX_REJECTS,
+    overwrite: bool = False,
     **options: Any,
 ) -> Scores | Run:
     """Score dialogues by a suite.
@@ -105,6 +115,13 @@ def score(
         The width to which vectors are truncated; None for the model's own.
     store
         The folder of vector stores; None for the one in the cache.
+    workers
+        How many shards of a run are scored at once; None for one a processor.
+    max_rejects
+        The share of rejected lines above which a run raises; what could be scored is committed
+        all the same, and `open_run` reads it.
+    overwrite
+        Whether a run with another signature in `output` is replaced.
     **options
         The suite's options by name, for example ``lex_weight=1.0``.
 
@@ -122,6 +139,8 @@ def score(
     ModelError
         The model is not exported.
     """
+    if isinstance(source, pl.LazyFrame):
+        source = source.collect()
     is_frame = hasattr(source, "__arrow_c_stream__")
     config = RunConfig(
         suite=suite,
@@ -132,12 +151,14 @@ def score(
         precision=precision,
         dim=dim,
         store=None if store is None else Path(store),
-        workers=available_processors(),
+        workers=workers or available_processors(),
+        max_rejects=max_rejects,
+        overwrite=overwrite,
     )
     if output is None:
         return _score_in_memory(config, source if is_frame else None)
     if is_frame:
-        raise TypeError("a frame is scored in memory: leave out output")
+        raise UsageError("A frame is scored in memory.", "Leave out output.")
     outcome = execute(config, SilentReporter())
     if outcome.refusal is not None:
         raise outcome.refusal
@@ -156,6 +177,12 @@ def _score_in_memory(config: RunConfig, frame: Any) -> Scores:
         )
         parts = [compute_tables(replace(context, run=Path(scratch)), shard) for shard in shards]
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
+    if tables[suite.tables[0].name].is_empty():
+        n_rejects = sum(part.counts["rejects"] for part in parts)
+        raise InputError(
+            f"Nothing was scored: there is no row for {suite.tables[0].name}, {n_rejects:,} rows "
+            "are rejects."
+        )
     summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
     return Scores(tables, summary, rejects, context.signature)
@@ -182,4 +209,9 @@ def _frame_shard(frame: Any, scratch: Path) -> Shard:
 def _paths(source: Any) -> tuple[str, ...]:
     if isinstance(source, str | os.PathLike):
         return (os.fspath(source),)
-    return tuple(os.fspath(path) for path in source)
+    try:
+        return tuple(os.fspath(path) for path in source)
+    except TypeError as error:
+        raise UsageError(
+            f"The source is of type {type(source).__name__}, expected a path, paths or a frame."
+        ) from error

@@ -32,7 +32,10 @@ class FastscoreError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        between = "\n" if "\n" in self.message else " "
+        return f"{self.message}{between}{self.hint}"
 
 
 class UsageError(FastscoreError):

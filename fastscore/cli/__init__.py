@@ -1,6 +1,7 @@
 """The command line: one module a verb, loaded when the verb is used."""
 
 import importlib
+import os
 import signal
 import sys
 from types import FrameType
@@ -46,7 +47,8 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine; 1 a check failed; 2 usage or configuration; 3 input refused "
-    "(nothing scored, or more rejects than --max-rejects allows); 4 incomplete; 130 interrupted.",
+    "(nothing scored, or more rejects than --max-rejects allows); 4 incomplete; "
+    "130 interrupted; 143 terminated.",
 )
 @click.version_option(__version__, prog_name="fastscore")
 def cli() -> None:
@@ -82,14 +84,11 @@ def main() -> NoReturn:
         click.echo("Interrupted; the same command finishes the work.", err=True)
         code = EXIT_TERMINATED if _was_terminated(error) else EXIT_INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
+        # whoever read has seen enough; python must not complain of it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    _exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _was_terminated(error: BaseException) -> bool:
     return isinstance(error, _Terminated) or isinstance(error.__context__, _Terminated)
-
-
-def _exit(code: int) -> NoReturn:
-    sys.exit(code)

@@ -13,7 +13,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog="Example: fastscore models list")
 def list_() -> None:
     """List the models: name, widths, pooling, licence, whether exported."""
     from fastscore.vectors.models import list_models
@@ -22,7 +22,11 @@ def list_() -> None:
         click.echo(listing.line)
 
 
-@command.command("export", epilog="Example: fastscore models export mxbai-embed-large-v1 -f DIR")
+@command.command(
+    "export",
+    short_help="Build a model's ONNX file into the cache.",
+    epilog="Example: fastscore models export mxbai-embed-large-v1 -f DIR",
+)
 @click.argument("name")
 @click.option(
     "-f",

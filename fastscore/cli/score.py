@@ -64,15 +64,16 @@ def _suite_command(suite: Suite) -> click.Command:
         help=f"{suite.title}\n\nEvery option can also be given by its environment variable or in a "
         "TOML file (--config): keys as the long flags with underscores, at the top or in a table "
         f"[{suite.name}].",
+        epilog=f"Example: fastscore score {suite.name} 'logs/*.jsonl.zst' -o run",
     )
 
 
 def _option(*flags: str, **declared: Any) -> click.Option:
     """Declare an option that also listens to its environment variable."""
-    longest = max(flags, key=len).removeprefix("--")
+    long_flag = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
     return click.Option(
         flags,
-        envvar=environment_name(longest.replace("-", "_")),
+        envvar=environment_name(long_flag.removeprefix("--").replace("-", "_")),
         show_envvar=True,
         show_default=declared.get("default") is not None,
         **declared,
@@ -121,8 +122,8 @@ def _run_options() -> list[click.Option]:
             default=DEFAULT_MAX_REJECTS,
             help="The share of rejected lines above which the exit code is 3.",
         ),
-        click.Option(["--overwrite"], is_flag=True, help="Replace the run that stands in -o."),
-        click.Option(["--dry-run"], is_flag=True, help="Show what would be done; write nothing."),
+        _option("--overwrite", is_flag=True, help="Replace the run that stands in -o."),
+        _option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
         click.Option(
             ["--config"],
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -133,8 +134,8 @@ def _run_options() -> list[click.Option]:
             show_envvar=True,
             help="A TOML file of options; flags and environment win over it.",
         ),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON."),
+        _option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+        _option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
     ]
 
 
@@ -166,16 +167,39 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}.") from error
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
-    values = {name: value for name, value in content.items() if name not in tables}
-    values |= tables.get(str(ctx.info_name), {})
-    names = {parameter.name for parameter in ctx.command.params if parameter.name}
-    for name in values:
-        if name not in names:
-            raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, names))
     for name in tables:
         if name not in suite_names():
             raise UsageError(f"{path}: unknown table [{name}].", nearest(name, suite_names()))
-    ctx.default_map = {**(ctx.default_map or {}), **values}
+    values = {name: value for name, value in content.items() if name not in tables}
+    values |= tables.get(str(ctx.info_name), {})
+    known = {_config_key(option): option for option in ctx.command.params if option.expose_value}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, known))
+        _check_config_value(path, name, value, known[name])
+    ctx.default_map = {str(known[name].name): value for name, value in values.items()}
+
+
+def _config_key(parameter: click.Parameter) -> str:
+    """Return a parameter's key in a configuration file: its long flag with underscores."""
+    long_flags = [flag for flag in parameter.opts if flag.startswith("--")]
+    return (long_flags or [str(parameter.name)])[0].removeprefix("--").replace("-", "_")
+
+
+def _check_config_value(path: Path, name: str, value: object, parameter: click.Parameter) -> None:
+    """Refuse a value that click would bend into the parameter's type."""
+    kinds: tuple[type, ...] = (str,)
+    if parameter.nargs == -1:
+        kinds = (list,)
+    elif isinstance(parameter, click.Option) and parameter.is_flag:
+        kinds = (bool,)
+    elif isinstance(parameter.type, click.types.IntParamType):
+        kinds = (int,)
+    elif isinstance(parameter.type, click.types.FloatParamType):
+        kinds = (int, float)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise UsageError(f"{path}: {name} is {value!r}, expected {expected}.")
 
 
 def _callback(suite: Suite) -> Any:

@@ -36,7 +36,7 @@ def command() -> None:
     """
 
 
-@command.command("stats")
+@command.command("stats", epilog="Example: fastscore vectors stats")
 @_store_options
 def stats(embedder: str, store: Path | None) -> None:
     """Count vectors, segments and bytes."""
@@ -49,7 +49,11 @@ def stats(embedder: str, store: Path | None) -> None:
     )
 
 
-@command.command("verify")
+@command.command(
+    "verify",
+    short_help="Compare every vector with its checksum.",
+    epilog="Example: fastscore vectors verify --store store",
+)
 @_store_options
 @click.pass_context
 def verify(ctx: click.Context, embedder: str, store: Path | None) -> None:
@@ -64,7 +68,11 @@ def verify(ctx: click.Context, embedder: str, store: Path | None) -> None:
         ctx.exit(EXIT_CHECK_FAILED)
 
 
-@command.command("compact")
+@command.command(
+    "compact",
+    short_help="Merge small segments, drop what is held twice.",
+    epilog="Example: fastscore vectors compact",
+)
 @_store_options
 def compact(embedder: str, store: Path | None) -> None:
     """Merge small segments and drop vectors that are held twice; safe while others score."""

@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.run.commit import Committed
 from fastscore.run.layout import RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
 from fastscore.run.manifest import Manifest, read_manifest
-from fastscore.run.receipts import damaged_outputs
+from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,13 @@ class Run:
     @property
     def summary(self) -> pl.DataFrame:
         """The summary, one row a group and metric."""
-        return pl.read_parquet(self.path / SUMMARY_PARQUET)
+        try:
+            return pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise RunError(
+                f"{self.path / SUMMARY_PARQUET}: missing or damaged ({error}).",
+                "Run its `fastscore score` command again.",
+            ) from error
 
     @property
     def rejects(self) -> pl.LazyFrame:
@@ -62,11 +69,21 @@ class Run:
 
     def damaged(self) -> list[str]:
         """Return the files whose content is no longer what was committed, sorted."""
-        return damaged_outputs(self.path, self.path / RECEIPTS)
+        committed = [Committed(**output) for output in self.manifest.outputs]
+        damaged = []
+        for index in range(self.manifest.shards):
+            path = receipt_path(self.path / RECEIPTS, "score", index)
+            receipt = load_receipt(path)
+            if receipt is None:
+                damaged.append(path.relative_to(self.path).as_posix())
+            else:
+                committed += receipt.outputs
+        damaged += [output.path for output in committed if not is_intact(self.path, output)]
+        return sorted(damaged)
 
     def _scan(self, folder: str) -> pl.LazyFrame:
         parts = [part_name(index) for index in range(self.manifest.shards)]
-        return pl.scan_parquet([self.path / folder / part for part in parts])
+        return pl.scan_parquet([self.path / folder / part for part in parts], glob=False)
 
 
 def open_run(path: str | Path) -> Run:

@@ -1,16 +1,18 @@
 """Showing a run to a person, or to a program as JSON: on stdout, where results belong."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from fastscore.errors import RunError
 from fastscore.results.runs import Run, open_run
 from fastscore.run.layout import REJECTS, SUMMARY_JSON
 
@@ -23,12 +25,31 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     """Show a run's summary, where its tables lie and what to type next."""
     run = open_run(path)
     if as_json:
-        sys.stdout.write((path / SUMMARY_JSON).read_text(encoding="utf-8"))
+        sys.stdout.write(_summary_json(path))
         return
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
-    console.print(f"[bold]{run.manifest.suite}[/bold]  {_counted(run)}")
+    # texts of logs are never markup
+    console = _Console(
+        width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False
+    )
+    console.print(f"{run.manifest.suite}: {_counted(run)}")
     show_groups(console, run.summary)
     _show_files(console, run)
+
+
+def _summary_json(path: Path) -> str:
+    try:
+        return (path / SUMMARY_JSON).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(
+            f"{path / SUMMARY_JSON}: missing or damaged ({error}).",
+            "Run its `fastscore score` command again.",
+        ) from error
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave a closed pipe to the command line: it is no failed check."""
+        raise BrokenPipeError
 
 
 def show_groups(console: Console, summary: pl.DataFrame) -> None:
@@ -93,10 +114,13 @@ def _show_files(console: Console, run: Run) -> None:
     if run.manifest.counts.get("rejects", 0):
         console.print(f"rejects    {run.path / REJECTS}/*.parquet (file, line, reason)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
+    code = (
+        f"import fastscore; print(fastscore.open_run({str(run.path)!r})"
+        f".table({first!r}).head().collect())"
+    )
     console.print(
-        f"next       fastscore summary {run.path}\n"
+        f"next       fastscore summary {shlex.quote(str(run.path))}\n"
         f"           fastscore metrics {run.manifest.suite}\n"
-        f'           python -c "import fastscore; '
-        f"print(fastscore.open_run('{run.path}').table('{first}').head().collect())\"",
+        f"           python -c {shlex.quote(code)}",
         soft_wrap=True,
     )

@@ -5,8 +5,10 @@ temporary name beside its final one, flushed to the disk, checked, renamed, and 
 A crash leaves the old file or the new one, and perhaps a temporary file that the next run removes.
 """
 
+import contextlib
 import errno
 import hashlib
+import io
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -52,24 +54,27 @@ def commit_file(path: Path, write: Callable[[Path], None]) -> None:
         os.replace(temporary, path)
         _flush(path.parent)
     except OSError as error:
-        raise _explained(path, error) from error
+        raise explain(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def commit_json(path: Path, content: Any) -> None:
+def commit_json(path: Path, content: Any) -> Committed:
     """Write `content` as indented JSON, atomically."""
     data = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    commit_bytes(path, data)
+    return commit_bytes(path, data)
 
 
-def commit_bytes(path: Path, data: bytes) -> None:
+def commit_bytes(path: Path, data: bytes) -> Committed:
     """Make a file of these bytes appear atomically."""
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(data)
 
     commit_file(path, write)
+    digest = hashlib.blake2b(data, digest_size=16)
+    return Committed(path.name, len(data), digest.hexdigest())
 
 
 def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> Committed:
@@ -77,18 +82,21 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
 
     The bytes depend on the frame and the metadata alone.
     """
+    # written to memory first: polars does not say why a file could not be written
+    buffer = io.BytesIO()
+    frame.write_parquet(
+        buffer,
+        compression="zstd",
+        compression_level=1,
+        statistics=True,
+        row_group_size=ROW_GROUP_ROWS,
+        metadata=dict(metadata),
+    )
     written: list[Committed] = []
 
     def write(temporary: Path) -> None:
-        frame.write_parquet(
-            temporary,
-            compression="zstd",
-            compression_level=1,
-            statistics=True,
-            row_group_size=ROW_GROUP_ROWS,
-            metadata=dict(metadata),
-        )
-        rows = pl.scan_parquet(temporary).select(pl.len()).collect().item()
+        temporary.write_bytes(buffer.getbuffer())
+        rows = pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item()
         if rows != frame.height:
             raise RunError(
                 f"{path}: {rows} rows read back of {frame.height} written.",
@@ -99,7 +107,10 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
     try:
         commit_file(path, write)
     except pl.exceptions.PolarsError as error:
-        raise RunError(f"{path}: cannot write Parquet: {error}.") from error
+        raise RunError(
+            f"{path}: what was written cannot be read back ({error}).",
+            "Check the disk and run the same command again.",
+        ) from error
     return written[0]
 
 
@@ -126,7 +137,8 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _explained(path: Path, error: OSError) -> RunError:
+def explain(path: Path, error: OSError) -> RunError:
+    """Say what kept a file from being written, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
             f"{path}: the disk is full.",
@@ -135,6 +147,6 @@ def _explained(path: Path, error: OSError) -> RunError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return RunError(f"{path}: no permission to write there.", "Choose another folder with -o.")
     return RunError(
-        f"{path}: {error.strerror or error}.",
-        "Run the same command again; what is committed is kept.",
+        f"{path}: cannot write there ({error.strerror or error}).",
+        "Run the same command again or choose another folder with -o; what is committed is kept.",
     )

@@ -1,5 +1,6 @@
 """What every task of a run knows: plain values that an engine can send to a worker."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,11 @@ class RunContext:
     options: Mapping[str, Any]
     signature: str
     embedder: EmbedderSettings | None
+
+    def fingerprint(self, of_input: str) -> str:
+        """Return what a task's receipt is bound to: its input, and the signature."""
+        bound = f"{self.signature}\n{of_input}".encode()
+        return hashlib.blake2b(bound, digest_size=16).hexdigest()
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""
@@ -71,7 +77,7 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     if config.embedder is None:
         raise UsageError(
             f"{suite.name} needs an embedder with these options, and --embedder is none.",
-            "Name a model, or choose options that compare no vectors.",
+            f"Name a model, or see `fastscore score {suite.name} --help` for options without one.",
         )
     embedder = Embedder(config.embedder, precision=config.precision)
     return EmbedderIdentity(

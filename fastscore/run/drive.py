@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs import resolve_inputs
+from fastscore.logs.inputs import InputFile, resolve_inputs
+from fastscore.logs.pieces import Shard
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.run import tasks
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
@@ -34,9 +35,10 @@ from fastscore.run.layout import (
     WORK,
     part_name,
     receipts_folder,
+    texts_part,
 )
 from fastscore.run.lock import sole_writer
-from fastscore.run.manifest import Manifest
+from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.suites.base import Suite
@@ -81,17 +83,20 @@ class _Run:
     def stage(self, name: str, total: int) -> Iterator[StageProgress]:
         """Show a stage and add its tasks and seconds to the manifest, however it ends."""
         started = time.monotonic()
-        stage = self.manifest.stages.setdefault(name, {"tasks": 0, "seconds": 0.0})
         try:
             with self.reporter.stage(name, total) as progress:
                 yield progress
-            stage["tasks"] += total
         finally:
-            stage["seconds"] = round(stage["seconds"] + time.monotonic() - started, 3)
-            self.manifest.peak_memory_bytes = max(
-                self.manifest.peak_memory_bytes, peak_memory_bytes()
-            )
+            self.add_time(name, total, time.monotonic() - started)
             self.manifest.save(self.folder)
+
+    def add_time(self, name: str, total: int, seconds: float) -> None:
+        """Add a stage's tasks and seconds to those of earlier runs into the directory."""
+        stage = self.manifest.stages.setdefault(name, {"tasks": 0, "seconds": 0.0})
+        stage["tasks"] += total
+        stage["seconds"] = round(stage["seconds"] + seconds, 3)
+        peak = max(self.manifest.peak_memory_bytes, peak_memory_bytes())
+        self.manifest.peak_memory_bytes = peak
 
     def map(
         self,
@@ -103,6 +108,8 @@ class _Run:
         workers: int,
     ) -> None:
         """Run a stage's open tasks; `shown` names the counts that are shown as rates."""
+        if not keys:
+            return
         with self.stage(name, len(keys)) as progress:
             for receipt in map_local(partial(task, self.context), keys, workers=workers):
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
@@ -127,16 +134,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     with sole_writer(config.output):
         manifest = open_manifest(config, suite, options, identity, context.signature)
         run = _Run(config, suite, options, context, manifest, reporter)
-        with run.stage("plan", 1) as progress:
-            plan = plan_shards(
-                files,
-                suite.source,
-                shard_bytes=config.shard_bytes,
-                scratch=run.work / "unpacked",
-                threads=config.workers,
-            )
-            progress.advance({"bytes": sum(shard.n_bytes for shard in plan.shards)})
-        accept_inputs(run.folder, run.manifest, plan)
+        plan = _plan(run, files)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts)
@@ -144,12 +142,46 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     return Outcome(run.manifest, _refusal(config, run.manifest))
 
 
+def _plan(run: _Run, files: Sequence[InputFile]) -> Plan:
+    """Plan the shards; until the inputs are accepted, the directory's run stays as it is."""
+    started = time.monotonic()
+    done = 0
+    with run.reporter.stage("plan", len(files)) as progress:
+
+        def advance(bytes_read: int, _: int) -> None:
+            nonlocal done
+            progress.advance({"bytes": bytes_read - done})
+            done = bytes_read
+
+        plan = plan_shards(
+            files,
+            run.suite.source,
+            shard_bytes=run.config.shard_bytes,
+            scratch=run.work / "unpacked",
+            progress=advance,
+            threads=run.config.workers,
+        )
+    accept_inputs(run.folder, run.manifest, plan)
+    run.add_time("plan", len(files), time.monotonic() - started)
+    return plan
+
+
+def _committed(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Receipt | None:
+    return committed_receipt(
+        run,
+        receipts_folder(run, "score"),
+        "score",
+        shard.index,
+        context.fingerprint(shard.fingerprint),
+        tasks.score_outputs(suite, shard.index),
+    )
+
+
 def _score(run: _Run, plan: Plan) -> None:
-    folder = receipts_folder(run.folder, "score")
     open_shards = [
         shard
         for shard in plan.shards
-        if committed_receipt(run.folder, folder, "score", shard.index, shard.fingerprint) is None
+        if _committed(run.context, run.suite, run.folder, shard) is None
     ]
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
@@ -160,13 +192,25 @@ def _score(run: _Run, plan: Plan) -> None:
     run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
 
 
-def _embed(run: _Run, shards: Sequence[Any]) -> None:
+def _embed(run: _Run, shards: Sequence[Shard]) -> None:
     folder = receipts_folder(run.folder, "texts")
-    collected = {
-        shard.index: committed_receipt(run.folder, folder, "texts", shard.index, shard.fingerprint)
+    parts = {shard.index: texts_part(run.folder, shard.index) for shard in shards}
+    for part in tasks.collected_parts(run.folder):
+        if part not in parts.values():
+            part.unlink()  # of another plan
+    waiting = [
+        shard
         for shard in shards
-    }
-    waiting = [shard for shard in shards if collected[shard.index] is None]
+        if committed_receipt(
+            run.folder,
+            folder,
+            "texts",
+            shard.index,
+            run.context.fingerprint(shard.fingerprint),
+            frozenset({parts[shard.index].relative_to(run.folder).as_posix()}),
+        )
+        is None
+    ]
     shown = {"distinct": "distinct texts", "missing": "to embed"}
     run.map("texts", tasks.collect_texts, waiting, shown, workers=run.config.workers)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in shards]
@@ -177,10 +221,9 @@ def _embed(run: _Run, shards: Sequence[Any]) -> None:
 
 
 def _score_receipts(run: _Run, plan: Plan) -> list[Receipt]:
-    folder = receipts_folder(run.folder, "score")
     receipts = []
     for shard in plan.shards:
-        receipt = committed_receipt(run.folder, folder, "score", shard.index, shard.fingerprint)
+        receipt = _committed(run.context, run.suite, run.folder, shard)
         if receipt is None:
             raise RunConflictError(
                 f"{run.folder}: the output of shard {shard.index} was changed while it was scored.",
@@ -194,7 +237,8 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
     with run.stage("summary", 1) as progress:
         scanned = {
             table.name: pl.scan_parquet(
-                [run.folder / table.name / part_name(receipt.index) for receipt in receipts]
+                [run.folder / table.name / part_name(receipt.index) for receipt in receipts],
+                glob=False,
             )
             if receipts
             else pl.LazyFrame(schema=table.schema)
@@ -202,14 +246,16 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
         }
         summary = run.suite.summarise(scanned, run.options)
         pinned = {"fastscore.signature": run.context.signature}
-        commit_table(run.folder / SUMMARY_PARQUET, summary, pinned)
-        commit_json(
-            run.folder / SUMMARY_JSON,
-            {"signature": run.context.signature, "summary": summary.to_dicts()},
-        )
+        content = {"signature": run.context.signature, "summary": summary.to_dicts()}
+        outputs = [
+            commit_table(run.folder / SUMMARY_PARQUET, summary, pinned),
+            commit_json(run.folder / SUMMARY_JSON, content),
+        ]
         inputs = tuple(entry["name"] for entry in run.manifest.inputs)
-        for name, content in run.suite.legacy_files(scanned, inputs, run.options).items():
-            commit_bytes(run.folder / LEGACY / name, content)
+        for name, data in run.suite.legacy_files(scanned, inputs, run.options).items():
+            committed = commit_bytes(run.folder / LEGACY / name, data)
+            outputs.append(replace(committed, path=f"{LEGACY}/{name}"))
+        run.manifest.outputs = [asdict(output) for output in outputs]
         progress.advance({})
     counts: dict[str, int] = {}
     for receipt in receipts:
@@ -227,10 +273,15 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     counts = manifest.counts
     rejects, lines = counts.get("rejects", 0), counts.get("lines", 0) - counts.get("blank", 0)
-    where = f"They are listed with file and line in {config.output / REJECTS}."
-    if not any(table["rows"] for table in manifest.tables.values()):
-        found = f"{rejects:,} of {lines:,} lines are rejects" if rejects else "no dialogue in it"
-        return InputError(f"Nothing was scored: {found}.", where if rejects else None)
+    where = _first_reject(config.output, manifest) if rejects else None
+    finest = next(iter(manifest.tables))
+    if not manifest.tables[finest]["rows"]:
+        counted = ", ".join(f"{value:,} {name}" for name, value in counts.items() if value)
+        return InputError(
+            f"Nothing was scored: there is no row for {finest} in {lines:,} lines "
+            f"({counted or 'nothing was read'}).",
+            where,
+        )
     if rejects > config.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {lines:,} lines are rejects, more than --max-rejects "
@@ -240,13 +291,24 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     return None
 
 
+def _first_reject(run: Path, manifest: Manifest) -> str:
+    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
+    first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
+    field = f", field {first['field']}" if first["field"] else ""
+    return (
+        f"The first: {first['file']}:{first['line']}{field}: {first['reason']} (found "
+        f"{first['found']}, expected {first['expected']}); all are listed in {run / REJECTS}."
+    )
+
+
 def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """Say what a run would do, reading the input but writing nothing that stays.
 
     Returns
     -------
     dict
-        ``signature``, and counts: ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
+        ``signature``, ``conflict`` (why the run would be refused, where it would) and counts:
+        ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
         already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
     """
     suite, options = config.load()
@@ -262,13 +324,14 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             threads=config.workers,
         )
         texts = _preview_texts(config, context, plan, reporter) if identity else {}
-    folder = receipts_folder(config.output, "score")
-    scored = [
-        committed_receipt(config.output, folder, "score", shard.index, shard.fingerprint)
-        for shard in plan.shards
-    ]
+    scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]
+    earlier = None if config.overwrite else read_manifest(config.output)
+    conflict = {}
+    if earlier is not None and earlier.signature != context.signature:
+        conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
     return {
         "signature": context.signature,
+        **conflict,
         "files": len(plan.inputs),
         "bytes": sum(shard.n_bytes for shard in plan.shards),
         "shards": len(plan.shards),

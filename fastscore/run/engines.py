@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from fastscore.run.interrupt import allow_again, ask_to_stop
 from fastscore.run.receipts import Receipt
 
 Key = TypeVar("Key")
@@ -20,7 +21,8 @@ def map_local(
 ) -> Iterator[Receipt]:
     """Run a task for every key, at most `workers` at once; yields receipts as they come.
 
-    An exception in a task, or in the consumer, drops the tasks that have not started.
+    An exception in a task, in the consumer, or from the keyboard drops the tasks that have not
+    started and asks the others to end; it is raised when they have.
     """
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="fastscore")
     waiting: Iterable[Key] = iter(keys)
@@ -34,5 +36,9 @@ def map_local(
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
+    except BaseException:
+        ask_to_stop()
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)
+        allow_again()

@@ -1,7 +1,6 @@
 """The run directory: taking up the run that stands in it, or starting a new one."""
 
 import contextlib
-import os
 import platform
 import shutil
 import socket
@@ -12,6 +11,7 @@ from typing import Any
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.shards import Plan
 from fastscore.options import option_values
+from fastscore.processors import available_processors
 from fastscore.run.commit import TEMPORARY_SUFFIX, remove_temporaries
 from fastscore.run.config import RunConfig
 from fastscore.run.layout import (
@@ -55,9 +55,14 @@ def open_manifest(
             f"  there: {earlier.signature}\n  asked: {signed}",
             "Choose another folder with -o, or replace it with --overwrite.",
         )
+    settings = {
+        "shard_bytes": config.shard_bytes,
+        "workers": config.workers,
+        "max_rejects": config.max_rejects,
+    }
     if earlier is not None:
         remove_temporaries(folder)
-        earlier.status = "running"
+        earlier.settings, earlier.environment = settings, _environment()
         return earlier
     _clear(folder, suite)
     manifest = Manifest(
@@ -65,26 +70,26 @@ def open_manifest(
         suite=suite.name,
         suite_version=suite.version,
         options=option_values(options),
-        settings={
-            "shard_bytes": config.shard_bytes,
-            "workers": config.workers,
-            "max_rejects": config.max_rejects,
-        },
+        settings=settings,
         embedder=None
         if identity is None
         else {name: getattr(identity, name) for name in identity.__slots__},
-        environment={
-            "fastscore": version("fastscore-dialogue"),
-            "python": platform.python_version(),
-            "host": socket.gethostname(),
-            "processors": os.cpu_count() or 1,
-            **{name: version(name) for name in REPORTED_PACKAGES},
-        },
+        environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
     )
     # nothing else is written before: what stands beside a manifest is this run's
     manifest.save(folder)
     return manifest
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "fastscore": version("fastscore-dialogue"),
+        "python": platform.python_version(),
+        "host": socket.gethostname(),
+        "processors": available_processors(),
+        **{name: version(name) for name in REPORTED_PACKAGES},
+    }
 
 
 def _clear(folder: Path, suite: Suite) -> None:
@@ -134,6 +139,7 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
         for entry in plan.inputs
     ]
     manifest.shards = len(plan.shards)
+    manifest.status = "running"
     manifest.save(folder)
     _remove_parts_after(folder, manifest, len(plan.shards))
 

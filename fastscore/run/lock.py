@@ -6,6 +6,7 @@ holds it. A lock held from another host over a network file system is honoured w
 system supports ``flock``.
 """
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -13,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fastscore.errors import RunConflictError, RunError
+from fastscore.errors import RunConflictError
+from fastscore.run.commit import explain
 
 LOCK_NAME = ".lock"
 
@@ -33,21 +35,25 @@ def sole_writer(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = _lock(path)
-    except PermissionError as error:
-        raise RunError(
-            f"{folder}: no permission to write there.", "Choose another folder with -o."
-        ) from error
     except OSError as error:
-        raise RunError(
-            f"{folder}: cannot write there ({error.strerror}).", "Choose another folder with -o."
-        ) from error
+        raise explain(folder, error) from error
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"host {socket.gethostname()}, process {os.getpid()}\n".encode(), 0)
+        _sign(descriptor, path)
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def _sign(descriptor: int, path: Path) -> None:
+    """Write into the lock who holds it."""
+    holder = f"host {socket.gethostname()}, process {os.getpid()}\n"
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode(), 0)
+    except OSError as error:
+        raise explain(path, error) from error
 
 
 def _lock(path: Path) -> int:
@@ -56,8 +62,6 @@ def _lock(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
-                return descriptor
         except BlockingIOError:
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
             os.close(descriptor)
@@ -65,4 +69,7 @@ def _lock(path: Path) -> int:
                 f"{path.parent}: another fastscore writes there ({holder or 'holder unknown'}).",
                 "Wait for it to end, or choose another folder with -o.",
             ) from None
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                return descriptor
         os.close(descriptor)

@@ -42,6 +42,8 @@ class Manifest:
         Tasks and seconds by stage; seconds add up over resumed runs.
     environment
         Versions, host and processor count.
+    outputs
+        Name, size and content hash of the files beside the parts, which receipts name.
     peak_memory_bytes
         The largest resident memory of a process of the run.
     """
@@ -59,6 +61,7 @@ class Manifest:
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
     peak_memory_bytes: int = 0
     format: int = FORMAT
 
@@ -90,4 +93,10 @@ def read_manifest(run: Path) -> Manifest | None:
             f"{path}: not a manifest of format {FORMAT}.",
             "Read it with the fastscore that wrote it, or start anew with --overwrite.",
         )
-    return Manifest(**content)
+    try:
+        return Manifest(**content)
+    except TypeError as error:
+        raise RunError(
+            f"{path}: not a whole manifest ({error}).",
+            "Start anew with --overwrite, or choose another folder with -o.",
+        ) from error

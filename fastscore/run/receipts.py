@@ -60,11 +60,27 @@ def load_receipt(path: Path) -> Receipt | None:
 
 
 def committed_receipt(
-    run: Path, folder: Path, stage: str, index: int, fingerprint: str
+    run: Path, folder: Path, stage: str, index: int, fingerprint: str, outputs: frozenset[str]
 ) -> Receipt | None:
-    """Return the receipt of a task whose outputs all stand, or None if it must be done."""
+    """Return the receipt of a task whose outputs all stand, or None if it must be done.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    folder
+        Where the stage's receipts stand.
+    stage, index
+        The task.
+    fingerprint
+        What its receipt must be bound to.
+    outputs
+        The names of the files that it must have committed.
+    """
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or receipt.fingerprint != fingerprint:
+        return None
+    if {output.path for output in receipt.outputs} != outputs:
         return None
     for output in receipt.outputs:
         path = run / output.path
@@ -73,16 +89,9 @@ def committed_receipt(
     return receipt
 
 
-def damaged_outputs(run: Path, folder: Path) -> list[str]:
-    """Return the outputs whose content is no longer what their receipt states, sorted."""
-    damaged = []
-    for path in sorted(folder.glob("*.json")):
-        receipt = load_receipt(path)
-        if receipt is None:
-            damaged.append(str(path.relative_to(run)))
-            continue
-        for output in receipt.outputs:
-            file = run / output.path
-            if not file.is_file() or describe(file).content_hash != output.content_hash:
-                damaged.append(output.path)
-    return damaged
+def is_intact(run: Path, output: Committed) -> bool:
+    """Read a committed file and compare it with what was committed."""
+    try:
+        return describe(run / output.path).content_hash == output.content_hash
+    except OSError:
+        return False

@@ -20,6 +20,7 @@ from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Shard
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.context import RunContext
+from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.layout import REJECTS, WORK, part_name, receipts_folder, texts_part
 from fastscore.run.receipts import Receipt, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, Suite, Table
@@ -51,6 +52,14 @@ class ShardScores:
     counts: Mapping[str, int]
 
 
+def score_outputs(suite: Suite, index: int) -> frozenset[str]:
+    """Return the names of the files that scoring a shard commits, relative to the run."""
+    return frozenset(
+        f"{folder}/{part_name(index)}"
+        for folder in (REJECTS, *(table.name for table in suite.tables))
+    )
+
+
 def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
     """Split the ids of about `n_texts` texts into ranges that fit one embedding task each."""
     count = max(1, min(LARGEST_BUCKET_COUNT, -(-n_texts // TEXTS_PER_BUCKET)))
@@ -78,7 +87,7 @@ def collect_texts(context: RunContext, shard: Shard) -> Receipt:
         Receipt(
             stage="texts",
             index=shard.index,
-            fingerprint=shard.fingerprint,
+            fingerprint=context.fingerprint(shard.fingerprint),
             outputs=(_within_run(context, path, committed),),
             counts={"distinct": texts.len(), "missing": int(missing.sum())},
         ),
@@ -89,7 +98,7 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
     """Embed the bucket's texts over all shards, each distinct one once."""
     in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
     texts = (
-        pl.scan_parquet(context.run / WORK / "texts" / "part-*.parquet")
+        pl.scan_parquet(collected_parts(context.run), glob=False)
         .filter(in_bucket, "missing")
         .unique(["id_high", "id_low"], keep="any")
         .sort("id_high", "id_low")
@@ -97,22 +106,25 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
         .collect()
         .to_series()
     )
-    embedded = embed_missing(texts, _embedder(context), _store(context))
-    return _receipt(
-        context,
-        Receipt(
-            stage="embed",
-            index=bucket.index,
-            fingerprint=f"{bucket.low:x}-{bucket.high:x}",
-            counts={"texts": texts.len(), "embedded": embedded},
-        ),
+    embedded = embed_missing(texts, _embedder(context), _store(context), progress=stop_if_asked)
+    # the store itself says what is done: no receipt is kept
+    return Receipt(
+        stage="embed",
+        index=bucket.index,
+        fingerprint=f"{bucket.low:x}-{bucket.high:x}",
+        counts={"texts": texts.len(), "embedded": embedded},
     )
+
+
+def collected_parts(run: Path) -> list[Path]:
+    """Return the parts of collected texts, in order."""
+    return sorted((run / WORK / "texts").glob("part-*.parquet"))
 
 
 def count_texts(run: Path) -> dict[str, int]:
     """Count the distinct texts of all shards whose texts are collected."""
     return (
-        pl.scan_parquet(run / WORK / "texts" / "part-*.parquet")
+        pl.scan_parquet(collected_parts(run), glob=False)
         .unique(["id_high", "id_low"], keep="any")
         .select(
             texts=pl.len(),
@@ -144,7 +156,7 @@ def score_shard(context: RunContext, shard: Shard) -> Receipt:
         Receipt(
             stage="score",
             index=shard.index,
-            fingerprint=shard.fingerprint,
+            fingerprint=context.fingerprint(shard.fingerprint),
             outputs=tuple(outputs),
             counts=counts,
         ),
@@ -210,7 +222,7 @@ def _view(context: RunContext, texts: pl.Series) -> VectorView:
 
 def _embedded_view(context: RunContext, store: VectorStore, texts: pl.Series) -> VectorView:
     if store.missing(text_ids(texts)).any():
-        embed_missing(texts, _embedder(context), store)
+        embed_missing(texts, _embedder(context), store, progress=stop_if_asked)
     return store.view(texts, context.embedder.dim if context.embedder else None)
 
 

@@ -211,6 +211,49 @@ def test_damage_is_found_by_verify(run: Path, tmp_path: Path) -> None:
     assert "steps/part-00000.parquet: not what was committed" in done.stderr
 
 
+def test_labels_are_shown_as_they_are(logs: Path, tmp_path: Path) -> None:
+    lines = [
+        line.replace("{", '{"miner_uid": "' + name + '", ', 1)
+        for name, path in (("[/red]", "log-00"), ("[bold]m[/bold]", "log-01"))
+        for line in (logs / f"{path}.jsonl").read_text().splitlines()
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    done = fastscore_command(["score", "score_dialogue", path, "-o", tmp_path / "run", *LEXICAL])
+    assert done.returncode == 0, done.stderr
+    assert "[/red]" in done.stdout
+    assert "[bold]m[/bold]" in done.stdout
+
+
+def test_a_closed_pipe_is_no_failure(run: Path) -> None:
+    command = f"{sys.executable} -m fastscore summary {run} | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("workers = 1.5", "workers is 1.5, expected int"),
+        ("lex_weight = true", "lex_weight is True, expected int or float"),
+        ("json = 'yes'", "json is 'yes', expected bool"),
+        ("store = 3", "store is 3, expected str"),
+        ("inputs = 'logs'", "inputs is 'logs', expected list"),
+        ("config = 'x'", "unknown key 'config'"),
+        ("[nothing]\nx = 1", "unknown table [nothing]"),
+        ("x = [", "not TOML"),
+    ],
+)
+def test_values_of_a_config_file_are_checked(tmp_path: Path, content: str, message: str) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(content)
+    done = fastscore_command(["score", "score_dialogue", "x", "--config", config])
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert str(config) in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(shell: str) -> None:
     done = fastscore_command(["completion", shell])

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,41 @@ def test_a_failing_disk_loses_nothing_that_was_committed(
         run_lexical(logs, tmp_path / f"run-{number}", shard_bytes=1)
         assert contents(tmp_path / f"run-{number}") == expected
     assert number > 10
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", files=1, dialogues=3)
+    script = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from fastscore.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        f"sys.argv = ['fastscore', 'score', 'score_dialogue', {str(logs[0])!r}, '-o', "
+        f"{str(tmp_path / 'run')!r}, '--lex-weight', '1']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 4, done.stderr
+    assert "run the same command again" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+    outcome = run_lexical(logs, tmp_path / "run")
+    assert outcome.manifest.status == "complete"
+
+
+@pytest.mark.usefixtures("default_model")
+def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", files=4, dialogues=200)
+    words = ["--lex-weight", "0", "--store", str(tmp_path / "store"), "--baseline-pairs", "10"]
+    process = start_lexical(logs, tmp_path / "run", *words)
+    while not list((tmp_path / "run").rglob("texts-*.json")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), stderr
+    assert not list((tmp_path / "run").rglob(".lock"))
+    assert start_lexical(logs, tmp_path / "run", *words).wait(timeout=300) == 0
 
 
 def test_a_torn_manifest_is_named_and_a_torn_receipt_is_made_again(tmp_path: Path) -> None:

@@ -110,6 +110,21 @@ def test_other_inputs_are_refused(logs: list[Path], tmp_path: Path) -> None:
         run_lexical(logs[1:], tmp_path / "run")
 
 
+def test_a_refused_rerun_leaves_the_complete_run_as_it_was(
+    logs: list[Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run)
+    before = contents(run)
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(logs[0].read_bytes())
+    for inputs, error in ((logs[1:], RunConflictError), ([*logs, copy], InputError)):
+        with pytest.raises(error):
+            run_lexical(inputs, run)
+        assert contents(run) == before
+        assert open_run(run).damaged() == []
+
+
 def test_another_signature_is_refused_and_overwrite_starts_anew(
     logs: list[Path], tmp_path: Path
 ) -> None:
@@ -178,7 +193,13 @@ def test_damage_after_the_commit_is_found(logs: list[Path], tmp_path: Path) -> N
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    assert open_run(run).damaged() == ["steps/part-00002.parquet"]
+    (run / "receipts" / "score-00004.json").unlink()
+    (run / "summary.json").unlink()
+    assert open_run(run).damaged() == [
+        "receipts/score-00004.json",
+        "steps/part-00002.parquet",
+        "summary.json",
+    ]
 
 
 def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_path: Path) -> None:
@@ -191,6 +212,37 @@ def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_p
     manifest.save(tmp_path / "run")
     with pytest.raises(RunError, match="not complete"):
         open_run(tmp_path / "run")
-    (tmp_path / "run" / "manifest.json").write_text('{"format": 1')
-    with pytest.raises(RunError, match=r"not a readable manifest"):
-        open_run(tmp_path / "run")
+    for text, message in (('{"format": 1', "not a readable"), ('{"format": 1}', "not a whole")):
+        (tmp_path / "run" / "manifest.json").write_text(text)
+        with pytest.raises(RunError, match=message):
+            open_run(tmp_path / "run")
+    run_lexical(logs, tmp_path / "run", overwrite=True)
+    (tmp_path / "run" / "summary.parquet").unlink()
+    with pytest.raises(RunError, match=r"summary\.parquet: missing or damaged"):
+        _ = open_run(tmp_path / "run").summary
+
+
+def test_a_run_directory_may_have_any_name(logs: list[Path], tmp_path: Path) -> None:
+    run = tmp_path / "r[1]*?"
+    run_lexical(logs, run, shard_bytes=1)
+    assert open_run(run).table("dialogues").collect().height == 12
+
+
+def test_dialogues_without_ground_truth_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(dialogue_lines("d")[0] + "\n")
+    outcome = run_lexical([path], tmp_path / "run")
+    assert "Nothing was scored: there is no row for steps in 1 lines" in str(outcome.refusal)
+
+
+def test_another_runs_receipts_are_not_taken_for_this_ones(
+    logs: list[Path], tmp_path: Path
+) -> None:
+    jaccard = {"lex_weight": 0.5, "semantic": "jaccard"}
+    run_lexical(logs, tmp_path / "jaccard", options=jaccard)
+    run_lexical(logs, tmp_path / "run")
+    expected = contents(tmp_path / "run")
+    for name in ("receipts/score-00000.json", "steps/part-00000.parquet"):
+        (tmp_path / "run" / name).write_bytes((tmp_path / "jaccard" / name).read_bytes())
+    run_lexical(logs, tmp_path / "run")
+    assert contents(tmp_path / "run") == expected

@@ -31,7 +31,12 @@ class ScoreDialogueOptions:
         maximum=10_000_000,
         unit="pairs",
     )
-    baseline_seed: int = option(0, help="Seed of those pairs, as Python's random.Random takes it.")
+    baseline_seed: int = option(
+        0,
+        help="Seed of those pairs, as Python's random.Random takes it.",
+        minimum=-(2**63),
+        maximum=2**63 - 1,
+    )
 
     @property
     def scores_lexical(self) -> bool:
