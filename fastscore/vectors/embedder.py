@@ -9,6 +9,7 @@ window is tokenised while the current one is in the model.
 import hashlib
 import json
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +25,9 @@ from fastscore_models import (
     Recipe,
     check_hashes,
     find_exported,
+    is_export_of,
+    list_exported,
+    list_recipes,
     load_recipe,
 )
 
@@ -82,9 +86,10 @@ class Embedder:
         if threads is not None and threads < 1:
             raise UsageError(f"The number of threads is {threads}: expected at least 1.")
         self.precision = precision
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = threads or _processors()
         self._exported = _find(recipe, cache_dir or cache_root())
         self._loaded: tuple[Any, Any] | None = None
+        self._loading = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -165,14 +170,15 @@ class Embedder:
         return vectors
 
     def _load(self) -> tuple[Any, Any]:
-        """Check the model's files and open them, once."""
-        if self._loaded is None:
-            try:
-                check_hashes(self._exported)
-            except ModelExportError as error:
-                raise ModelError(error.message, error.hint) from error
-            self._loaded = _session(self._exported), _tokenizer(self._exported)
-        return self._loaded
+        """Check the model's files and open them, once for all threads."""
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    check_hashes(self._exported)
+                except ModelExportError as error:
+                    raise ModelError(error.message, error.hint) from error
+                self._loaded = _session(self._exported), _tokenizer(self._exported)
+            return self._loaded
 
     def _batches(
         self, series: "pl.Series", tokenizer: Any
@@ -234,6 +240,13 @@ def truncate(vectors: Vectors, dim: int) -> Vectors:
     return cut
 
 
+def _processors() -> int:
+    """Return how many processors we may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _run(session: Any, batch: npt.NDArray[np.int64]) -> Vectors:
     vectors: Vectors = session.run(None, {"input_ids": batch})[0]
     return vectors
@@ -251,20 +264,19 @@ def _collect(
 def _find(name: str, cache: Path) -> ExportedModel:
     """Find an export, and refuse one that its recipe no longer describes."""
     try:
-        wanted = load_recipe(name) if name.endswith(".toml") else None
+        described = name.endswith(".toml") or name in list_recipes()
+        wanted = load_recipe(name) if described else None
         try:
             exported = find_exported(wanted.name if wanted else name, cache)
         except NotExportedError as error:
-            known = wanted or load_recipe(name)
-            command = f"Run `fastscore models export {name}`."
-            raise ModelError(
-                f"The model {known.name!r} has not been exported to {cache / 'models'}.", command
-            ) from error
+            if name not in list_exported(cache):
+                load_recipe(name)  # an unknown name has a message of its own
+            raise ModelError(error.message, f"Run `fastscore models export {name}`.") from error
     except ModelExportError as error:
         raise ModelError(error.message, error.hint) from error
-    if wanted is not None and wanted != exported.recipe:
+    if wanted is not None and not is_export_of(exported, wanted):
         raise ModelError(
-            f"The model {wanted.name!r} was exported from another recipe than {name}.",
+            f"The model {wanted.name!r} was exported from another recipe than {name} is now.",
             f"Run `fastscore models export {name}`.",
         )
     return exported

@@ -16,46 +16,58 @@ from fastscore.vectors.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
-    """A recipe, and its export where there is one.
+    """A model: its recipe, and its export where there is one.
 
     Parameters
     ----------
+    name
+        The model's name.
+    state
+        ``"exported"``, ``"not exported"``, or ``"damaged"``: its manifest cannot be used.
     recipe
-        The recipe.
+        The recipe; None where only a damaged export, or one of another version, is known.
     exported
         Its export in the cache, or None.
     """
 
-    recipe: Recipe
+    name: str
+    state: str
+    recipe: Recipe | None
     exported: ExportedModel | None
 
     @property
     def line(self) -> str:
         """The listing as one line of text."""
-        state = f"exported ({self.exported.onnx_sha256[:8]})" if self.exported else "not exported"
-        dims = "/".join(map(str, self.recipe.dims))
-        return (
-            f"{self.recipe.name:<40} {dims:<16} {self.recipe.pooling:<5} "
-            f"{self.recipe.licence:<12} {state}"
-        )
+        dims = pooling = licence = "?"
+        if self.recipe is not None:
+            dims = "/".join(map(str, self.recipe.dims))
+            pooling, licence = self.recipe.pooling, self.recipe.licence
+        digest = f" ({self.exported.onnx_sha256[:8]})" if self.exported is not None else ""
+        return f"{self.name:<40} {dims:<16} {pooling:<5} {licence:<12} {self.state}{digest}"
 
 
 def list_models() -> list[ModelListing]:
     """List the recipes that ship with the package and the exports of others in the cache."""
     cache = cache_root()
     with _explained():
-        listings = []
-        for name in fastscore_models.list_recipes():
-            exported = None
-            with contextlib.suppress(NotExportedError):
-                exported = fastscore_models.find_exported(name, cache)
-            listings.append(ModelListing(fastscore_models.load_recipe(name), exported))
-        known = {listing.recipe.name for listing in listings}
-        others = [name for name in fastscore_models.list_exported(cache) if name not in known]
-        for name in others:
-            exported = fastscore_models.find_exported(name, cache)
-            listings.append(ModelListing(exported.recipe, exported))
-    return listings
+        shipped = {
+            name: fastscore_models.load_recipe(name) for name in fastscore_models.list_recipes()
+        }
+    others = [name for name in fastscore_models.list_exported(cache) if name not in shipped]
+    return [_listing(name, shipped.get(name), cache) for name in (*shipped, *others)]
+
+
+def _listing(name: str, recipe: Recipe | None, cache: Path) -> ModelListing:
+    """List one model; a shipped recipe counts as exported only as it is now."""
+    try:
+        exported = fastscore_models.find_exported(name, cache)
+    except NotExportedError:
+        return ModelListing(name, "not exported", recipe, None)
+    except ModelExportError:
+        return ModelListing(name, "damaged", recipe, None)
+    if recipe is not None and not fastscore_models.is_export_of(exported, recipe):
+        return ModelListing(name, "not exported", recipe, None)
+    return ModelListing(name, "exported", recipe or exported.recipe, exported)
 
 
 def export_model(name: str, folder: Path | None) -> ExportedModel:

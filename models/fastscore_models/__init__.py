@@ -13,6 +13,7 @@ from fastscore_models.export import (
     check_hashes,
     export,
     find_exported,
+    is_export_of,
     list_exported,
 )
 from fastscore_models.recipe import Check, Recipe, Source, list_recipes, load_recipe
@@ -32,6 +33,7 @@ __all__ = [
     "check_hashes",
     "export",
     "find_exported",
+    "is_export_of",
     "list_exported",
     "list_recipes",
     "load_recipe",

@@ -9,14 +9,16 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastscore_models.download import MODEL_FILES, fetch
+from fastscore_models.download import fetch
 from fastscore_models.errors import (
     HashMismatchError,
     ModelExportError,
@@ -24,9 +26,21 @@ from fastscore_models.errors import (
     RecipeError,
     UnsupportedModelError,
 )
-from fastscore_models.recipe import Recipe, recipe_from_mapping, recipe_to_mapping
+from fastscore_models.recipe import (
+    EXPORTER_VERSION,
+    MODEL_FILES,
+    Recipe,
+    list_recipes,
+    load_recipe,
+    recipe_from_mapping,
+    recipe_to_mapping,
+)
 
 MANIFEST_FORMAT = 1
+
+_DECIDING = ("pooling", "normalisation", "prefix", "dims", "max_tokens")
+_ABANDONED_AFTER = 3600.0
+_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,8 @@ def export(
 ) -> ExportedModel:
     """Build a model's ONNX file into the cache, fetching its weights if need be.
 
-    An intact export of the same recipe is returned as it is, unless `folder` is given.
+    An intact export of the same recipe by the same exporter is returned as it is, unless `folder`
+    is given. What killed exports left more than an hour ago is removed.
 
     Parameters
     ----------
@@ -97,8 +112,14 @@ def export(
     ------
     ModelExportError
         If weights are missing, cannot be fetched, have another SHA-256 than the recipe says, or
-        are of a kind that cannot be exported.
+        are of a kind that cannot be exported; or if the recipe takes a shipped model's name.
     """
+    if recipe.name in list_recipes() and recipe != load_recipe(recipe.name):
+        raise RecipeError(
+            f"The recipe {recipe.name!r} has the name of a model that ships with fastscore, "
+            "but is another recipe.",
+            "Give it a name of its own.",
+        )
     if folder is None:
         with contextlib.suppress(ModelExportError):
             existing = find_exported(recipe.name, cache_dir)
@@ -108,6 +129,7 @@ def export(
     try:
         target = models_folder(cache_dir)
         target.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target)
         with _work_folder(target, recipe.name) as work:
             source = download(recipe, work) if folder is None else folder
             built = work / "export"
@@ -128,7 +150,7 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
     Raises
     ------
     NotExportedError
-        If there is none.
+        If there is none, or another version of the exporter made it.
     ModelExportError
         If its manifest cannot be read.
     """
@@ -138,12 +160,20 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise NotExportedError(f"The model {name!r} is not in {folder.parent}.", hint) from None
+        raise NotExportedError(
+            f"The model {name!r} has not been exported to {folder.parent}.", hint
+        ) from None
     except (OSError, ValueError) as error:
         raise ModelExportError(f"The manifest {path} cannot be read: {error}.", hint) from error
     try:
         if manifest["format"] != MANIFEST_FORMAT:
             raise ModelExportError(f"The manifest {path} has another format.", hint)
+        if manifest["exporter"] != EXPORTER_VERSION:
+            raise NotExportedError(
+                f"The model {name!r} in {folder.parent} was made by version "
+                f"{manifest['exporter']} of the exporter: expected {EXPORTER_VERSION}.",
+                hint,
+            )
         return _from_manifest(manifest, folder)
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelExportError(f"The manifest {path} is damaged: {error!r}.", hint) from error
@@ -153,6 +183,18 @@ def list_exported(cache_dir: Path) -> list[str]:
     """Return the names of the models in the cache, sorted."""
     found = models_folder(cache_dir).glob("*/manifest.json")
     return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:
+    """Say whether an export gives the vectors that a recipe describes.
+
+    Everything that decides a vector is compared: pooling, normalisation, prefix, widths, tokens,
+    and the digest of each source file for which the recipe has one.
+    """
+    found = dict(exported.source_sha256)
+    return all(
+        getattr(exported.recipe, field) == getattr(recipe, field) for field in _DECIDING
+    ) and all(found.get(name) == digest for name, digest in recipe.sha256)
 
 
 def check_hashes(exported: ExportedModel) -> None:
@@ -193,7 +235,7 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
     """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
     from safetensors.numpy import load_file
 
-    from fastscore_models.bert import EXPORTER_VERSION, build_encoder, max_positions
+    from fastscore_models.bert import build_encoder, max_positions
 
     hashes = _source_hashes(recipe, source)
     try:
@@ -268,6 +310,18 @@ def _work_folder(parent: Path, name: str) -> Iterator[Path]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove work folders in which nothing was written for an hour: their exports were killed."""
+    oldest = time.time() - _ABANDONED_AFTER
+    for work in parent.iterdir():
+        if not _WORK_FOLDER.fullmatch(work.name):
+            continue
+        # Another exporter may be at work in it, or cleaning as well.
+        with contextlib.suppress(FileNotFoundError):
+            if max(path.stat().st_mtime for path in (work, *work.rglob("*"))) < oldest:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def _write_synced(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +21,9 @@ from fastscore_models import (
     UnsupportedModelError,
     export,
     find_exported,
+    is_export_of,
     list_exported,
+    load_recipe,
     verify,
 )
 from fastscore_models.download import fetch
@@ -230,3 +233,67 @@ def test_manifest_is_json_for_people(tmp_path, tiny_folder):
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["recipe"]["name"] == "tiny"
     assert set(manifest["source_sha256"]) == {"config.json", "model.safetensors", "tokenizer.json"}
+
+
+def set_exporter(exported, version):
+    """Rewrite an export's manifest as another version of the exporter would have."""
+    path = exported.folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"exporter": version}))
+
+
+def test_an_export_of_another_exporter_is_made_again(tmp_path, tiny_folder):
+    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
+    whole = (exported.folder / "manifest.json").read_bytes()
+    set_exporter(exported, 0)
+    with pytest.raises(NotExportedError, match="version 0 of the exporter"):
+        find_exported("tiny", tmp_path)
+    export(make_recipe(), tmp_path, download=lambda recipe, work: tiny_folder)
+    assert (exported.folder / "manifest.json").read_bytes() == whole
+
+
+def test_a_shipped_name_is_refused_to_another_recipe(tmp_path, tiny_folder):
+    with pytest.raises(RecipeError, match="'minilm-l6-v2' has the name of a model that ships"):
+        export(make_recipe(name="minilm-l6-v2"), tmp_path, folder=tiny_folder)
+    assert not (tmp_path / "models").exists()
+    with pytest.raises(HashMismatchError):  # the shipped recipe itself gets as far as the weights
+        export(load_recipe("minilm-l6-v2"), tmp_path, folder=tiny_folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, True),
+        ({"description": "other", "licence": "MIT", "source": Source(hub="a/b")}, True),
+        ({"check": Check("any", (1,), (0.5,))}, True),
+        ({"pooling": "cls"}, False),
+        ({"prefix": "query: "}, False),
+        ({"dims": (12, 6)}, False),
+        ({"max_tokens": 7}, False),
+        ({"sha256": (("config.json", "0" * 64),)}, False),
+    ],
+)
+def test_an_export_is_of_the_recipe_that_describes_its_vectors(tmp_path, tiny_folder, change, same):
+    exported = export(make_recipe(), tmp_path, folder=tiny_folder)
+    assert is_export_of(exported, make_recipe(**change)) == same
+    digest = hashlib.sha256((tiny_folder / "config.json").read_bytes()).hexdigest()
+    known = {"sha256": (("config.json", digest),)}
+    assert is_export_of(exported, make_recipe(**(known | change))) == same
+
+
+def test_what_killed_exports_left_is_removed_after_an_hour(tmp_path, tiny_folder):
+    models = tmp_path / "models"
+    for name in (".tiny.17.abcd_123", ".tiny.18.efgh_456", ".other.19.x0", ".notes", "mine.1.a"):
+        (models / name / "wheel").mkdir(parents=True)
+        (models / name / "wheel" / "model.safetensors").write_bytes(b"half")
+        for path in (models / name, *(models / name).rglob("*")):
+            os.utime(path, (0, time.time() - 3700))
+    # a download into it goes on
+    os.utime(models / ".tiny.18.efgh_456" / "wheel" / "model.safetensors")
+    export(make_recipe(), tmp_path, folder=tiny_folder)
+    assert {path.name for path in models.iterdir()} == {
+        "tiny",
+        ".tiny.18.efgh_456",
+        ".notes",
+        "mine.1.a",
+    }

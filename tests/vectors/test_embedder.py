@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from fastscore_models import export
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder
 from fastscore.vectors.embedder import truncate
+from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
 from tests.vectors.conftest import WORDS, word_tokenizer
 
@@ -196,3 +198,60 @@ def test_options_that_cannot_be_used(tiny_cache, options):
 
 def test_recipe_is_readable(tiny):
     assert dataclasses.asdict(tiny.recipe)["max_tokens"] == 8
+
+
+@pytest.fixture
+def own_cache(tmp_path, tiny_cache):
+    """A copy of the tiny model's cache that a test may spoil."""
+    return Path(shutil.copytree(tiny_cache / "models", tmp_path / "own" / "models")).parent
+
+
+def rename_export(cache, name):
+    """Turn the tiny model's export into one under another name."""
+    folder = (cache / "models" / "tiny").rename(cache / "models" / name)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["recipe"]["name"] = name
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_an_export_that_took_a_shipped_name_is_refused(own_cache):
+    rename_export(own_cache, "minilm-l6-v2")
+    with pytest.raises(ModelError, match="another recipe than minilm-l6-v2 is now"):
+        Embedder("minilm-l6-v2", cache_dir=own_cache)
+
+
+def test_a_recipe_file_that_differs_in_words_only_is_the_same_model(tmp_path, tiny_cache):
+    path = tmp_path / "tiny.toml"
+    path.write_text('name = "tiny"\npooling = "mean"\ndims = [12]\nmax_tokens = 8\nlicence = "MIT"')
+    assert Embedder(str(path), cache_dir=tiny_cache).dim == 12
+
+
+def test_an_export_of_another_exporter_counts_as_not_exported(own_cache):
+    manifest = own_cache / "models" / "tiny" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"exporter": 1', '"exporter": 0'))
+    with pytest.raises(ModelError, match=r"version 0 of the exporter.*models export tiny"):
+        Embedder("tiny", cache_dir=own_cache)
+
+
+def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(own_cache))
+    for name in ("broken", "minilm-l6-v2"):
+        (own_cache / "models" / name).mkdir()
+        (own_cache / "models" / name / "manifest.json").write_text("{")
+    listings = {listing.name: listing for listing in list_models()}
+    assert {name: listing.state for name, listing in listings.items()} == {
+        "minilm-l6-v2": "damaged",
+        "mxbai-embed-large-v1": "not exported",
+        "paraphrase-multilingual-minilm-l12-v2": "not exported",
+        "broken": "damaged",
+        "tiny": "exported",
+    }
+    assert listings["broken"].line.split() == ["broken", "?", "?", "?", "damaged"]
+    assert listings["minilm-l6-v2"].line.split()[1:] == ["384", "mean", "Apache-2.0", "damaged"]
+    assert "exported (" in listings["tiny"].line
+
+
+def test_processors_are_counted_where_affinity_is_unknown(monkeypatch, tiny_cache):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert Embedder("tiny", cache_dir=tiny_cache)._threads == 3

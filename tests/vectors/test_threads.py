@@ -1,0 +1,86 @@
+"""One store and one embedder shared by threads."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from fastscore_models import ExportedModel
+
+from fastscore.vectors import Embedder, embedder
+from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
+
+THREADS = 6
+
+
+def test_threads_share_a_store(tmp_path):
+    """Each thread appends, and reads its own windows, while one compacts and one verifies."""
+    store = open_store(tmp_path)
+    done = threading.Event()
+
+    def write(thread):
+        for window in range(thread, 8 * THREADS, THREADS):
+            append_texts(store, window)
+            ids = np.concatenate([window_ids(own) for own in range(thread, window + 1, THREADS)])
+            assert not store.missing(ids).any()
+            np.testing.assert_array_equal(store.gather(ids), vectors_of(ids))
+
+    def repeat(action):
+        while not done.is_set():
+            action()
+
+    with ThreadPoolExecutor(THREADS + 2) as pool:
+        others = [pool.submit(repeat, action) for action in (store.compact, store.verify)]
+        writers = [pool.submit(write, thread) for thread in range(THREADS)]
+        try:
+            for writer in writers:
+                writer.result()
+        finally:
+            done.set()
+        for other in others:
+            other.result()
+    assert store.stats().damaged == 0
+    assert store.compact().vectors == 8 * THREADS * 50
+
+
+def test_threads_that_meet_damage_at_once_all_find_the_copy(tmp_path):
+    for _ in range(2):
+        append_texts(open_store(tmp_path), 0)
+    path = sorted((tmp_path / "f00d").glob("*.faiss"))[0]
+    content = bytearray(path.read_bytes())
+    content[100] ^= 64
+    path.write_bytes(content)
+    store = open_store(tmp_path)
+    together = threading.Barrier(THREADS)
+
+    def read(_):
+        together.wait()
+        return store.gather(window_ids(0))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for found in pool.map(read, range(THREADS)):
+            np.testing.assert_array_equal(found, vectors_of(window_ids(0)))
+    assert store.stats().damaged == 1
+
+
+def test_threads_load_one_session(tiny_cache, monkeypatch):
+    shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
+    expected = shared.encode(["w1 w2"])
+    loads = []
+    plain = embedder._session
+
+    def session(exported: ExportedModel):
+        loads.append(exported)
+        return plain(exported)
+
+    monkeypatch.setattr(embedder, "_session", session)
+    shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
+    together = threading.Barrier(THREADS)
+
+    def encode(_):
+        together.wait()
+        return shared.encode(["w1 w2"])
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for found in pool.map(encode, range(THREADS)):
+            np.testing.assert_array_equal(found, expected)
+    assert len(loads) == 1
