@@ -347,6 +347,8 @@ def _map_index(path: Path, count: int, dim: int, dtype: str) -> tuple[Any, npt.N
         # The plain IO_FLAG_MMAP would read the whole file.
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
+        if not path.exists():
+            raise VanishedSegmentError(path.stem) from error
         raise DamagedSegmentError(f"{path}: FAISS cannot read it") from error
     expected = {"fp32": faiss.IndexFlat, "fp16": faiss.IndexScalarQuantizer}[dtype]
     if not isinstance(index, expected) or (index.ntotal, index.d) != (count, dim):

@@ -475,7 +475,7 @@ def test_stats_while_another_process_compacts(tmp_path, monkeypatch):
 
 def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch):
     """Segments that vanish between listing and opening are found in the one that replaced them."""
-    compactor = open_store(tmp_path)
+    compactor, reader = open_store(tmp_path), open_store(tmp_path)
     append_texts(compactor, 0)
     append_texts(compactor, 1)
     listing = list_segments
@@ -487,4 +487,20 @@ def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch)
         return names
 
     monkeypatch.setattr("fastscore.vectors.store.list_segments", compact_after_listing)
-    assert not open_store(tmp_path).missing(window_ids(1)).any()
+    assert not reader.missing(window_ids(1)).any()
+
+
+def test_an_index_that_vanishes_as_it_is_opened_is_no_damage(tmp_path, monkeypatch):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    append_texts(store, 1)
+    plain = faiss.read_index
+
+    def compact_before_reading(*arguments):
+        monkeypatch.setattr(faiss, "read_index", plain)
+        open_store(tmp_path).compact()
+        return plain(*arguments)
+
+    monkeypatch.setattr(faiss, "read_index", compact_before_reading)
+    np.testing.assert_array_equal(store.gather(window_ids(1)), vectors_of(window_ids(1)))
+    assert store.verify().damaged == ()
