@@ -96,7 +96,7 @@ def _writable(folder: Path) -> str:
 
 def _default_model() -> str:
     for listing in list_models():
-        if listing.recipe.name == DEFAULT_EMBEDDER and listing.exported is not None:
+        if listing.name == DEFAULT_EMBEDDER and listing.exported is not None:
             return f"{DEFAULT_EMBEDDER} is exported ({listing.exported.folder})"
     raise FastscoreError(
         f"{DEFAULT_EMBEDDER} is not exported.", f"Run `fastscore models export {DEFAULT_EMBEDDER}`."
