@@ -115,8 +115,8 @@ def _show_files(console: Console, run: Run) -> None:
         console.print(f"rejects    {run.path / REJECTS}/*.parquet (file, line, reason)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
     code = (
-        f"import fastscore; print(fastscore.open_run({str(run.path)!r})"
-        f".table({first!r}).head().collect())"
+        f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))})"
+        f".table({json.dumps(first)}).head().collect())"
     )
     console.print(
         f"next       fastscore summary {shlex.quote(str(run.path))}\n"
