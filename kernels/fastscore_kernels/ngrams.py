@@ -58,7 +58,7 @@ def ngram_copy_ratio(
             left.offsets,
             right.data,
             right.offsets,
-            read_only(lengths),
+            read_only(np.unique(lengths)),
             out,
         ),
         out.size,
@@ -80,9 +80,9 @@ def _compile() -> None:
 
 @always_inlined
 def _mask_for(count):  # type: ignore[no-untyped-def]
-    """Return a table mask that leaves at least half of the slots empty."""
+    """Return a table mask that leaves at least three in four slots empty."""
     size = np.int64(8)
-    while size < 2 * count:
+    while size < 4 * count:
         size *= 2
     return size - 1
 
@@ -275,4 +275,7 @@ def _copy_ratios(  # type: ignore[no-untyped-def]
                         numbers[0], count, numbers[1], user_count, order, slots, hits
                     )
                 best = max(best, share)
+                # A longer n-gram is shared only where the shorter ones in it are.
+                if share == 0.0 or share == 1.0:
+                    break
         out[row] = best
