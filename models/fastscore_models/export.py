@@ -6,6 +6,7 @@ reader sees a whole model or none, and processes that export at once do not clas
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -41,6 +42,8 @@ MANIFEST_FORMAT = 1
 _DECIDING = ("pooling", "normalisation", "prefix", "dims", "max_tokens")
 _ABANDONED_AFTER = 3600.0
 _WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
+_ATTEMPTS = 100
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,16 @@ def export(
             f"The model {recipe.name!r} could not be written below {cache_dir}: {error.strerror}.",
             "Free space there or name another cache folder.",
         ) from error
-    return find_exported(recipe.name, cache_dir)
+    return _find_published(recipe.name, cache_dir)
+
+
+def _find_published(name: str, cache_dir: Path) -> ExportedModel:
+    """Find what was just published; another exporter may be exchanging it for its own."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(NotExportedError):
+            return find_exported(name, cache_dir)
+        time.sleep(_PAUSE_SECONDS)
+    return find_exported(name, cache_dir)
 
 
 def find_exported(name: str, cache_dir: Path) -> ExportedModel:
@@ -337,8 +349,8 @@ def _publish(built: Path, target: Path) -> None:
         try:
             os.rename(built, target)
             break
-        except OSError:
-            if not target.is_dir():
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         retired = built.parent / f"retired.{os.urandom(4).hex()}"
         # Another exporter may have moved it already.
