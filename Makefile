@@ -25,8 +25,8 @@ $(VENV)/dev.installed: requirements/dev.lock $(VENV)/run.installed
 	$(INSTALL) --require-hashes -r requirements/dev.lock
 	@touch $@
 
-$(VENV)/bench.installed: $(VENV)/dev.installed
-	$(INSTALL) --editable '.[bench]'
+$(VENV)/bench.installed: requirements/bench.constraints $(VENV)/dev.installed
+	$(INSTALL) --no-build-isolation --constraint requirements/bench.constraints --editable '.[bench]'
 	@touch $@
 
 $(VENV)/model.exported: $(VENV)/run.installed
