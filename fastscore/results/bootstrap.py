@@ -1,0 +1,238 @@
+"""Percentile bootstrap by cluster: whole dialogues are drawn again, never single rows.
+
+Rows of one dialogue depend on each other, so an interval from single rows would be too narrow.
+Clusters are numbered by their sorted labels and every sample has a generator of its own: an
+interval is a function of the values, the labels and the seed, and not of the rows' order, the
+block size or the number of threads.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from fastscore.processors import available_processors
+from fastscore.results.statistics import LEVEL, Interval, Values, finite, kendall, paired, spearman
+
+SAMPLES = 2_000
+SEED = 0
+_BLOCK_CELLS = 2_000_000
+
+Estimator = Callable[[Values], Values]
+"""From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
+
+
+def bootstrap_mean(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    level: float = LEVEL,
+) -> Interval:
+    """Return the mean of rows and its percentile interval over resampled clusters.
+
+    Parameters
+    ----------
+    values
+        Shape (n,), finite.
+    clusters
+        Shape (n,): each row's cluster, integers or text.
+    samples
+        How many times clusters are drawn with replacement, as many as there are.
+    seed
+        Seed of the draws.
+    level
+        The interval's coverage.
+
+    Returns
+    -------
+    Interval
+        No mean without values; no ends for fewer than two clusters.
+    """
+    array = finite(values, "values")
+    clustered, codes = number_clusters(clusters, array.size)
+    if not clustered:
+        return Interval(None, None, None, "too_few_values")
+    order = np.lexsort((array, codes))
+    sums = _sum_by_cluster(array[order], codes[order], clustered)
+    counts = _sum_by_cluster(np.ones(array.size), codes, clustered)
+    resampled = resample_means(sums[:, None], counts[:, None], samples=samples, seed=seed)
+    return percentile_interval(
+        float(sums.sum() / counts.sum()), resampled[:, 0], clusters=clustered, level=level
+    )
+
+
+def bootstrap_spearman(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    level: float = LEVEL,
+) -> Interval:
+    """Return Spearman's rho of pairs and its percentile interval over resampled clusters.
+
+    Parameters
+    ----------
+    a, b, clusters
+        Shape (n,) each: a pair and its cluster. The others are those of `bootstrap_mean`.
+
+    Returns
+    -------
+    Interval
+        No rho where `spearman` has none. Samples in which a side is constant have none either and
+        are left out; no ends for fewer than two clusters, or where no sample remains.
+    """
+    first, second = paired(a, b)
+    clustered, codes = number_clusters(clusters, first.size)
+    found = spearman(first, second)
+    if found.statistic is None:
+        return Interval(None, None, None, found.reason)
+    estimator = partial(
+        _weighted_spearman, codes=codes, first=_rank_plan(first), second=_rank_plan(second)
+    )
+    resampled = _resample(estimator, clustered, first.size, samples=samples, seed=seed)
+    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
+
+
+def bootstrap_kendall(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    level: float = LEVEL,
+) -> Interval:
+    """Return Kendall's tau-b of pairs and its percentile interval over resampled clusters.
+
+    Parameters and nulls are those of `bootstrap_spearman`.
+    """
+    first, second = paired(a, b)
+    clustered, codes = number_clusters(clusters, first.size)
+    found = kendall(first, second)
+    if found.statistic is None:
+        return Interval(None, None, None, found.reason)
+    estimator = partial(_weighted_kendall, codes=codes, first=first, second=second)
+    resampled = _resample(estimator, clustered, first.size, samples=samples, seed=seed)
+    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
+
+
+def resample_means(
+    sums: Values, counts: Values, *, samples: int = SAMPLES, seed: int = SEED, stream: int = 0
+) -> Values:
+    """Return the means of several columns over clusters that are drawn again, the same for all.
+
+    Parameters
+    ----------
+    sums, counts
+        Shape (clusters, columns): each cluster's sum of values and their number, in the order of
+        the clusters' sorted labels.
+    samples, seed
+        As in `bootstrap_mean`.
+    stream
+        Tells apart draws that must be independent of each other under one seed.
+
+    Returns
+    -------
+    ndarray
+        Shape (samples, columns); NaN where a sample has no value of a column.
+    """
+
+    def means(draws: Values) -> Values:
+        return _quotients(draws @ sums, draws @ counts)
+
+    clusters = len(sums)
+    return _resample(means, clusters, clusters, samples=samples, seed=seed, stream=stream)
+
+
+def percentile_interval(
+    value: float, resampled: Values, *, clusters: int, level: float = LEVEL
+) -> Interval:
+    """Return an estimate with the percentiles of its resampled values, NaN left out."""
+    usable = resampled[~np.isnan(resampled)]
+    if clusters < 2 or not usable.size:
+        return Interval(value, None, None, "too_few_values")
+    low, high = np.quantile(usable, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(value, float(low), float(high))
+
+
+def number_clusters(clusters: npt.ArrayLike, rows: int) -> tuple[int, npt.NDArray[np.int64]]:
+    """Return how many clusters there are, and each row's, numbered by their sorted labels."""
+    labels = np.asarray(clusters)
+    if labels.shape != (rows,):
+        raise ValueError(f"clusters has shape {labels.shape}, expected ({rows},)")
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return distinct.size, codes.astype(np.int64)
+
+
+def _sum_by_cluster(values: Values, codes: npt.NDArray[np.int64], clusters: int) -> Values:
+    return np.bincount(codes, weights=values, minlength=clusters).astype(np.float64)
+
+
+def _resample(
+    estimator: Estimator, clusters: int, rows: int, *, samples: int, seed: int, stream: int = 0
+) -> Values:
+    """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
+    block = max(1, _BLOCK_CELLS // max(clusters, rows))
+
+    def estimate(start: int) -> Values:
+        draws = np.empty((min(block, samples - start), clusters))
+        for row in range(len(draws)):
+            generator = np.random.default_rng((seed, stream, start + row))
+            drawn = generator.integers(0, clusters, size=clusters)
+            draws[row] = np.bincount(drawn, minlength=clusters)
+        return estimator(draws)
+
+    with ThreadPoolExecutor(available_processors()) as pool:
+        return np.concatenate(list(pool.map(estimate, range(0, samples, block))))
+
+
+def _quotients(numerators: Values, denominators: Values) -> Values:
+    undefined = np.full(denominators.shape, np.nan)
+    return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
+
+
+_RankPlan = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def _rank_plan(values: Values) -> _RankPlan:
+    """Return the ascending order of values, where runs of equal ones start, each value's run."""
+    _, runs, counts = np.unique(values, return_inverse=True, return_counts=True)
+    starts = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
+    return np.argsort(runs, kind="stable"), starts, runs
+
+
+def _weighted_spearman(
+    draws: Values, *, codes: npt.NDArray[np.int64], first: _RankPlan, second: _RankPlan
+) -> Values:
+    """Correlate the mean ranks of rows that stand in a sample as often as their cluster."""
+    weights = draws[:, codes]
+    middle = (weights.sum(axis=1, keepdims=True) + 1) / 2
+    x, y = (_mean_ranks(weights, plan) - middle for plan in (first, second))
+    spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
+    products = (weights * x * y).sum(axis=1)
+    return _quotients(products, spread)
+
+
+def _mean_ranks(weights: Values, plan: _RankPlan) -> Values:
+    order, starts, runs = plan
+    in_run = np.add.reduceat(weights[:, order], starts, axis=1)
+    last = np.cumsum(in_run, axis=1)
+    return np.asarray((last - in_run / 2 + 0.5)[:, runs])
+
+
+def _weighted_kendall(
+    draws: Values, *, codes: npt.NDArray[np.int64], first: Values, second: Values
+) -> Values:
+    estimates = np.full(len(draws), np.nan)
+    for sample, drawn in enumerate(draws.astype(np.int64)):
+        x, y = (np.repeat(side, drawn[codes]) for side in (first, second))
+        if np.ptp(x) > 0 and np.ptp(y) > 0:
+            estimates[sample] = stats.kendalltau(x, y, method="asymptotic").statistic
+    return estimates

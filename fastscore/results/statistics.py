@@ -1,0 +1,403 @@
+"""Intervals, tests, effect sizes and correlations over plain arrays, the same for every suite.
+
+Values are one-dimensional and finite: null and NaN are refused, because leaving them out is the
+caller's decision, who also counts them. What a statistic cannot be computed from gives no NaN but
+None and the reason. No result depends on the order of the values (pairs keep together).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Values = npt.NDArray[np.float64]
+StatisticReason = Literal["too_few_values", "zero_variance"]
+LEVEL = 0.95
+NORMAL_QUANTILE = 1.96
+"""The published half width of a 95 % interval, in standard errors."""
+TIE_BITS = 40
+"""Differences of pairs within 2^-40 of the largest value are equal, as 0.3 - 0.2 and 0.2 - 0.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and its confidence interval.
+
+    Parameters
+    ----------
+    value
+        The estimate; None where there is none.
+    low, high
+        The interval's ends; None where ``reason`` says why.
+    reason
+        Why a part is None.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: StatisticReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """The outcome of a two-sided test.
+
+    Parameters
+    ----------
+    statistic
+        The test's own statistic: t, U, W, rho or tau.
+    p_value
+        Its two-sided p-value.
+    degrees_of_freedom
+        Of a t-test; None of others.
+    reason
+        Why all of them are None.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    degrees_of_freedom: float | None = None
+    reason: StatisticReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An effect size, or the reason why there is none."""
+
+    value: float | None
+    reason: StatisticReason | None = None
+
+
+def mean_interval(
+    values: npt.ArrayLike, *, method: Literal["t", "normal"] = "t", ddof: Literal[0, 1] = 1
+) -> Interval:
+    """Return the mean and its 95 % interval.
+
+    Parameters
+    ----------
+    values
+        Shape (n,).
+    method
+        ``t``: mean ± t(0.975, n - 1) s / sqrt(n); ``normal``: mean ± 1.96 s / sqrt(n), as the
+        guest_simulation definitions have it.
+    ddof
+        s divides by n - ddof: 1 for a sample, 0 as the published guest_simulation code.
+
+    Returns
+    -------
+    Interval
+        No ends for fewer than two values, no mean for none; of width 0 where all are equal.
+    """
+    sample = _sample(values, "values")
+    if sample.size < 2:
+        return Interval(float(sample[0]) if sample.size else None, None, None, "too_few_values")
+    mean = float(sample.mean())
+    quantile = NORMAL_QUANTILE if method == "normal" else float(stats.t.isf(0.025, sample.size - 1))
+    half = quantile * _deviation(sample, ddof) / np.sqrt(sample.size)
+    return Interval(mean, float(mean - half), float(mean + half))
+
+
+def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Test whether two independent samples have one mean, by Welch's t (unequal variances).
+
+    Parameters
+    ----------
+    a, b
+        Shapes (n,) and (m,); t is positive where a's mean is larger.
+
+    Returns
+    -------
+    Significance
+        too_few_values below two in either; zero_variance where each is constant.
+    """
+    first, second = _sample(a, "a"), _sample(b, "b")
+    reason = _no_spread(first, second)
+    if reason:
+        return Significance(None, None, reason=reason)
+    errors = [_deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
+    error = math.hypot(*errors)
+    # Welch and Satterthwaite's degrees, each error as a share of the whole
+    inverse = sum(
+        (own / error) ** 4 / (part.size - 1)
+        for own, part in zip(errors, (first, second), strict=True)
+    )
+    return _t_test(first.mean() - second.mean(), error, 1 / inverse)
+
+
+def student_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Test as `welch_t` does, by Student's t (one variance for both samples)."""
+    first, second = _sample(a, "a"), _sample(b, "b")
+    reason = _no_spread(first, second)
+    if reason:
+        return Significance(None, None, reason=reason)
+    error = _pooled_deviation(first, second) * math.sqrt(1 / first.size + 1 / second.size)
+    return _t_test(first.mean() - second.mean(), error, float(first.size + second.size - 2))
+
+
+def cohens_d(
+    a: npt.ArrayLike, b: npt.ArrayLike, *, pooling: Literal["sample", "population"] = "sample"
+) -> Effect:
+    """Return Cohen's d of two independent samples, (mean a - mean b) / pooled deviation.
+
+    Parameters
+    ----------
+    a, b
+        Shapes (n,) and (m,).
+    pooling
+        ``sample``: sqrt(((n - 1) s_a^2 + (m - 1) s_b^2) / (n + m - 2)) with sample variances;
+        ``population``: sqrt((v_a + v_b) / 2) with variances over n and m, as the published
+        guest_simulation code has it.
+
+    Returns
+    -------
+    Effect
+        too_few_values below two in either; zero_variance where each is constant.
+    """
+    first, second = _sample(a, "a"), _sample(b, "b")
+    reason = _no_spread(first, second)
+    if reason:
+        return Effect(None, reason)
+    if pooling == "sample":
+        pooled = _pooled_deviation(first, second)
+    else:
+        pooled = math.hypot(_deviation(first, 0), _deviation(second, 0)) / math.sqrt(2)
+    return Effect(float((first.mean() - second.mean()) / pooled))
+
+
+def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Test whether values of one independent sample tend to be larger, by Mann and Whitney's U.
+
+    Parameters
+    ----------
+    a, b
+        Shapes (n,) and (m,); the statistic is the number of pairs in which a's value is larger,
+        ties a half. The p-value is exact for small samples without ties, else by the normal
+        approximation with corrections for ties and continuity.
+
+    Returns
+    -------
+    Significance
+        too_few_values where either is empty; zero_variance where all values are equal.
+    """
+    first, second = _sample(a, "a"), _sample(b, "b")
+    if not first.size or not second.size:
+        return Significance(None, None, reason="too_few_values")
+    if _is_constant(np.concatenate([first, second])):
+        return Significance(None, None, reason="zero_variance")
+    return _significance(stats.mannwhitneyu(first, second))
+
+
+def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Test whether the mean difference a - b of pairs is zero, by the paired t.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair.
+
+    Returns
+    -------
+    Significance
+        too_few_values below two pairs; zero_variance where all differences are equal.
+    """
+    differences = pair_differences(a, b)
+    reason = _no_spread(differences)
+    if reason:
+        return Significance(None, None, reason=reason)
+    error = _deviation(differences, 1) / math.sqrt(differences.size)
+    return _t_test(differences.mean(), error, float(differences.size - 1))
+
+
+def cohens_dz(a: npt.ArrayLike, b: npt.ArrayLike) -> Effect:
+    """Return the effect size of pairs, mean (a - b) / sample deviation of (a - b).
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair.
+
+    Returns
+    -------
+    Effect
+        too_few_values below two pairs; zero_variance where all differences are equal.
+    """
+    differences = pair_differences(a, b)
+    reason = _no_spread(differences)
+    if reason:
+        return Effect(None, reason)
+    return Effect(float(differences.mean() / _deviation(differences, 1)))
+
+
+def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Test whether differences a - b of pairs lie evenly around zero, by Wilcoxon's signed ranks.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair. Pairs without a difference are left out,
+        as in Wilcoxon's own test. The statistic is the smaller sum of ranks. The p-value is exact
+        up to 50 differences without ties and up to 13 with them, else by the normal approximation
+        with the correction for ties.
+
+    Returns
+    -------
+    Significance
+        too_few_values without pairs; zero_variance where no pair differs.
+    """
+    differences = pair_differences(a, b)
+    if not differences.size:
+        return Significance(None, None, reason="too_few_values")
+    differing = differences[differences != 0.0]
+    if not differing.size:
+        return Significance(None, None, reason="zero_variance")
+    return _significance(stats.wilcoxon(differing))
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Return Spearman's rank correlation rho of pairs, ties by mean ranks, with its p-value.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair.
+
+    Returns
+    -------
+    Significance
+        too_few_values below three pairs; zero_variance where either side is constant.
+    """
+    return _correlation(stats.spearmanr, a, b)
+
+
+def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Return Kendall's rank correlation tau-b of pairs, with its p-value.
+
+    Parameters and reasons are those of `spearman`.
+    """
+    return _correlation(stats.kendalltau, a, b)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Correct p-values of one family for multiplicity, by Holm's step-down procedure.
+
+    Parameters
+    ----------
+    p_values
+        Shape (n,), each in [0, 1]; None where a test gave no p-value: it is no member of the
+        family and stays None.
+
+    Returns
+    -------
+    list
+        Corrected p-values, each the largest of (family size - rank) * p over equal and lower
+        ranks, at most 1.
+    """
+    members = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    if any(not 0.0 <= p <= 1.0 for p, _ in members):
+        raise ValueError(f"p-values lie in [0, 1], found {[p for p, _ in members]}")
+    corrected: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, position) in enumerate(members):
+        highest = max(highest, min(1.0, (len(members) - rank) * p))
+        corrected[position] = highest
+    return corrected
+
+
+def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
+    """Return a - b of pairs in ascending order, on a grid of 2^-40 of the largest value.
+
+    The grid makes differences equal that differ by the rounding of decimals alone, so that ranks
+    are tied and variances zero where a reader of the numbers expects it.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair.
+    """
+    first, second = paired(a, b)
+    largest = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros(first.size)
+    grid = np.exp2(np.floor(np.log2(largest)) - TIE_BITS)
+    return np.sort(np.round((first - second) / grid) * grid) + 0.0
+
+
+def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
+    """Return two finite arrays of one length, in their order.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, or a value is not finite.
+    """
+    first, second = finite(a, "a"), finite(b, "b")
+    if first.size != second.size:
+        raise ValueError(f"a has {first.size} values and b {second.size}, expected pairs")
+    return first, second
+
+
+def finite(values: npt.ArrayLike, name: str) -> Values:
+    """Return values as a one-dimensional float64 array.
+
+    Raises
+    ------
+    ValueError
+        They have another shape, or a value is not finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}, expected (n,)")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ValueError(f"{name}[{bad[0]}] is {array[bad[0]]}, expected finite values only")
+    return array
+
+
+def _sample(values: npt.ArrayLike, name: str) -> Values:
+    """Return values in ascending order, so that sums are the same for any order."""
+    return np.sort(finite(values, name))
+
+
+def _is_constant(ascending: Values) -> bool:
+    return bool(ascending.min() == ascending.max())
+
+
+def _deviation(sample: Values, ddof: int) -> float:
+    """Return the standard deviation; exactly 0 for equal values, whatever their mean rounds to."""
+    return 0.0 if _is_constant(sample) else float(sample.std(ddof=ddof))
+
+
+def _pooled_deviation(first: Values, second: Values) -> float:
+    parts = [_deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
+    return math.hypot(*parts) / math.sqrt(first.size + second.size - 2)
+
+
+def _no_spread(*samples: Values) -> StatisticReason | None:
+    if any(sample.size < 2 for sample in samples):
+        return "too_few_values"
+    varying = any(_deviation(sample, 1) > 0.0 for sample in samples)
+    return None if varying else "zero_variance"
+
+
+def _t_test(difference: float, standard_error: float, degrees_of_freedom: float) -> Significance:
+    t = float(difference / standard_error)
+    return Significance(t, float(2 * stats.t.sf(abs(t), degrees_of_freedom)), degrees_of_freedom)
+
+
+def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    first, second = paired(a, b)
+    if first.size < 3:
+        return Significance(None, None, reason="too_few_values")
+    if _is_constant(first) or _is_constant(second):
+        return Significance(None, None, reason="zero_variance")
+    order = np.lexsort((second, first))
+    return _significance(measure(first[order], second[order]))
+
+
+def _significance(result: Any) -> Significance:
+    return Significance(float(result.statistic), float(result.pvalue))

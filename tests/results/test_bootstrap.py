@@ -1,0 +1,115 @@
+"""The clustered bootstrap against samples written out row by row."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from fastscore.results import bootstrap
+from fastscore.results.bootstrap import bootstrap_kendall, bootstrap_mean, bootstrap_spearman
+from fastscore.results.statistics import Interval
+
+SAMPLES = 60
+ROWS = st.lists(
+    st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.sampled_from("abcd")),
+    min_size=3,
+    max_size=14,
+)
+
+
+def written_out(
+    statistic: Callable[[np.ndarray], float], rows: list[tuple[int, int, str]], seed: int
+) -> tuple[float, float] | None:
+    """Repeat the rows of every drawn cluster and take the percentiles of what comes out."""
+    labels = sorted({label for _, _, label in rows})
+    found = []
+    for sample in range(SAMPLES):
+        drawn = np.random.default_rng((seed, 0, sample)).integers(0, len(labels), len(labels))
+        repeated = [row[:2] for i in drawn for row in rows if row[2] == labels[i]]
+        estimate = statistic(np.array(repeated, dtype=float))
+        if not math.isnan(estimate):
+            found.append(estimate)
+    if len(labels) < 2 or not found:
+        return None
+    return float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))
+
+
+def correlated(measure: Callable[..., object]) -> Callable[[np.ndarray], float]:
+    def estimate(rows: np.ndarray) -> float:
+        x, y = rows.T
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            return math.nan
+        return float(measure(x, y).statistic)  # type: ignore[attr-defined]
+
+    return estimate
+
+
+def matches(found: Interval, expected: tuple[float, float] | None) -> bool:
+    if expected is None:
+        return found.low is None and found.reason == "too_few_values"
+    return (found.low, found.high) == pytest.approx(expected, abs=1e-12)
+
+
+@given(ROWS, st.integers(0, 5))
+@settings(deadline=None)
+def test_mean_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
+    x, _, labels = zip(*rows, strict=True)
+    found = bootstrap_mean(x, labels, samples=SAMPLES, seed=seed)
+    assert found.value == pytest.approx(np.mean(x))
+    assert matches(found, written_out(lambda part: float(part[:, 0].mean()), rows, seed))
+
+
+@given(ROWS, st.integers(0, 5))
+@settings(deadline=None)
+def test_correlations_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
+    x, y, labels = zip(*rows, strict=True)
+    for ours, measure in (
+        (bootstrap_spearman, stats.spearmanr),
+        (bootstrap_kendall, stats.kendalltau),
+    ):
+        found = ours(x, y, labels, samples=SAMPLES, seed=seed)
+        if len(set(x)) == 1 or len(set(y)) == 1:
+            assert found == Interval(None, None, None, "zero_variance")
+        else:
+            assert matches(found, written_out(correlated(measure), rows, seed))
+
+
+def test_rows_of_a_cluster_stay_together() -> None:
+    # two clusters: samples have mean 0, 1/2 or 1 with probability 1/4, 1/2, 1/4
+    found = bootstrap_mean([0.0, 0.0, 1.0, 1.0], [7, 7, 9, 9])
+    assert found == Interval(0.5, 0.0, 1.0)
+
+
+def test_single_rows_give_the_interval_of_the_normal_law() -> None:
+    values = np.random.default_rng(3).normal(size=4_000)
+    found = bootstrap_mean(values, np.arange(4_000), samples=4_000)
+    half = 1.96 * values.std() / math.sqrt(4_000)
+    assert (found.low, found.high) == pytest.approx(
+        (values.mean() - half, values.mean() + half), abs=half / 10
+    )
+
+
+def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    values, others = generator.normal(size=(2, 300))
+    clusters = generator.integers(0, 40, size=300)
+    order = generator.permutation(300)
+    for block in (1, 1_000, 10**9):
+        monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", block)
+        found = bootstrap_mean(values[order], clusters[order], samples=100)
+        assert found == bootstrap_mean(values, clusters, samples=100)
+        assert bootstrap_spearman(
+            values[order], others[order], clusters[order], samples=100
+        ) == bootstrap_spearman(values, others, clusters, samples=100)
+    assert bootstrap_mean(values, clusters, seed=1) != bootstrap_mean(values, clusters, seed=2)
+
+
+def test_too_little_to_resample() -> None:
+    assert bootstrap_mean([], []) == Interval(None, None, None, "too_few_values")
+    assert bootstrap_mean([1.0, 2.0], ["a", "a"]) == Interval(1.5, None, None, "too_few_values")
+    with pytest.raises(ValueError, match=r"clusters has shape \(1,\), expected \(2,\)"):
+        bootstrap_mean([1.0, 2.0], ["a"])

@@ -1,0 +1,225 @@
+"""Statistics against values worked by hand, published figures, and their own definitions."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from fastscore.results import statistics as fs
+
+FEW = [1.0, 2.0, 3.0]
+MORE = [2.0, 4.0, 6.0, 8.0]
+
+
+def test_mean_interval_by_hand() -> None:
+    # s = sqrt(2.5), s / sqrt(5) = 0.707107, t(0.975, 4) = 2.776445
+    by_t = fs.mean_interval([5.0, 3.0, 1.0, 2.0, 4.0])
+    assert (by_t.value, by_t.low, by_t.high) == pytest.approx((3.0, 1.036757, 4.963243), abs=1e-6)
+    normal = fs.mean_interval([1.0, 2.0, 3.0, 4.0, 5.0], method="normal")
+    assert (normal.low, normal.high) == pytest.approx((1.614071, 4.385929), abs=1e-6)
+    # s over n: sqrt(2), 1.96 * sqrt(2 / 5) = 1.239613
+    published = fs.mean_interval([1.0, 2.0, 3.0, 4.0, 5.0], method="normal", ddof=0)
+    assert published.high == pytest.approx(4.239613, abs=1e-6)
+
+
+def test_mean_interval_without_enough_values() -> None:
+    assert fs.mean_interval([]) == fs.Interval(None, None, None, "too_few_values")
+    assert fs.mean_interval([0.25]) == fs.Interval(0.25, None, None, "too_few_values")
+    assert fs.mean_interval([0.25, 0.25]) == fs.Interval(0.25, 0.25, 0.25)
+
+
+def test_welch_and_student_by_hand() -> None:
+    # means 2 and 5, variances 1 and 20/3; Welch: 1/3 + 5/3 = 2, t = -3 / sqrt(2),
+    # df = 4 / ((1/3)^2 / 2 + (5/3)^2 / 3) = 216 / 53
+    welch = fs.welch_t(FEW, MORE)
+    assert welch.statistic == pytest.approx(-3 / math.sqrt(2))
+    assert welch.degrees_of_freedom == pytest.approx(216 / 53)
+    # Student: pooled variance (2 + 20) / 5 = 4.4, times 1/3 + 1/4
+    student = fs.student_t(FEW, MORE)
+    assert student.statistic == pytest.approx(-3 / math.sqrt(4.4 * 7 / 12))
+    assert student.degrees_of_freedom == 5
+    # for two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2): here t = -1 / sqrt(0.25 + 0.25)
+    small = fs.student_t([0.0, 1.0], [1.0, 2.0])
+    assert small.p_value == pytest.approx(1 - math.sqrt(2) / 2)
+
+
+def test_cohens_d_by_hand() -> None:
+    assert fs.cohens_d(FEW, MORE).value == pytest.approx(-3 / math.sqrt(4.4))
+    # variances over n: 2/3 and 5
+    published = fs.cohens_d(FEW, MORE, pooling="population")
+    assert published.value == pytest.approx(-3 / math.sqrt(17 / 6))
+
+
+@pytest.mark.parametrize(
+    ("d_sample", "d_population", "student_p"),
+    [
+        (0.541, 0.546, 0.00367),
+        (2.299, 2.318, 1.4e-23),
+        (0.527, 0.531, 0.00467),
+        (3.114, 3.140, 1.2e-33),
+    ],
+    ids=["PAS", "BVS", "ORA", "CRRS"],
+)
+def test_published_level_5_against_level_1(
+    d_sample: float, d_population: float, student_p: float
+) -> None:
+    """For groups of 60 and of one variance, d fixes the other d and p (d is known to 0.0005)."""
+    unit = np.resize([-1.0, 1.0], 60) * math.sqrt(59 / 60)
+    low, middle, high = (unit + d for d in (d_sample - 5e-4, d_sample, d_sample + 5e-4))
+    assert fs.cohens_d(middle, unit).value == pytest.approx(d_sample)
+    population = fs.cohens_d(middle, unit, pooling="population").value
+    assert population == pytest.approx(d_population, abs=1.1e-3)
+    most, least = (fs.student_t(shifted, unit).p_value for shifted in (low, high))
+    assert most is not None
+    assert least is not None
+    assert least * 0.96 <= student_p <= most * 1.04
+
+
+SAMPLE = st.lists(st.integers(-9, 9).map(lambda value: value / 8), min_size=2, max_size=9)
+
+
+@given(SAMPLE, SAMPLE)
+@pytest.mark.filterwarnings("ignore:Precision loss")
+def test_t_tests_are_those_of_scipy(a: list[float], b: list[float]) -> None:
+    size = min(len(a), len(b))
+    peers = [
+        (fs.welch_t(a, b), lambda: stats.ttest_ind(a, b, equal_var=False)),
+        (fs.student_t(a, b), lambda: stats.ttest_ind(a, b)),
+        (fs.paired_t(a[:size], b[:size]), lambda: stats.ttest_rel(a[:size], b[:size])),
+    ]
+    for ours, scipy_test in peers:
+        if ours.reason is None:
+            theirs = scipy_test()
+            assert ours.statistic == pytest.approx(theirs.statistic)
+            assert ours.p_value == pytest.approx(theirs.pvalue)
+            assert ours.degrees_of_freedom == pytest.approx(theirs.df)
+
+
+def test_mann_whitney_by_hand() -> None:
+    # 3 > 2 once and 2 = 2 once
+    assert fs.mann_whitney_u(FEW, MORE).statistic == 1.5
+    # of the 10 orders of two and three values two are as extreme
+    least = fs.mann_whitney_u([1.0, 2.0], [3.0, 4.0, 5.0])
+    assert (least.statistic, least.p_value) == (0.0, pytest.approx(0.2))
+
+
+def test_paired_t_by_hand() -> None:
+    # differences 2, 1, 3: mean 2, s = 1; p for two degrees of freedom as above
+    found = fs.paired_t([3.0, 5.0, 7.0], [1.0, 4.0, 4.0])
+    t = 2 * math.sqrt(3)
+    assert found.statistic == pytest.approx(t)
+    assert found.p_value == pytest.approx(1 - t / math.sqrt(t * t + 2))
+    assert found.degrees_of_freedom == 2
+    assert fs.cohens_dz([3.0, 5.0, 7.0], [1.0, 4.0, 4.0]).value == pytest.approx(2.0)
+
+
+def test_wilcoxon_by_hand() -> None:
+    rising = fs.wilcoxon_signed_rank([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], [0.0, 0.0, 0.0, 0.0, 0.0, 9.0])
+    assert (rising.statistic, rising.p_value) == (0.0, pytest.approx(2 / 32))
+    # four ranks of 2.5 each, one negative: 5 of 16 signs have as few negatives
+    tied = fs.wilcoxon_signed_rank([1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0])
+    assert (tied.statistic, tied.p_value) == (2.5, pytest.approx(10 / 16))
+
+
+@given(st.lists(st.integers(-4, 4).filter(bool), min_size=1, max_size=9))
+def test_wilcoxon_counts_all_signs(differences: list[int]) -> None:
+    sizes = np.abs(differences)
+    ranks = [(np.sum(sizes < size) + np.sum(sizes <= size) + 1) / 2 for size in sizes]
+    sums = [
+        sum(rank for rank, up in zip(ranks, ups, strict=True) if up)
+        for ups in product([False, True], repeat=len(ranks))
+    ]
+    own = sum(rank for rank, d in zip(ranks, differences, strict=True) if d > 0)
+    tail = min(np.mean(np.array(sums) <= own), np.mean(np.array(sums) >= own))
+    found = fs.wilcoxon_signed_rank(differences, np.zeros(len(differences)))
+    assert found.statistic == pytest.approx(min(own, sum(ranks) - own))
+    assert found.p_value == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_differences_that_rounding_alone_makes_are_none() -> None:
+    shifted, plain = [0.3, 0.4, 1.3], [0.2, 0.3, 1.2]
+    assert len({a - b for a, b in zip(shifted, plain, strict=True)}) == 3
+    assert len(set(fs.pair_differences(shifted, plain))) == 1
+    assert fs.paired_t(shifted, plain).reason == "zero_variance"
+    assert fs.cohens_dz(shifted, plain).reason == "zero_variance"
+    assert fs.wilcoxon_signed_rank(shifted, plain).p_value == pytest.approx(2 / 8)
+
+
+def test_correlations_by_hand() -> None:
+    a, b = [1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 1.0, 4.0, 3.0, 5.0]
+    assert fs.spearman(a, b).statistic == pytest.approx(1 - 6 * 4 / (5 * 24))
+    assert fs.kendall(a, b).statistic == pytest.approx((8 - 2) / 10)
+    # one pair tied in a: 2 / sqrt(2 * 3); rho of mean ranks 1.5, 1.5, 3
+    assert fs.kendall([1.0, 1.0, 2.0], [1.0, 2.0, 3.0]).statistic == pytest.approx(2 / math.sqrt(6))
+    assert fs.spearman([1.0, 1.0, 2.0], [1.0, 2.0, 3.0]).statistic == pytest.approx(
+        1.5 / math.sqrt(1.5 * 2)
+    )
+
+
+def test_holm_by_hand() -> None:
+    assert fs.holm([0.01, 0.04, 0.03, None, 0.005]) == pytest.approx([0.03, 0.06, 0.06, None, 0.02])
+    assert fs.holm([0.5, 0.9]) == [1.0, 1.0]
+    assert fs.holm([None]) == [None]
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        fs.holm([1.5])
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.sampled_from([0.001, 0.05, 0.5]))
+def test_holm_rejects_what_stepping_down_rejects(p_values: list[float], alpha: float) -> None:
+    rejected = set()
+    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        if (len(p_values) - rank) * p_values[i] > alpha:
+            break
+        rejected.add(i)
+    corrected = fs.holm(p_values)
+    assert {i for i, p in enumerate(corrected) if p is not None and p <= alpha} == rejected
+
+
+TWO_SAMPLES = [fs.welch_t, fs.student_t, fs.cohens_d]
+PAIRED = [fs.paired_t, fs.cohens_dz]
+
+
+@pytest.mark.parametrize("statistic", [*TWO_SAMPLES, *PAIRED])
+def test_too_few_values_and_no_variance_give_reasons(statistic: object) -> None:
+    assert callable(statistic)
+    assert statistic([1.0], [2.0]).reason == "too_few_values"
+    assert statistic([], []).reason == "too_few_values"
+    assert statistic([0.1] * 3, [0.3] * 3).reason == "zero_variance"
+
+
+def test_rank_statistics_give_reasons_too() -> None:
+    assert fs.mann_whitney_u([], [1.0]).reason == "too_few_values"
+    assert fs.mann_whitney_u([1.0, 1.0], [1.0]).reason == "zero_variance"
+    assert fs.wilcoxon_signed_rank([], []).reason == "too_few_values"
+    assert fs.wilcoxon_signed_rank([1.0, 2.0], [1.0, 2.0]).reason == "zero_variance"
+    for correlation in (fs.spearman, fs.kendall):
+        assert correlation([1.0, 2.0], [1.0, 2.0]).reason == "too_few_values"
+        assert correlation([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]).reason == "zero_variance"
+
+
+def test_one_constant_sample_is_no_obstacle() -> None:
+    # Welch: 0 + 1/3, t = -1 / sqrt(1/3), df of the varying sample alone
+    found = fs.welch_t([1.0, 1.0], FEW)
+    assert found.statistic == pytest.approx(-math.sqrt(3))
+    assert found.degrees_of_freedom == pytest.approx(2)
+
+
+def test_values_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"a\[1\] is nan"):
+        fs.welch_t([1.0, math.nan], FEW)
+    with pytest.raises(ValueError, match="3 values and b 4, expected pairs"):
+        fs.paired_t(FEW, MORE)
+    with pytest.raises(ValueError, match=r"shape \(1, 2\)"):
+        fs.mean_interval([[1.0, 2.0]])
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=3), st.randoms())
+def test_order_never_matters(pairs: list[tuple[float, float]], random: object) -> None:
+    shuffled = list(pairs)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    for statistic in (fs.welch_t, fs.mann_whitney_u, *PAIRED, fs.spearman, fs.kendall):
+        assert statistic(*np.array(pairs).T) == statistic(*np.array(shuffled).T)
