@@ -3,9 +3,7 @@
 import hashlib
 import itertools
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -14,6 +12,7 @@ import numpy as np
 import polars as pl
 from fastscore_kernels.jsonl import changes
 
+from fastscore.content_hash import ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import Places, convert, places, wanted_keys
@@ -24,7 +23,6 @@ from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
 DIGEST_BYTES = 16
-_BLOCKS_AHEAD = 4
 FILE_KEY = b""
 """Stands for the dialogue that is its file."""
 
@@ -70,29 +68,15 @@ class FileState:
     compression: Compression = "none"
     size: int = 0
     read: int = 0
-    digest: "hashlib.blake2b" = field(
-        default_factory=lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)
-    )
+    digest: ContentHash = field(default_factory=ContentHash)
     damage: Damage | None = None
     unpacked: bool = False
     spans: dict[bytes, Span] = field(default_factory=dict)
-    hasher: ThreadPoolExecutor | None = None
-    hashing: deque[Future[None]] = field(default_factory=deque)
 
     def observe(self, block: bytes) -> None:
-        """Count bytes as they are read from disk, and hash them while others are scanned."""
+        """Count and hash bytes as they are read from disk."""
         self.read += len(block)
-        if self.hasher is None:
-            self.digest.update(block)
-            return
-        self.hashing.append(self.hasher.submit(self.digest.update, block))
-        if len(self.hashing) > _BLOCKS_AHEAD:
-            self.hashing.popleft().result()
-
-    def finish(self) -> None:
-        """Wait until everything that was read is hashed."""
-        while self.hashing:
-            self.hashing.popleft().result()
+        self.digest.update(block)
 
     def widen(self, key: bytes, first: int, last: int, line: int) -> None:
         """Add rows to a dialogue, later ones than it has."""
@@ -109,17 +93,6 @@ def index_files(
     """Yield each file, in order, when its dialogues and its hash are known."""
     for index, state in enumerate(states):
         state.index, state.path, state.compression = index, state.file.path, state.file.compression
-    with ThreadPoolExecutor(1, thread_name_prefix="fastscore-hash") as hasher:
-        for state in states:
-            state.hasher = hasher if threads > 1 else None
-        for state in _indexed(states, source, shard_bytes, scratch, threads):
-            state.finish()
-            yield state
-
-
-def _indexed(
-    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
-) -> Iterator[FileState]:
     for format, group in itertools.groupby(states, lambda state: state.file.format):
         if format == "parquet":
             yield from map_ordered(
@@ -219,7 +192,6 @@ def _spilled(
             state.damage = error.damage
         if out is not None:
             out.close()
-            state.finish()
             path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
             os.replace(temporary, path)
             state.path, state.compression, state.unpacked = str(path), "none", True

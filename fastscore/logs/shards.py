@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastscore_kernels import bytes_hash128
-
+from fastscore.content_hash import ContentHash
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
 from fastscore.logs.index import DIGEST_BYTES, FILE_KEY, FileState, Span, index_files
@@ -36,7 +35,7 @@ class InputContent:
     n_bytes
         Its bytes on disk.
     content_hash
-        BLAKE2b (128 bits, hexadecimal) of those bytes.
+        XXH3 (128 bits, hexadecimal) of those bytes.
     """
 
     name: str
@@ -210,13 +209,10 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
 
 
 def _content(piece: Piece, state: FileState) -> bytes:
-    """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it.
-
-    The blocks are hashed fast, their hashes well: a part is hashed beside its file.
-    """
+    """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it."""
     if piece.format == "parquet":
         return state.digest.digest()
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = ContentHash()
     for block in read_blocks(piece.path, piece.compression, piece.start, piece.stop):
-        digest.update(bytes_hash128(block))
+        digest.update(block)
     return digest.digest()

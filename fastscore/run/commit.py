@@ -7,7 +7,6 @@ A crash leaves the old file or the new one, and perhaps a temporary file that th
 
 import contextlib
 import errno
-import hashlib
 import io
 import os
 import secrets
@@ -19,6 +18,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from fastscore.content_hash import hash_bytes, hash_file
 from fastscore.errors import RunError
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -27,7 +27,7 @@ ROW_GROUP_ROWS = 131_072
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed file: its size in bytes and the BLAKE2b-128 hash of its content."""
+    """A committed file: its size in bytes and the XXH3-128 hash of its content."""
 
     path: str
     n_bytes: int
@@ -73,8 +73,7 @@ def commit_bytes(path: Path, data: bytes) -> Committed:
         temporary.write_bytes(data)
 
     commit_file(path, write)
-    digest = hashlib.blake2b(data, digest_size=16)
-    return Committed(path.name, len(data), digest.hexdigest())
+    return Committed(path.name, len(data), hash_bytes(data))
 
 
 def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> Committed:
@@ -116,9 +115,7 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
 
 def describe(path: Path, *, rows: int | None = None, name: str | None = None) -> Committed:
     """Return a file's size and content hash."""
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
-    return Committed(name or path.name, path.stat().st_size, digest.hexdigest(), rows)
+    return Committed(name or path.name, path.stat().st_size, hash_file(path), rows)
 
 
 def remove_temporaries(folder: Path) -> int:

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any
 
 _MODULE_OF = {
-    "bytes_hash128": "hashing",
     "cosine_pairs": "cosine",
     "first_recovery": "sequences",
     "gini_ragged": "inequality",
@@ -31,7 +30,6 @@ _MODULE_OF = {
 }
 
 __all__ = [
-    "bytes_hash128",
     "cosine_pairs",
     "first_recovery",
     "gini_ragged",

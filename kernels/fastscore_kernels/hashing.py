@@ -43,26 +43,6 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
     return out
 
 
-def bytes_hash128(data: Any) -> bytes:
-    """Hash a buffer of bytes as `text_hash128` hashes a string.
-
-    Parameters
-    ----------
-    data
-        Anything that exports a contiguous buffer.
-
-    Returns
-    -------
-    bytes
-        16 bytes: the two words of MurmurHash3_x64_128 with seed 0, little-endian.
-    """
-    content = read_only(np.frombuffer(data, np.uint8))
-    compile_kernels()
-    out = np.empty((1, 2), np.uint64)
-    _hash_rows(content, read_only(np.array([0, content.size])), 0, 1, out)
-    return out.astype("<u8").tobytes()
-
-
 def compile_kernels() -> None:
     """Compile this module's kernels, or load them from the cache."""
     first_use(__name__, _compile)

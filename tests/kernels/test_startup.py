@@ -227,3 +227,28 @@ def test_entry_points_release_the_gil_and_are_cached():
     assert all(call["nogil"] == "True" for call in calls)
     assert all("fastmath" in call for call in calls)
     assert sum(call.get("cache") == "True" for call in calls) == 1
+
+
+def test_loading_a_kernel_does_not_load_scipy():
+    program = (
+        "import sys, pyarrow, fastscore_kernels; "
+        "fastscore_kernels.text_hash128(pyarrow.array(['a'])); "
+        "print('scipy.linalg' in sys.modules)"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "False"
+
+
+@compiled_only
+def test_others_still_call_blas_through_numba():
+    program = (
+        "import numba, numpy as np, pyarrow, fastscore_kernels; "
+        "fastscore_kernels.text_hash128(pyarrow.array(['a'])); "
+        "print(numba.njit(lambda a: np.dot(a, a))(np.eye(3)).sum())"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "3.0"
