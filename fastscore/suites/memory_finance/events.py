@@ -13,8 +13,8 @@ import polars as pl
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
-from fastscore.suites.memory_finance.json_values import (
-    Indices,
+from fastscore.suites.columns import list_column
+from fastscore.suites.json_values import (
     JsonValues,
     Mask,
     Problem,
@@ -245,14 +245,6 @@ def _join_items(lists: JsonValues, problems: Problems) -> pl.Series:
     content = expect_texts(members(items, ("content",), problems)["content"], problems, null="")
     offsets = np.searchsorted(owner, np.arange(len(lists) + 1))
     return list_column(content, offsets).list.join("\n")
-
-
-def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
-    """Make a List column of the values between offsets."""
-    import pyarrow as pa
-
-    inner = values.to_arrow(compat_level=pl.CompatLevel.newest())
-    return pl.Series("", pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), inner))
 
 
 def _read_violations(lists: JsonValues, problems: Problems) -> pl.DataFrame:

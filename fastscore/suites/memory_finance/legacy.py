@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.suites.memory_finance.matching import distinct
+from fastscore.suites.distinct import distinct
 from fastscore.suites.memory_finance.schema import (
     DEFAULT_TRACE_VERSION,
     MEMORY_SOURCES,

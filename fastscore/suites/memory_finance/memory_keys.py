@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from fastscore.suites.memory_finance.events import list_column
-from fastscore.suites.memory_finance.json_values import Indices, Mask
+from fastscore.suites.columns import list_column
+from fastscore.suites.distinct import distinct
+from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
-from fastscore.suites.memory_finance.matching import contains, distinct
+from fastscore.suites.memory_finance.matching import contains
 from fastscore.suites.memory_finance.schema import (
     MEMORY_SOURCES,
     RESOLVED_KEY_DTYPE,

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.memory_finance.json_values import Indices, Mask
+from fastscore.suites.distinct import distinct
+from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
-from fastscore.suites.memory_finance.matching import contains, distinct
+from fastscore.suites.memory_finance.matching import contains
 from fastscore.suites.memory_finance.replies import Replies, expand
 
 Frames = Mapping[str, pl.DataFrame]

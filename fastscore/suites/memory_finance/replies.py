@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from fastscore.suites.memory_finance.events import list_column
-from fastscore.suites.memory_finance.json_values import Indices, Mask
+from fastscore.suites.columns import list_column
+from fastscore.suites.distinct import distinct
+from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.lexicon import Lexicon
 from fastscore.suites.memory_finance.matching import (
     LARGEST_AUTOMATON,
     GroupMatches,
     contains,
-    distinct,
     match_groups,
 )
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS

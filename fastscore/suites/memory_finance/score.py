@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from fastscore.suites.base import NULL_REASONS_DTYPE, Events, NullReason
-from fastscore.suites.memory_finance.json_values import Indices, Mask
+from fastscore.suites.base import Events, NullReason
+from fastscore.suites.columns import null_reasons
+from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
@@ -70,7 +71,7 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
             [
                 places.select(pl.all().gather(turns["dialogue_row"])),
                 turns,
-                _null_reasons(unscored, "not_applicable", turns.height).to_frame(),
+                null_reasons(unscored, "not_applicable", turns.height).to_frame(),
             ],
             how="horizontal",
         ).select(*TURNS.schema),
@@ -96,7 +97,7 @@ def _score_dialogues(
     unlabelled = ~eligible & ~invalid
     reasons = pl.concat(
         [
-            _null_reasons(missing, "not_applicable", dialogues.height).to_frame("ratio"),
+            null_reasons(missing, "not_applicable", dialogues.height).to_frame("ratio"),
             _profile_reasons(invalid, "not_applicable").to_frame("invalid"),
             _profile_reasons(unlabelled, "missing_input").to_frame("unlabelled"),
         ],
@@ -186,21 +187,4 @@ def ratios_of(counts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _profile_reasons(rows: Mask, reason: NullReason) -> pl.Series:
-    return _null_reasons({metric.id: rows for metric in PROFILE_METRICS}, reason, len(rows))
-
-
-def _null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -> pl.Series:
-    """Return ``null_reasons`` of one reason: in each row the metrics that are missing."""
-    combination = np.zeros(height, np.int64)
-    for bit, rows in enumerate(missing.values()):
-        combination |= rows.astype(np.int64) << bit
-    found, inverse = np.unique(combination, return_inverse=True)
-    lists = [
-        [
-            {"metric": metric, "reason": reason}
-            for bit, metric in enumerate(missing)
-            if number >> bit & 1
-        ]
-        for number in found.tolist()
-    ]
-    return pl.Series("null_reasons", lists, dtype=NULL_REASONS_DTYPE).gather(inverse)
+    return null_reasons({metric.id: rows for metric in PROFILE_METRICS}, reason, len(rows))

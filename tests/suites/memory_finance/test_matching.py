@@ -8,9 +8,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastscore.suites.distinct import distinct
+from fastscore.suites.json_values import Problems, column_values, elements, members
 from fastscore.suites.memory_finance import replies
-from fastscore.suites.memory_finance.json_values import Problems, column_values, elements, members
-from fastscore.suites.memory_finance.matching import contains, distinct, match_groups
+from fastscore.suites.memory_finance.matching import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
 
 letters = st.text(alphabet="ab波动é😀", max_size=8)

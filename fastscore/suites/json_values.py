@@ -32,7 +32,7 @@ from fastscore_kernels.jsonl import (
     views,
 )
 
-from fastscore.suites.memory_finance._json_kernels import (
+from fastscore.suites._json_kernels import (
     Bytes,
     Longs,
     array_elements,

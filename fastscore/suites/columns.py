@@ -1,0 +1,52 @@
+"""Columns that suites build from flat arrays: lists, and reasons for nulls."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.suites.base import NULL_REASONS_DTYPE, NullReason
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
+    """Make a List column of the values between offsets."""
+    import pyarrow as pa
+
+    inner = values.to_arrow(compat_level=pl.CompatLevel.newest())
+    return pl.Series("", pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), inner))
+
+
+def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -> pl.Series:
+    """Make a column ``null_reasons`` of one reason.
+
+    Parameters
+    ----------
+    missing
+        By metric whether it is null, bool (height,).
+    reason
+        Why, of the closed vocabulary.
+    height
+        The number of rows.
+
+    Returns
+    -------
+    pl.Series
+        `NULL_REASONS_DTYPE` (height,): in each row the metrics that are missing.
+    """
+    combination = np.zeros(height, np.int64)
+    for bit, rows in enumerate(missing.values()):
+        combination |= rows.astype(np.int64) << bit
+    found, inverse = np.unique(combination, return_inverse=True)
+    lists = [
+        [
+            {"metric": metric, "reason": reason}
+            for bit, metric in enumerate(missing)
+            if number >> bit & 1
+        ]
+        for number in found.tolist()
+    ]
+    return pl.Series("null_reasons", lists, dtype=NULL_REASONS_DTYPE).gather(inverse)

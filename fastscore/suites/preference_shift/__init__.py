@@ -1,0 +1,1 @@
+"""Suite ``preference_shift``: how recommenders follow a user's shifting preferences."""

@@ -1,0 +1,460 @@
+"""What the suite reads and writes: data only."""
+
+from typing import Literal
+
+import polars as pl
+
+from fastscore.suites.base import (
+    NULL_REASONS_DTYPE,
+    Column,
+    Metric,
+    OutputColumn,
+    Source,
+    Table,
+)
+
+LABELS = ("model", "true_genre")
+GROUPS = ("model",)
+SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
+SEGMENT_SOURCE_DTYPE = pl.Enum(SEGMENT_SOURCES)
+
+_TEXT = pl.String()
+_TEXTS = pl.List(pl.String())
+_WHOLE = pl.Int64()
+_WHOLES = pl.List(pl.Int64())
+_REAL = pl.Float64()
+_TRUTH = pl.Boolean()
+
+SOURCE = Source(
+    columns=(
+        Column(
+            name="session_id",
+            kind="text",
+            accepts=("integer",),
+            aliases=("dialogue_id", "id"),
+            description="Names the conversation; without one, the file's name does.",
+        ),
+        Column(
+            name="model_name",
+            kind="text",
+            aliases=("model",),
+            description="The recommender that answers; conversations are grouped by it.",
+        ),
+        Column(
+            name="true_genre",
+            kind="text",
+            otherwise="null",
+            description="The genre that the simulated user began with; only carried along.",
+        ),
+        Column(
+            name="conversation",
+            kind="json",
+            description="Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
+        ),
+        Column(
+            name="shift_events",
+            kind="json",
+            description="Array of objects whose turn is the number of a user turn, or null.",
+        ),
+        Column(
+            name="judge",
+            kind="json",
+            description="Object of a judge's scores by name, carried along for the analysis.",
+        ),
+    ),
+    formats=("jsonl", "parquet"),
+)
+
+
+def _column(
+    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
+) -> OutputColumn:
+    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
+
+
+def _metric(
+    table: str,
+    id: str,
+    name: str,
+    formula: str,
+    source: str,
+    *,
+    minimum: float | None = 0.0,
+    maximum: float | None = 1.0,
+    better: Literal["higher", "lower", "neither"] = "higher",
+    null_rule: str = "never",
+    unit: str = "1",
+    numerator: str | None = None,
+    denominator: str | None = None,
+) -> Metric:
+    return Metric(
+        id=id,
+        name=name,
+        table=table,
+        formula=formula,
+        minimum=minimum,
+        maximum=maximum,
+        better=better,
+        null_rule=null_rule,
+        source=source,
+        unit=unit,
+        numerator=numerator,
+        denominator=denominator,
+    )
+
+
+_GOLD_RULE = (
+    "missing_input where the user turn's metadata has no constraints; never in the profile "
+    "structured, which takes the user's own concepts instead"
+)
+_TURNS_RULE = "not_applicable without a turn; 0 in the profiles published and structured"
+_NO_SHIFTS = "not_applicable without a shift; 0 in the profiles published and structured"
+_NO_RECOVERY = "not_applicable where nothing was recovered"
+
+_MADE = "preference_shift methodology, "
+_CC, _CR, _I, _TAS = (_MADE + part for part in ("5.2", "5.3", "5.4", "5.5"))
+_SEGMENTS, _DELTAS = _MADE + "5.6", _MADE + "5.7"
+_PUBLIC = "llm-eval-workspace, evaluate.py"
+_CONSISTENT = _PUBLIC + " (updated)"
+
+_TAS_FORMULA = "alpha * cc + beta * cr - gamma * i, clipped to [-1, 1]"
+_I_FORMULA = "max over n of |n-grams of S in U| / |n-grams of S|, sets of words, n = 3 and 4"
+
+TURN_METRICS = (
+    _metric(
+        "turns", "cc", "Cross-coherence", "|E(U) & E(S)| / |E(U) | E(S)|; 1 if both empty", _CC
+    ),
+    _metric("turns", "cr", "Context retention", "cosine of IDF vectors of E(U) and E(S)", _CR),
+    _metric("turns", "i", "Topic interference (copying)", _I_FORMULA, _I, better="lower"),
+    _metric("turns", "tas", "Turn adaptation score", _TAS_FORMULA, _TAS, minimum=-1.0),
+    _metric(
+        "turns",
+        "dst_precision",
+        "Precision of the system's concepts",
+        "|E(S) & gold| / |E(S)|; where E(S) is empty 1 if gold is too, else 0",
+        _CONSISTENT,
+        null_rule=_GOLD_RULE,
+    ),
+    _metric(
+        "turns",
+        "dst_recall",
+        "Recall of the gold constraints",
+        "|E(S) & gold| / |gold|; 1 where gold is empty",
+        _CONSISTENT,
+        null_rule=_GOLD_RULE,
+    ),
+    _metric(
+        "turns",
+        "dst_f1",
+        "F1 of precision and recall",
+        "2PR / (P + R); 0 where both are 0",
+        _CONSISTENT,
+        null_rule=_GOLD_RULE,
+    ),
+    _metric(
+        "turns",
+        "dst_joint_accuracy",
+        "Joint accuracy",
+        "1 if E(S) is the gold set, else 0",
+        _CONSISTENT,
+        null_rule=_GOLD_RULE,
+    ),
+)
+
+SEGMENT_METRICS = (
+    _metric(
+        "segments",
+        "segment_cc",
+        "Cross-coherence of a segment",
+        "cc of the unions of sets",
+        _DELTAS,
+    ),
+    _metric(
+        "segments", "segment_cr", "Context retention of a segment", "cosine of summed vectors", _CR
+    ),
+    _metric(
+        "segments", "segment_i", "Copying in a segment", "mean of i over turns", _I, better="lower"
+    ),
+    _metric(
+        "segments",
+        "segment_tas",
+        "Adaptation score of a segment",
+        "alpha * segment_cc + beta * segment_cr - gamma * segment_i, clipped to [-1, 1]",
+        _TAS,
+        minimum=-1.0,
+    ),
+)
+
+SHIFT_METRICS = (
+    _metric(
+        "shifts",
+        "delay",
+        "Turns until the recovery test is met",
+        "first turn of the window that meets the test, from 0",
+        _SEGMENTS,
+        maximum=None,
+        better="lower",
+        null_rule=_NO_RECOVERY,
+        unit="turns",
+    ),
+    _metric(
+        "shifts",
+        "delay_cosine",
+        "Turns until CR alone meets its threshold",
+        "as delay, by CR alone",
+        _CONSISTENT,
+        maximum=None,
+        better="lower",
+        null_rule=_NO_RECOVERY,
+        unit="turns",
+    ),
+)
+
+_GOLD_MEAN_RULE = "missing_input where no turn has a value; 0 without a turn in structured"
+
+DIALOGUE_METRICS = (
+    _metric(
+        "dialogues",
+        "cross_coherence",
+        "Mean cross-coherence",
+        "mean of cc over turns",
+        _CC,
+        null_rule=_TURNS_RULE,
+    ),
+    _metric(
+        "dialogues",
+        "context_retention",
+        "Mean context retention",
+        "mean of cr over turns",
+        _CR,
+        null_rule=_TURNS_RULE,
+    ),
+    _metric(
+        "dialogues",
+        "topic_interference",
+        "Mean copying",
+        "mean of i over turns",
+        _I,
+        better="lower",
+        null_rule=_TURNS_RULE,
+    ),
+    _metric(
+        "dialogues",
+        "context_adaptation_score",
+        "Adaptation score (mean TAS)",
+        "mean of tas over turns, each clipped before",
+        _TAS,
+        minimum=-1.0,
+        null_rule=_TURNS_RULE,
+    ),
+    _metric(
+        "dialogues",
+        "topic_recovery_rate",
+        "Recovery rate",
+        "n_recovered / n_shifts",
+        _SEGMENTS,
+        null_rule=_NO_SHIFTS,
+        numerator="n_recovered",
+        denominator="n_shifts",
+    ),
+    _metric(
+        "dialogues",
+        "avg_recovery_delay",
+        "Mean recovery delay",
+        "delay_sum / n_recovered",
+        _SEGMENTS,
+        maximum=None,
+        better="lower",
+        null_rule=_NO_RECOVERY,
+        unit="turns",
+        numerator="delay_sum",
+        denominator="n_recovered",
+    ),
+    _metric(
+        "dialogues",
+        "recovery_rate_cosine",
+        "Recovery rate by CR alone",
+        "n_recovered_cosine / n_shifts",
+        _CONSISTENT,
+        null_rule=_NO_SHIFTS,
+        numerator="n_recovered_cosine",
+        denominator="n_shifts",
+    ),
+    _metric(
+        "dialogues",
+        "avg_recovery_delay_cosine",
+        "Mean recovery delay by CR alone",
+        "delay_cosine_sum / n_recovered_cosine",
+        _CONSISTENT,
+        maximum=None,
+        better="lower",
+        null_rule=_NO_RECOVERY,
+        unit="turns",
+        numerator="delay_cosine_sum",
+        denominator="n_recovered_cosine",
+    ),
+    _metric(
+        "dialogues",
+        "cas",
+        "Conversation adaptation score",
+        "weighted mean of recovery rate, 1 - clip(delay / 5), 1 - clip(mean i), mean cc, mean cr",
+        _PUBLIC + " (legacy), on the grounded parts",
+        null_rule="not_applicable without a shift or where nothing was recovered",
+    ),
+    *(
+        _metric(
+            "dialogues",
+            f"{metric.id}_mean",
+            f"Mean of {metric.name[0].lower()}{metric.name[1:]}",
+            f"mean of {metric.id} over the turns that have one",
+            _CONSISTENT,
+            null_rule=_GOLD_MEAN_RULE,
+        )
+        for metric in TURN_METRICS
+        if metric.id.startswith("dst_")
+    ),
+    _metric(
+        "dialogues",
+        "missing_concepts_total",
+        "Missing concepts",
+        "sum over turns of |E(U) - E(S)|",
+        _DELTAS,
+        maximum=None,
+        better="lower",
+        unit="concepts",
+    ),
+    _metric(
+        "dialogues",
+        "hallucinated_concepts_total",
+        "Hallucinated concepts",
+        "sum over turns of |E(S) - E(U)|",
+        _DELTAS,
+        maximum=None,
+        better="lower",
+        unit="concepts",
+    ),
+)
+
+METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
+"""Every metric of the suite, those of dialogues first."""
+
+_NULL_RULES = {metric.id: metric.null_rule for metric in METRICS}
+
+
+def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = _REAL) -> list[OutputColumn]:
+    return [
+        OutputColumn(
+            name=metric.id,
+            dtype=dtype,
+            description=f"{metric.name}.",
+            metric=metric.id,
+            nullable=metric.null_rule != "never",
+        )
+        for metric in metrics
+    ]
+
+
+_PLACE = (
+    _column("file", _TEXT, "The input that holds the conversation."),
+    _column("line", _WHOLE, "1-based line, row or element of the conversation in it."),
+    _column("dialogue", _TEXT, "The log's session_id, else the file's name without its suffix."),
+    _column("model", _TEXT, "The log's model_name.", nullable=True),
+)
+_NULL_REASONS = _column(
+    "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
+)
+_DELTA_COLUMNS = (
+    _column("missing_concepts", _TEXTS, "Concepts of the user alone, field=value, sorted."),
+    _column("hallucinated_concepts", _TEXTS, "Concepts of the system alone, sorted."),
+)
+
+TURNS = Table(
+    name="turns",
+    grain="a user turn and the system turn that answers it",
+    columns=(
+        *_PLACE,
+        _column("turn", _WHOLE, "1-based number of the pair in its conversation."),
+        _column("segment", _WHOLE, "1-based number of the segment that it lies in."),
+        _column("is_shift", _TRUTH, "Whether the preference shifts at this turn, by metadata."),
+        *_metric_columns(TURN_METRICS),
+        _column("both_empty", _TRUTH, "Whether neither text has a concept, so that cc is 1."),
+        _column("user_concepts", _TEXTS, "E(U): the user's concepts, field=value, sorted."),
+        _column("system_concepts", _TEXTS, "E(S): the system's concepts, sorted."),
+        *_DELTA_COLUMNS,
+        _column(
+            "gold_concepts",
+            _TEXTS,
+            "What the system is held to by the DST scores; null where there is nothing.",
+            nullable=True,
+        ),
+        _column("user_text", _TEXT, "What the user said."),
+        _column("system_text", _TEXT, "What the system answered."),
+        _column("user_meta", _TEXT, "The user turn's metadata as JSON.", nullable=True),
+        _NULL_REASONS,
+    ),
+)
+
+SEGMENTS = Table(
+    name="segments",
+    grain="a run of turns between shifts or detected boundaries",
+    columns=(
+        *_PLACE,
+        _column("segment", _WHOLE, "1-based number in the conversation."),
+        _column("start_turn", _WHOLE, "Its first turn, 1-based."),
+        _column("end_turn", _WHOLE, "Its last turn, included."),
+        *_metric_columns(SEGMENT_METRICS),
+        *_DELTA_COLUMNS,
+        _NULL_REASONS,
+    ),
+)
+
+SHIFTS = Table(
+    name="shifts",
+    grain="a shift point that the metadata names",
+    columns=(
+        *_PLACE,
+        _column("shift", _WHOLE, "1-based number in the conversation."),
+        _column("turn", _WHOLE, "The user turn at which the preference shifts, 1-based."),
+        _column("in_dialogue", _TRUTH, "Whether the conversation has that turn."),
+        _column("recovered", _TRUTH, "Whether a turn of the window meets the recovery test."),
+        *_metric_columns(SHIFT_METRICS[:1], _WHOLE),
+        _column("recovered_cosine", _TRUTH, "Whether CR alone meets its threshold in the window."),
+        *_metric_columns(SHIFT_METRICS[1:], _WHOLE),
+        _NULL_REASONS,
+    ),
+)
+
+_COUNTS = {
+    "n_turns": "Turns: pairs of a user turn and its answer.",
+    "n_unpaired": "Turns of the log that pair with nothing; each is listed among the rejects.",
+    "n_both_empty": "Turns in which neither text has a concept: cc is 1 and cr is 0 there.",
+    "n_gold": "Turns that the DST scores are defined for.",
+    "n_segments": "Segments.",
+    "n_shifts": "Shift points.",
+    "n_recovered": "Those that are recovered in the window.",
+    "n_recovered_cosine": "Those that are recovered by CR alone.",
+    "delay_sum": "Sum of the recovered shifts' delays.",
+    "delay_cosine_sum": "The same by CR alone.",
+}
+
+DIALOGUES = Table(
+    name="dialogues",
+    grain="a conversation",
+    columns=(
+        *_PLACE,
+        _column("true_genre", _TEXT, "The log's true_genre.", nullable=True),
+        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
+        _column("has_shift_metadata", _TRUTH, "Whether the log carries shift metadata."),
+        _column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
+        _column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
+        *(
+            column
+            for metric in DIALOGUE_METRICS
+            for column in _metric_columns((metric,), _WHOLE if metric.unit == "concepts" else _REAL)
+        ),
+        _column("judge", _TEXT, "The log's judge scores as JSON.", nullable=True),
+        _NULL_REASONS,
+    ),
+)
+
+TABLES = (TURNS, SEGMENTS, SHIFTS, DIALOGUES)
