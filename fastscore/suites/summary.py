@@ -87,7 +87,8 @@ def summarise_metrics(
             )
             rows = tables[name].join(cell_of_key.select(key, _CELL), on=key, how="left")
         of_table = [metric for metric in metrics if metric.table == name]
-        summaries.append(_summarise_table(rows, of_table, present, cells))
+        grids = _choose_grids(tables[name], of_table)
+        summaries.append(_summarise_table(rows, of_table, grids, present, cells))
     order = {metric.id: position for position, metric in enumerate(metrics)}
     rank = {group: position for position, group in enumerate((ALL, *groups))}
     return (
@@ -110,10 +111,13 @@ def _present_labels(labels: pl.LazyFrame, groups: Sequence[str]) -> list[str]:
 
 
 def _summarise_table(
-    rows: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cells: pl.DataFrame
+    rows: pl.LazyFrame,
+    metrics: Sequence[Metric],
+    grids: Mapping[str, int],
+    groups: Sequence[str],
+    cells: pl.DataFrame,
 ) -> pl.DataFrame:
     """Sum once by combination of labels (cell), then by label over the few sums."""
-    grids = _choose_grids(rows, metrics)
     sums = [expression for metric in metrics for expression in _sums(metric, grids)]
     if groups:
         by_cell = rows.group_by(_CELL).agg(*sums).collect(engine="streaming")
