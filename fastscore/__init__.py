@@ -13,27 +13,32 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api import Scores, score
     from fastscore.errors import FastscoreError
+    from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
 _MODULE_OF = {
+    "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.api",
     "VectorStore": "fastscore.vectors.store",
+    "compare": "fastscore.results.compare",
     "open_run": "fastscore.results.runs",
     "score": "fastscore.api",
 }
 
 __all__ = [
+    "Comparison",
     "Embedder",
     "FastscoreError",
     "Run",
     "Scores",
     "VectorStore",
     "__version__",
+    "compare",
     "open_run",
     "score",
 ]

@@ -17,6 +17,7 @@ EXIT_TERMINATED = 143
 VERBS = {
     "score": ("score", "Score logs into a run directory."),
     "summary": ("summary", "Show the summary of a run."),
+    "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),

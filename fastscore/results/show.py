@@ -27,10 +27,7 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(_summary_json(path))
         return
-    # texts of logs are never markup
-    console = _Console(
-        width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False
-    )
+    console = result_console()
     console.print(f"{run.manifest.suite}: {_counted(run)}")
     show_groups(console, run.summary)
     _show_files(console, run)
@@ -44,6 +41,12 @@ def _summary_json(path: Path) -> str:
             f"{path / SUMMARY_JSON}: missing or damaged ({error}).",
             "Run its `fastscore score` command again.",
         ) from error
+
+
+def result_console() -> Console:
+    """Return a console on stdout that takes no text of a log for markup."""
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return _Console(width=width, highlight=False, markup=False)
 
 
 class _Console(Console):
@@ -82,7 +85,7 @@ def _statistics(rows: pl.DataFrame) -> RichTable:
         table.add_column(name, justify="right")
     numbers = rows.select("metric", "mean", "sd", "minimum", "maximum", "n", "n_null")
     for metric, *statistics, n, n_null in numbers.iter_rows():
-        table.add_row(metric, *map(_number, statistics), f"{n:,}", f"{n_null:,}")
+        table.add_row(metric, *map(number_text, statistics), f"{n:,}", f"{n_null:,}")
     return table
 
 
@@ -93,11 +96,12 @@ def _means(group: str, rows: pl.DataFrame) -> RichTable:
     for name in (group, *means.columns[1:]):
         table.add_column(name, justify="left" if name == group else "right", overflow="fold")
     for value, *numbers in means.iter_rows():
-        table.add_row(value, *map(_number, numbers))
+        table.add_row(value, *map(number_text, numbers))
     return table
 
 
-def _number(value: float | None) -> str:
+def number_text(value: float | None) -> str:
+    """Write a number to four decimals, a dash for none."""
     return "-" if value is None else f"{value:.4f}"
 
 

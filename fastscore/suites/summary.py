@@ -87,7 +87,7 @@ def summarise_metrics(
             )
             rows = tables[name].join(cell_of_key.select(key, _CELL), on=key, how="left")
         of_table = [metric for metric in metrics if metric.table == name]
-        grids = _choose_grids(tables[name], of_table)
+        grids = choose_grids(tables[name], of_table)
         summaries.append(_summarise_table(rows, of_table, grids, present, cells))
     order = {metric.id: position for position, metric in enumerate(metrics)}
     rank = {group: position for position, group in enumerate((ALL, *groups))}
@@ -171,8 +171,8 @@ def _summed_columns(metric: Metric) -> list[str]:
     return [metric.id, *(column for column in extra if column is not None)]
 
 
-def _choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
-    """Return each column's grid, as the bits after the point.
+def choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
+    """Return the grid of every column that these metrics sum, as the bits after the point.
 
     A metric's largest magnitude is that of its declared range; only columns without one are read.
     """
@@ -193,13 +193,14 @@ def _choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, in
     }
 
 
-def _fixed(column: str, bits: int) -> pl.Expr:
+def fixed_point(column: str, bits: int) -> pl.Expr:
+    """Return a column in multiples of 2^-bits, as 128-bit integers whose sums are exact."""
     return (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int128)
 
 
 def _sums(metric: Metric, grids: Mapping[str, int]) -> list[pl.Expr]:
     name = metric.id
-    fixed = _fixed(name, grids[name])
+    fixed = fixed_point(name, grids[name])
     return [
         pl.col(name).count().cast(pl.Int64).alias(f"{name}:n"),
         pl.col(name).null_count().cast(pl.Int64).alias(f"{name}:null"),
@@ -208,7 +209,7 @@ def _sums(metric: Metric, grids: Mapping[str, int]) -> list[pl.Expr]:
         fixed.sum().alias(f"{name}:sum"),
         (fixed * fixed).sum().alias(f"{name}:squares"),
         *(
-            _fixed(column, grids[column]).sum().alias(f"{name}:{column}:sum")
+            fixed_point(column, grids[column]).sum().alias(f"{name}:{column}:sum")
             for column in _summed_columns(metric)[1:]
         ),
     ]

@@ -50,6 +50,7 @@ def test_help_imports_no_engine() -> None:
         ["score"],
         ["score", "score_dialogue"],
         ["summary"],
+        ["compare"],
         ["metrics"],
         ["models"],
         ["models", "list"],

@@ -1,0 +1,82 @@
+"""``fastscore compare``: how two runs, or the levels of one, differ."""
+
+from pathlib import Path
+
+import click
+
+SAMPLES = 2_000
+
+
+@click.command(
+    "compare",
+    epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level",
+)
+@click.argument("run_a", type=click.Path(path_type=Path))
+@click.argument("run_b", type=click.Path(path_type=Path), required=False)
+@click.option("--by", metavar="COLUMN", help="A label column; with one run, its levels.")
+@click.option(
+    "--level", "levels", multiple=True, metavar="VALUE", help="Only this value of --by; repeatable."
+)
+@click.option("--table", "tables", multiple=True, help="Only metrics of this table; repeatable.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
+@click.option(
+    "--pair-by",
+    metavar="COLUMN",
+    default="dialogue",
+    show_default=True,
+    help="The column whose equal values are a pair.",
+)
+@click.option("--unpaired", is_flag=True, help="Compare as independent samples only.")
+@click.option(
+    "--allow-different-signatures",
+    is_flag=True,
+    help="Compare numbers that were made in different ways.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=SAMPLES,
+    show_default=True,
+    help="Bootstrap samples.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the samples."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def command(
+    run_a: Path,
+    run_b: Path | None,
+    by: str | None,
+    levels: tuple[str, ...],
+    tables: tuple[str, ...],
+    metrics: tuple[str, ...],
+    pair_by: str,
+    unpaired: bool,
+    allow_different_signatures: bool,
+    samples: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compare RUN_B with RUN_A, dialogue by dialogue, or the levels of RUN_A alone.
+
+    For every metric: means, their difference with a bootstrap interval over whole dialogues, effect
+    size, paired t and Wilcoxon (independent samples: Welch and Mann-Whitney), with Holm's
+    correction over all that is shown. Numbers of different signatures are refused.
+    """
+    from fastscore.results.compare import compare
+    from fastscore.results.show_comparison import show_comparison
+
+    comparison = compare(
+        run_a,
+        run_b,
+        by=by,
+        levels=levels,
+        tables=tables,
+        metrics=metrics,
+        pair_by=pair_by,
+        unpaired=unpaired,
+        allow_different_signatures=allow_different_signatures,
+        samples=samples,
+        seed=seed,
+    )
+    show_comparison(comparison, as_json=as_json)

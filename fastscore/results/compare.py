@@ -1,0 +1,346 @@
+"""Comparing two runs, or the levels of one: differences, intervals, effect sizes and tests.
+
+A mean is that over a metric's rows, as the summary prints it. Its interval comes from resampling
+whole dialogues; tests and effect sizes take one value a dialogue, the mean of its rows, because
+rows of one dialogue are not independent. Differences are those of the second side from the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from os import PathLike, fspath
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import UsageError, nearest
+from fastscore.results.bootstrap import SAMPLES, SEED
+from fastscore.results.dialogue_sums import KEY, LABEL, DialogueSums, sum_by_dialogue
+from fastscore.results.differences import (
+    Resampling,
+    Side,
+    describe_side,
+    independent_differences,
+    paired_differences,
+)
+from fastscore.results.runs import Run, open_run
+from fastscore.results.statistics import holm
+from fastscore.suites.base import NULL_REASONS, Metric
+from fastscore.suites.registry import load_suite
+
+MOST_LEVELS = 20
+
+SIDES_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "side": pl.String(),
+    "metric": pl.String(),
+    "n": pl.Int64(),
+    "n_null": pl.Int64(),
+    **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
+    "mean": pl.Float64(),
+    "n_dialogues": pl.Int64(),
+    "dialogue_mean": pl.Float64(),
+    "t_low": pl.Float64(),
+    "t_high": pl.Float64(),
+    "normal_low": pl.Float64(),
+    "normal_high": pl.Float64(),
+}
+"""One row a group, side and metric: rows with and without a value and their mean; dialogues with a
+value, the mean of their means and its 95 % intervals (t, and 1.96 standard errors)."""
+
+DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "a": pl.String(),
+    "b": pl.String(),
+    "metric": pl.String(),
+    "design": pl.Enum(["paired", "independent"]),
+    "n_a": pl.Int64(),
+    "n_b": pl.Int64(),
+    "mean_a": pl.Float64(),
+    "mean_b": pl.Float64(),
+    "difference": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "effect": pl.Float64(),
+    "t": pl.Float64(),
+    "degrees_of_freedom": pl.Float64(),
+    "t_p": pl.Float64(),
+    "t_p_holm": pl.Float64(),
+    "rank": pl.Float64(),
+    "rank_p": pl.Float64(),
+    "rank_p_holm": pl.Float64(),
+    "reason": pl.String(),
+}
+"""One row a group, pair of sides, metric and design. ``n_a`` and ``n_b`` count dialogues with a
+value (in the paired design the pairs, twice); ``low`` and ``high`` bound the difference of means.
+``effect`` is Cohen's d_z of pairs or d of independent samples; ``t`` is the paired or Welch's test,
+``rank`` Wilcoxon's signed ranks or Mann and Whitney's U; ``_holm`` corrects over all rows of one
+design. ``reason`` says why a number is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare` found.
+
+    Parameters
+    ----------
+    suite
+        The suite of the runs.
+    sides
+        In `SIDES_SCHEMA`.
+    differences
+        In `DIFFERENCES_SCHEMA`.
+    notes
+        What a reader must know: other signatures, dialogues without a partner or a label.
+    """
+
+    suite: str
+    sides: pl.DataFrame
+    differences: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Which column names dialogues, which their levels, and which of these count."""
+
+    key: str
+    by: str | None
+    levels: tuple[str, ...]
+
+
+def compare(
+    a: Run | str | PathLike[str],
+    b: Run | str | PathLike[str] | None = None,
+    *,
+    by: str | None = None,
+    levels: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    pair_by: str = KEY,
+    unpaired: bool = False,
+    allow_different_signatures: bool = False,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> Comparison:
+    """Compare two runs of a suite, or the levels of one run.
+
+    Parameters
+    ----------
+    a, b
+        Two runs: dialogues of one id are pairs. Without `b` the levels of `a` are compared, each
+        with each, as independent samples, and as pairs where a dialogue id stands at both levels.
+    by
+        A label column: with two runs each of its values is compared by itself; with one run its
+        values are the levels.
+    levels
+        Only these values of `by`, in this order; without, all in ascending order.
+    tables, metrics
+        Only the metrics of these tables, only these metrics; all without.
+    pair_by
+        The column that names what is paired and resampled, instead of ``dialogue``.
+    unpaired
+        Compare as independent samples only.
+    allow_different_signatures
+        Compare numbers that were made in different ways.
+    samples, seed
+        How many bootstrap samples, and the seed of their draws.
+
+    Raises
+    ------
+    UsageError
+        Runs of different suites or signatures, nothing to compare or to pair, or an unknown name.
+    RunError
+        A run is not complete, or its tables lack a metric.
+    """
+    first = _opened(a)
+    chosen = _choose_metrics(first, tables, metrics)
+    selection = _Selection(key=pair_by, by=by, levels=tuple(levels))
+    resampling = Resampling(samples, seed)
+    if levels and by is None:
+        raise UsageError("Levels are values of a column.", "Name the column with --by.")
+    if b is None and by is None:
+        raise UsageError("One run has nothing to be compared with.", "Name levels with --by.")
+    runs = [first] if b is None else [first, _opened(b)]
+    notes = [] if b is None else _differing_signatures(*runs, allow=allow_different_signatures)
+    described: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for table in dict.fromkeys(metric.table for metric in chosen):
+        of_table = [metric for metric in chosen if metric.table == table]
+        ids = [metric.id for metric in of_table]
+        levelled = [_levels_of(run, of_table, selection, notes) for run in runs]
+        pairs = _run_pairs(runs, levelled, notes) if b else _level_pairs(levelled[0], by)
+        described += _describe(pairs, ids)
+        for one, other in pairs:
+            if not unpaired:
+                rows += _pairs(one, other, ids, resampling, notes, must_pair=b is not None)
+            if unpaired or b is None:
+                rows += independent_differences(one, other, ids, resampling)
+    return Comparison(
+        suite=first.manifest.suite,
+        sides=pl.DataFrame(described, schema=SIDES_SCHEMA, orient="row"),
+        differences=_corrected(rows),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _opened(run: Run | str | PathLike[str]) -> Run:
+    return run if isinstance(run, Run) else open_run(fspath(run))
+
+
+def _choose_metrics(run: Run, tables: Sequence[str], ids: Sequence[str]) -> list[Metric]:
+    declared = load_suite(run.manifest.suite).metrics
+    for kind, names, known in (
+        ("table", tables, [metric.table for metric in declared]),
+        ("metric", ids, [metric.id for metric in declared]),
+    ):
+        for name in names:
+            if name not in known:
+                message = f"Suite {run.manifest.suite!r} has no {kind} {name!r} with numbers."
+                raise UsageError(message, nearest(name, set(known)))
+    chosen = [
+        metric
+        for metric in declared
+        if (not tables or metric.table in tables) and (not ids or metric.id in ids)
+    ]
+    if not chosen:
+        raise UsageError(f"Tables {', '.join(tables)} have none of these metrics.")
+    return chosen
+
+
+def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
+    """Say what differs between two signatures; refuse that unless it is allowed."""
+    if a.manifest.suite != b.manifest.suite:
+        raise UsageError(
+            f"{a.path} is a run of {a.manifest.suite}, {b.path} one of {b.manifest.suite}; "
+            "numbers of different suites do not compare."
+        )
+    first, second = (
+        dict(part.partition("=")[::2] for part in run.signature.split("|")) for run in (a, b)
+    )
+    differing = [
+        f"{name} is {first.get(name, 'not there')} in {a.path} and "
+        f"{second.get(name, 'not there')} in {b.path}"
+        for name in dict.fromkeys([*first, *second])
+        if first.get(name) != second.get(name)
+    ]
+    if differing and not allow:
+        raise UsageError(
+            "The runs have different signatures: " + "; ".join(differing) + ".",
+            "Score both alike, or compare them all the same with --allow-different-signatures.",
+        )
+    return [f"signatures differ: {difference}" for difference in differing]
+
+
+def _levels_of(
+    run: Run, metrics: Sequence[Metric], selection: _Selection, notes: list[str]
+) -> dict[str | None, DialogueSums]:
+    """Sum a table by dialogue for each level, in the order of the levels."""
+    found = sum_by_dialogue(run, metrics, key=selection.key, by=selection.by)
+    table, values = metrics[0].table, found.values
+    if selection.by is not None:
+        unlabelled = values[LABEL].null_count()
+        if unlabelled:
+            notes.append(f"{run.path}: {unlabelled:,} dialogues of {table} have no {selection.by}")
+        values = values.drop_nulls(LABEL)
+    unnamed = values[KEY].null_count()
+    if unnamed:
+        notes.append(f"{run.path}: rows of {table} without {selection.key} are left out")
+    values = values.drop_nulls(KEY).with_columns(pl.col(LABEL).cast(pl.String))
+    nulls = found.nulls.with_columns(pl.col(LABEL).cast(pl.String))
+    levels = values[LABEL].unique(maintain_order=True).to_list()
+    for level in selection.levels:
+        if level not in levels:
+            raise UsageError(f"{run.path}: no {selection.by} is {level!r}.", nearest(level, levels))
+    levels = list(selection.levels) or levels
+    if len(levels) > MOST_LEVELS:
+        raise UsageError(
+            f"{run.path}: {selection.by!r} has {len(levels):,} values, expected at most "
+            f"{MOST_LEVELS}.",
+            "Choose some with --level.",
+        )
+    return {
+        level: DialogueSums(
+            values.filter(pl.col(LABEL).eq_missing(level)),
+            nulls.filter(pl.col(LABEL).eq_missing(level)),
+        )
+        for level in levels
+    }
+
+
+def _level_pairs(
+    levels: Mapping[str | None, DialogueSums], by: str | None
+) -> list[tuple[Side, Side]]:
+    if len(levels) < 2:
+        found = ", ".join(repr(level) for level in levels) or "none"
+        raise UsageError(f"Levels of {by!r}: {found}; expected two or more to compare.")
+    return list(combinations([Side(None, str(name), sums) for name, sums in levels.items()], 2))
+
+
+def _run_pairs(
+    runs: Sequence[Run], levelled: Sequence[Mapping[str | None, DialogueSums]], notes: list[str]
+) -> list[tuple[Side, Side]]:
+    """Match the two runs, within each level that both have."""
+    first, second = levelled
+    for level in first.keys() ^ second.keys():
+        holder = runs[0] if level in first else runs[1]
+        notes.append(f"only {holder.path} has level {level!r}")
+    names = [str(run.path) for run in runs]
+    return [
+        (Side(level, names[0], first[level]), Side(level, names[1], second[level]))
+        for level in first
+        if level in second
+    ]
+
+
+def _describe(pairs: Sequence[tuple[Side, Side]], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """Describe every side once, those of one group and metric beside each other."""
+    sides = dict.fromkeys(side for pair in pairs for side in pair)
+    groups = list(dict.fromkeys(side.group for side in sides))
+    rows = [row for side in sides for row in describe_side(side, metrics)]
+    return sorted(rows, key=lambda row: (groups.index(row["group"]), metrics.index(row["metric"])))
+
+
+def _pairs(
+    a: Side,
+    b: Side,
+    metrics: Sequence[str],
+    resampling: Resampling,
+    notes: list[str],
+    *,
+    must_pair: bool,
+) -> list[dict[str, Any]]:
+    rows = list(paired_differences(a, b, metrics, resampling))
+    if not must_pair:
+        return rows
+    if not rows:
+        raise UsageError(
+            f"No dialogue of {a.name} ({_example(a)}) is in {b.name} ({_example(b)}).",
+            "Name the column that both share with --pair-by, or compare independent samples with "
+            "--unpaired.",
+        )
+    partners = a.sums.values[KEY].is_in(b.sums.values[KEY].implode()).sum()
+    for side in (a, b):
+        alone = side.sums.values.height - partners
+        if alone:
+            notes.append(f"{alone:,} dialogues of {side.name} have no partner")
+    return rows
+
+
+def _example(side: Side) -> str:
+    return f"for one {side.sums.values[KEY].first()!r}"
+
+
+def _corrected(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Correct the p-values of each design and kind of test, over all its rows."""
+    frame = pl.DataFrame(rows, schema=DIFFERENCES_SCHEMA, orient="row").sort(
+        "design", maintain_order=True
+    )
+    parts = [
+        part.with_columns(
+            pl.Series(f"{test}_p_holm", holm(part[f"{test}_p"].to_list()), pl.Float64)
+            for test in ("t", "rank")
+        )
+        for part in frame.partition_by("design", maintain_order=True)
+    ]
+    return pl.concat([frame.clear(), *parts])

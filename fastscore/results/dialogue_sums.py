@@ -1,0 +1,129 @@
+"""What every dialogue adds to the means of a run's metrics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from fastscore.errors import RunError, UsageError, nearest
+from fastscore.results.runs import Run
+from fastscore.suites.base import Metric
+from fastscore.suites.summary import choose_grids, fixed_point
+
+KEY = "dialogue"
+LABEL = "label"
+LABEL_TABLE = "dialogues"
+_PLACE = ("file", "line")
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSums:
+    """The metrics of one table, summed by dialogue.
+
+    Parameters
+    ----------
+    values
+        ``dialogue``, ``label``, and for every metric ``<id>:sum`` (exact, rounded once) and
+        ``<id>:n``, how many values it adds up; one row a dialogue and label, ordered by both.
+    nulls
+        ``label``, ``metric``, ``reason`` and ``n``: how many rows lack a value and why.
+    """
+
+    values: pl.DataFrame
+    nulls: pl.DataFrame
+
+
+def sum_by_dialogue(
+    run: Run, metrics: Sequence[Metric], *, key: str = KEY, by: str | None = None
+) -> DialogueSums:
+    """Sum metrics of one table by dialogue, and by label where one is named.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    metrics
+        Metrics of one table.
+    key
+        The column that names a dialogue: of that table or of ``dialogues``. Rows without a
+        dialogue id count by their file and line.
+    by
+        A label column of that table or of ``dialogues``; None leaves ``label`` null.
+
+    Raises
+    ------
+    UsageError
+        No table has the column, or a dialogue has several values of it.
+    RunError
+        The table lacks a metric's column.
+    """
+    rows = _keyed(run, metrics[0].table, key, by)
+    present = rows.collect_schema().names()
+    absent = [metric.id for metric in metrics if metric.id not in present]
+    if absent:
+        raise RunError(
+            f"{run.path}: table {metrics[0].table!r} has no column {absent[0]!r}; version "
+            f"{run.manifest.suite_version} of the suite wrote it.",
+            "Score its logs again.",
+        )
+    grids = choose_grids(rows, metrics)
+    sums = [
+        expression
+        for metric in metrics
+        for expression in (
+            _exact_sum(metric.id, grids[metric.id]).alias(f"{metric.id}:sum"),
+            pl.col(metric.id).count().cast(pl.Int64).alias(f"{metric.id}:n"),
+        )
+    ]
+    nulls = (
+        rows.filter(pl.col("null_reasons").list.len() > 0)
+        .select(LABEL, "null_reasons")
+        .explode("null_reasons")
+        .unnest("null_reasons")
+        .group_by(LABEL, "metric", pl.col("reason").cast(pl.String))
+        .agg(pl.len().cast(pl.Int64).alias("n"))
+        .filter(pl.col("metric").is_in([metric.id for metric in metrics]))
+    )
+    values = rows.group_by(KEY, LABEL).agg(sums).sort(LABEL, KEY)
+    return DialogueSums(*pl.collect_all([values, nulls], engine="streaming"))
+
+
+def _exact_sum(column: str, bits: int) -> pl.Expr:
+    return fixed_point(column, bits).sum().cast(pl.Float64) * 2.0**-bits
+
+
+def _keyed(run: Run, table: str, key: str, by: str | None) -> pl.LazyFrame:
+    """Put ``dialogue`` (the key) and ``label`` on every row of a table."""
+    rows = _with_column(run, table, run.table(table), key)
+    keyed = rows.with_columns(pl.col(key).cast(pl.String).alias("_key"))
+    if set(_PLACE) <= set(rows.collect_schema().names()):
+        keyed = keyed.with_columns(pl.col("_key").fill_null(pl.format("{}:{}", *_PLACE)))
+    if by is None:
+        keyed = keyed.with_columns(pl.lit(None, dtype=pl.String).alias(LABEL))
+    else:
+        keyed = _with_column(run, table, keyed, by).with_columns(pl.col(by).alias(LABEL))
+    return keyed.with_columns(pl.col("_key").alias(KEY))
+
+
+def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
+    """Fetch a column from ``dialogues`` where a table lacks it."""
+    dtype = rows.collect_schema().get(column)
+    if dtype is not None and _names_things(dtype):
+        return rows
+    labels = run.table(LABEL_TABLE)
+    known = [name for name, dtype in labels.collect_schema().items() if _names_things(dtype)]
+    if column not in known:
+        raise UsageError(f"{run.path}: no table has labels {column!r}.", nearest(column, known))
+    found = labels.select(KEY, column).drop_nulls(KEY).unique()
+    several = found.filter(pl.col(KEY).is_duplicated()).select(pl.col(KEY).min()).collect().item()
+    if several is not None:
+        raise UsageError(
+            f"{run.path}: dialogue {several!r} has several values of {column!r}, so rows of table "
+            f"{table!r} have none.",
+            f"Compare the metrics of table {LABEL_TABLE!r} alone: --table {LABEL_TABLE}.",
+        )
+    return rows.join(found, on=KEY, how="left")
+
+
+def _names_things(dtype: pl.DataType) -> bool:
+    return not (dtype.is_nested() or dtype.is_float())

@@ -1,0 +1,248 @@
+"""Comparisons of small runs against the same statistics, computed dialogue by dialogue."""
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.results.runs import Run
+from tests.conftest import fastscore_command
+
+METRICS = ("U_best", "average_U_best_early", "earliness")
+WORDS = ["please", "book", "a", "table", "for", "two", "near", "the", "station"]
+
+
+def miner_rows(miner: str, skill: float, dialogues: range) -> Iterator[dict[str, Any]]:
+    """Yield a miner's log: in each step it guesses a part of the words that depends on skill."""
+    for dialogue in dialogues:
+        chance = random.Random(f"{miner}{dialogue}")
+        for utterance in range(1 + dialogue % 3):
+            place = {
+                "dialogue_uid": f"d{dialogue:02d}",
+                "miner_uid": miner,
+                "challenge_type": ("easy", "hard")[dialogue % 2],
+                "utterance_index": utterance,
+            }
+            # the third dialogue's utterances have no step, so its average is null
+            for step in range(0 if dialogue == 2 else 1 + dialogue % 2):
+                guess = [word if chance.random() < skill else "um" for word in WORDS]
+                yield {**place, "event": "predicted", "step": step, "prediction": " ".join(guess)}
+            yield {**place, "event": "utterance_complete", "ground_truth": " ".join(WORDS)}
+
+
+def scored(folder: Path, name: str, *logs: tuple[str, float, range], **options: Any) -> Run:
+    source = folder / f"{name}.jsonl"
+    rows = [row for log in logs for row in miner_rows(*log)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = {"lex_weight": 1.0, **options}
+    run = fastscore.score(source, "score_dialogue", output=folder / name, embedder=None, **chosen)
+    assert isinstance(run, Run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("compare")
+
+
+@pytest.fixture(scope="module")
+def base(folder: Path) -> Run:
+    return scored(folder, "base", ("m", 0.4, range(11)))
+
+
+@pytest.fixture(scope="module")
+def better(folder: Path) -> Run:
+    return scored(folder, "better", ("m", 0.8, range(1, 13)))
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> Run:
+    return scored(folder, "both", ("m1", 0.4, range(11)), ("m2", 0.8, range(1, 13)))
+
+
+def values_by_dialogue(run: Run, metric: str, where: str | None = None) -> dict[str, list[float]]:
+    """Collect a metric's values by the id that stands in the log."""
+    uid = {
+        row["dialogue"]: row["dialogue_uid"]
+        for row in run.table("dialogues").collect().to_dicts()
+        if where in (None, row["miner_uid"], row["challenge_type"])
+    }
+    found = defaultdict(list)
+    for table in run.tables.values():
+        for row in table.collect().to_dicts():
+            if row.get(metric) is not None and row["dialogue"] in uid:
+                found[uid[row["dialogue"]]].append(row[metric])
+    return dict(found)
+
+
+def row_of(frame: pl.DataFrame, **where: str) -> dict[str, Any]:
+    return frame.row(
+        by_predicate=pl.all_horizontal(*(pl.col(k) == v for k, v in where.items())), named=True
+    )
+
+
+def mean_of(rows: dict[str, list[float]], chosen: list[str]) -> float:
+    return float(np.mean([value for name in chosen for value in rows[name]]))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_pairs_of_two_runs(base: Run, better: Run, metric: str) -> None:
+    found = fastscore.compare(base, better)
+    first, second = (values_by_dialogue(run, metric) for run in (base, better))
+    common = sorted(first.keys() & second.keys())
+    x, y = ([float(np.mean(side[name])) for name in common] for side in (first, second))
+    row = row_of(found.differences, metric=metric)
+    assert (row["design"], row["n_a"], row["n_b"]) == ("paired", len(common), len(common))
+    assert row["mean_a"] == pytest.approx(mean_of(first, common))
+    assert row["difference"] == pytest.approx(mean_of(second, common) - mean_of(first, common))
+    assert row["reason"] == ("zero_variance" if metric == "earliness" else None)
+    if metric != "earliness":  # depends on the step alone, so that no pair differs
+        gains = np.subtract(y, x)
+        assert row["low"] < row["difference"] < row["high"]
+        assert row["effect"] == pytest.approx(gains.mean() / gains.std(ddof=1))
+        assert row["t_p"] == pytest.approx(stats.ttest_rel(y, x).pvalue)
+        assert row["rank_p"] == pytest.approx(stats.wilcoxon(y, x).pvalue)
+
+
+def test_interval_resamples_whole_dialogues(base: Run, better: Run) -> None:
+    found = fastscore.compare(base, better, metrics=["U_best"], samples=300, seed=4)
+    first, second = (values_by_dialogue(run, "U_best") for run in (base, better))
+    common = sorted(first.keys() & second.keys())
+    resampled = []
+    for sample in range(300):
+        drawn = np.random.default_rng((4, 0, sample)).integers(0, len(common), len(common))
+        chosen = [common[i] for i in drawn]
+        resampled.append(mean_of(second, chosen) - mean_of(first, chosen))
+    row = row_of(found.differences, metric="U_best")
+    assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(resampled, [0.025, 0.975])))
+
+
+def test_sides_count_rows_nulls_and_dialogues(base: Run, better: Run) -> None:
+    found = fastscore.compare(base, better)
+    sides = found.sides.filter(pl.col("side") == str(base.path))
+    summary = base.summary.filter(pl.col("group") == "all")
+    shared = ["metric", "n", "n_null", "n_missing_input", "n_not_applicable", "mean"]
+    assert sides.select(shared).equals(summary.select(shared))
+    row = row_of(sides, metric="U_best")
+    means = [np.mean(values) for values in values_by_dialogue(base, "U_best").values()]
+    assert (row["n"], row["n_null"], row["n_missing_input"]) == (18, 3, 3)
+    assert row["n_dialogues"] == len(means) == 10
+    low, high = stats.t.interval(0.95, 9, np.mean(means), stats.sem(means))
+    assert (row["t_low"], row["t_high"]) == pytest.approx((low, high))
+    assert row["normal_high"] == pytest.approx(np.mean(means) + 1.96 * stats.sem(means))
+
+
+def test_dialogues_without_partner_are_told(base: Run, better: Run) -> None:
+    assert fastscore.compare(base, better).notes == (
+        f"1 dialogues of {base.path} have no partner",
+        f"2 dialogues of {better.path} have no partner",
+    )
+
+
+def test_holm_is_over_all_rows_of_a_design(base: Run, better: Run) -> None:
+    rows = fastscore.compare(base, better).differences.drop_nulls("t_p").sort("t_p")
+    raw, n = rows["t_p"].to_list(), rows.height
+    assert n == 4
+    stepped = [min(1.0, max((n - j) * raw[j] for j in range(i + 1))) for i in range(n)]
+    assert rows["t_p_holm"].to_list() == pytest.approx(stepped)
+
+
+def test_groups_of_two_runs_are_compared_each_by_itself(base: Run, better: Run) -> None:
+    found = fastscore.compare(base, better, by="challenge_type", metrics=["U_best"])
+    assert found.differences["group"].to_list() == ["easy", "hard"]
+    for group in ("easy", "hard"):
+        first = values_by_dialogue(base, "U_best", group)
+        second = values_by_dialogue(better, "U_best", group)
+        common = sorted(first.keys() & second.keys())
+        row = row_of(found.differences, group=group)
+        assert row["n_a"] == len(common)
+        assert row["mean_b"] == pytest.approx(mean_of(second, common))
+
+
+def test_levels_of_one_run_as_independent_samples_and_as_pairs(both: Run) -> None:
+    found = fastscore.compare(both, by="miner_uid", pair_by="dialogue_uid", metrics=["U_best"])
+    first, second = (values_by_dialogue(both, "U_best", miner) for miner in ("m1", "m2"))
+    x, y = ([float(np.mean(values)) for values in side.values()] for side in (first, second))
+    row = row_of(found.differences, design="independent")
+    assert (row["a"], row["b"], row["n_a"], row["n_b"]) == ("m1", "m2", 10, 11)
+    assert row["difference"] == pytest.approx(
+        mean_of(second, list(second)) - mean_of(first, list(first))
+    )
+    assert row["t_p"] == pytest.approx(stats.ttest_ind(y, x, equal_var=False).pvalue)
+    assert row["rank_p"] == pytest.approx(stats.mannwhitneyu(y, x).pvalue)
+    pooled = np.sqrt((np.var(x, ddof=1) * 9 + np.var(y, ddof=1) * 10) / 19)
+    assert row["effect"] == pytest.approx((np.mean(y) - np.mean(x)) / pooled)
+    assert row["low"] < row["difference"] < row["high"]
+    assert row_of(found.differences, design="paired")["n_a"] == 9
+
+
+def test_levels_without_common_ids_have_no_pairs(both: Run) -> None:
+    found = fastscore.compare(both, by="miner_uid", metrics=["U_best"])
+    assert found.differences["design"].to_list() == ["independent"]
+    alone = fastscore.compare(
+        both, by="miner_uid", pair_by="dialogue_uid", unpaired=True, levels=["m2", "m1"]
+    )
+    assert set(alone.differences["design"]) == {"independent"}
+    assert set(alone.differences["a"]) == {"m2"}
+
+
+def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:
+    found = fastscore.compare(base, better, unpaired=True, metrics=["U_best"])
+    assert (found.differences["n_a"].item(), found.differences["n_b"].item()) == (10, 11)
+
+
+def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> None:
+    other = scored(folder, "other", ("m", 0.4, range(4)), semantic="jaccard", lex_weight=0.5)
+    with pytest.raises(UsageError, match=r"lex_weight is 1\.0 in .*base and 0\.5 in .*other; sem"):
+        fastscore.compare(base, other)
+    found = fastscore.compare(base, other, allow_different_signatures=True, metrics=["U_best"])
+    assert any("signatures differ: semantic is" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({}, "One run has nothing to be compared with"),
+        ({"by": "minerr_uid"}, "Did you mean 'miner_uid'?"),
+        ({"by": "miner_uid", "levels": ["m3", "m1"]}, "no miner_uid is 'm3'. Did you mean"),
+        ({"by": "miner_uid", "levels": ["m1"]}, "Levels of 'miner_uid': 'm1'; expected two"),
+        ({"by": "dialogue"}, "'dialogue' has 21 values, expected at most 20"),
+        ({"levels": ["m1"], "by": None}, "Name the column with --by"),
+        ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
+        ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),
+        ({"by": "average_U_best_early"}, "no table has labels 'average_U_best_early'"),
+    ],
+)
+def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        fastscore.compare(both, **words)
+    assert message in str(refused.value)
+
+
+def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
+    elsewhere = scored(folder, "elsewhere", ("m", 0.4, range(20, 22)))
+    with pytest.raises(UsageError, match=r"No dialogue of .*base \(for one .* is in .*elsewhere"):
+        fastscore.compare(base, elsewhere)
+
+
+def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
+    shown = fastscore_command(["compare", base.path, better.path, "--table", "utterances"])
+    assert shown.returncode == 0, shown.stderr
+    for words in ("U_best", "missing_input", "Wilcoxon", "Holm", "note: 1 dialogues of"):
+        assert words in shown.stdout
+    printed = json.loads(fastscore_command(["compare", base.path, better.path, "--json"]).stdout)
+    found = fastscore.compare(base, better)
+    assert printed["differences"] == found.differences.to_dicts()
+    assert printed["sides"] == found.sides.to_dicts()
+    refused = fastscore_command(["compare", base.path, base.path / "none"])
+    assert refused.returncode == 2
+    assert "no run there" in refused.stderr
