@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.jsonl import JsonlScan, scan_jsonl
+from fastscore_kernels.jsonl import JsonlRuns, JsonlScan, runs_jsonl, scan_jsonl
 
 from fastscore.logs.streams import BLOCK_BYTES, Lines
 
@@ -40,14 +40,22 @@ class Batch:
 
     def scan(self, keys: tuple[bytes, ...]) -> JsonlScan:
         """Scan the batch; line numbers are those of the files."""
-        restarts = [
+        return scan_jsonl(self.data, keys, restarts=self._restarts(), n_ends=self._n_ends())
+
+    def runs(self, keys: tuple[bytes, ...]) -> JsonlRuns:
+        """Find the batch's runs of lines that give the keys the same values."""
+        return runs_jsonl(self.data, keys, restarts=self._restarts(), n_ends=self._n_ends())
+
+    def _restarts(self) -> list[tuple[int, int]]:
+        return [
             (int(begin), lines.line)
             for begin, lines in zip(self.begins, self.segments, strict=True)
             if lines.data
         ]
+
+    def _n_ends(self) -> int:
         # a line end may have been put behind each segment
-        n_ends = sum(lines.n_ends + 1 for lines in self.segments)
-        return scan_jsonl(self.data, keys, restarts=restarts, n_ends=n_ends)
+        return sum(lines.n_ends + 1 for lines in self.segments)
 
     def places(self, starts: Longs) -> tuple[Longs, Longs]:
         """Return the part of each position in ``data``, and its byte in that part's file."""

@@ -25,6 +25,7 @@ from fastscore_kernels.jsonl import (
     OBJECT,
     STRING,
     TRUE,
+    JsonlRuns,
     JsonlScan,
 )
 
@@ -82,7 +83,7 @@ def wanted_keys(source: Source) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
-def places(scan: JsonlScan, keys: tuple[bytes, ...], column: Column) -> Places:
+def places(scan: JsonlScan | JsonlRuns, keys: tuple[bytes, ...], column: Column) -> Places:
     """Find a column's values: its own name's where present, else its aliases' in order."""
     first, *others = (keys.index(name.encode()) for name in (column.name, *column.aliases))
     tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]

@@ -212,12 +212,13 @@ def _spans(
     """Find the dialogues of a batch: (part, key, first row start, last row start, first line)."""
     if batch.segments[-1].long_line:
         return []
-    scan = batch.scan(keys)
-    if scan.start.size == 0:
+    runs = batch.runs(keys)
+    if runs.start.size == 0:
         return []
-    parts, offsets = batch.places(scan.start)
-    found = [places(scan, keys, column) for column in columns]
-    # a dialogue's rows mostly follow each other: only where its name changes is it read
+    parts, offsets = batch.places(runs.start)
+    _, last_offsets = batch.places(runs.last)
+    found = [places(runs, keys, column) for column in columns]
+    # neighbouring runs may be of one dialogue: only where its name changes is it read
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     for place in found:
         begins |= changes(place.data, place.tags, place.starts, place.ends)
@@ -231,16 +232,16 @@ def _spans(
         )
         named[f"key{index}"] = converted.values
         good &= converted.faults == 0
-    runs = pl.DataFrame(
+    spans = pl.DataFrame(
         {
             "part": parts[first],
             "first": offsets[first],
-            "last": offsets[last],
-            "line": scan.line[first],
+            "last": last_offsets[last],
+            "line": runs.line[first],
             **named,
         }
     )
-    return spans_of(runs.filter(pl.Series(good)), list(named))
+    return spans_of(spans.filter(pl.Series(good)), list(named))
 
 
 def spans_of(

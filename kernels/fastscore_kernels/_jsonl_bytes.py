@@ -5,6 +5,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,70 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+def _byte_mask(builder: Any, arguments: Any, width: int, wanted: Callable[..., Any]) -> Any:
+    """One bit for each of ``width`` bytes behind an address, set where ``wanted`` says so."""
+    vector = ir.VectorType(ir.IntType(8), width)
+    address = builder.add(arguments[0], arguments[1])
+    loaded = builder.load(builder.inttoptr(address, vector.as_pointer()))
+    loaded.align = 1
+
+    def compare(operator: str, byte: int) -> Any:
+        return builder.icmp_signed(operator, loaded, ir.Constant(vector, [byte] * width))
+
+    bits = builder.bitcast(wanted(compare), ir.IntType(width))
+    return builder.zext(bits, ir.IntType(64)) if width < 64 else bits
+
+
+@instruction_or(_plain.line_end_mask)
+def line_end_mask(typing_context: Any, base: Any, index: Any) -> Any:
+    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _byte_mask(
+            builder,
+            arguments,
+            64,
+            lambda compare: builder.or_(compare("==", NEWLINE), compare("==", RETURN)),
+        )
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.return_mask)
+def return_mask(typing_context: Any, base: Any, index: Any) -> Any:
+    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _byte_mask(builder, arguments, 64, lambda compare: compare("==", RETURN))
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.string_stop_mask)
+def string_stop_mask(typing_context: Any, base: Any, index: Any) -> Any:
+    """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def stops(compare: Callable[..., Any]) -> Any:
+            # as signed bytes, those beyond ASCII are negative
+            marks = builder.or_(compare("==", QUOTE), compare("==", BACKSLASH))
+            return builder.or_(marks, compare("<", SPACE))
+
+        return _byte_mask(builder, arguments, 32, stops)
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.set_bits)
+def set_bits(typing_context: Any, word: Any) -> Any:
+    """Count the bits that are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), codegen
 
@@ -222,6 +287,12 @@ def escape_length(data: int, index: int, stop: int) -> int:
 @inlined
 def plain_run(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on of a quote, backslash, control or non-ASCII byte."""
+    while index + 32 <= stop:
+        stops = string_stop_mask(data, index)
+        if stops != np.uint64(0):
+            index += trailing_zeros(stops)
+            return index
+        index += 32
     while index + 8 <= stop:
         word = load_word(data, index)
         # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one

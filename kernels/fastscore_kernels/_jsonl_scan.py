@@ -19,13 +19,17 @@ from fastscore_kernels._jsonl_bytes import (
     ZERO,
     address_of,
     first_word,
+    line_end_mask,
     load_byte,
     load_word,
+    return_mask,
     scan_number,
     scan_string,
+    set_bits,
     skip_blanks,
     space_length,
     store_byte,
+    trailing_zeros,
     utf8_fault,
 )
 from fastscore_kernels._jsonl_values import unescape
@@ -38,12 +42,6 @@ _COMMA, _COLON = 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 # a fault that is a matter of depth is told apart by this offset
 _DEEP = 1 << 62
-
-_ONES = np.uint64(0x0101010101010101)
-_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_TOP_BITS = np.uint64(0x8080808080808080)
-_NEWLINES = np.uint64(NEWLINE) * _ONES
-_RETURNS = np.uint64(RETURN) * _ONES
 
 _NULL_WORD, _FALSE_WORD, _TRUE_WORD, _NAN_WORD, _INFINITY_WORD = (
     np.uint64(int.from_bytes(word, "little"))
@@ -187,7 +185,7 @@ def _find_escaped_key(
 
 
 @inlined
-def _scan_object(
+def scan_object(
     data: int,
     index: int,
     stop: int,
@@ -247,7 +245,7 @@ def _scan_object(
 
 
 @inlined
-def _skip_spaces(data: int, index: int, stop: int) -> int:
+def skip_spaces(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on that `space_length` does not count as space."""
     while index < stop:
         length = space_length(data, index, stop)
@@ -258,15 +256,21 @@ def _skip_spaces(data: int, index: int, stop: int) -> int:
 
 
 @inlined
-def _ends_line(data: int, index: int) -> bool:
+def ends_line(data: int, index: int) -> bool:
     """Whether a line end stands at ``index``."""
     byte = load_byte(data, index)
     return bool(byte == NEWLINE or byte == RETURN)
 
 
 @inlined
-def _line_end(data: int, index: int, stop: int) -> int:
+def line_end(data: int, index: int, stop: int) -> int:
     """Position of the line end at or behind ``index``."""
+    while index + 64 <= stop:
+        ends = line_end_mask(data, index)
+        if ends != np.uint64(0):
+            index += trailing_zeros(ends)
+            return index
+        index += 64
     while index < stop:
         byte = load_byte(data, index)
         if byte == NEWLINE or byte == RETURN:
@@ -275,34 +279,22 @@ def _line_end(data: int, index: int, stop: int) -> int:
     return index
 
 
-@inlined
-def _equal_bytes(word: Any, pattern: Any) -> Any:
-    """Mark the top bit of each byte in which two words agree."""
-    differing = word ^ pattern
-    return ~(((differing & _LOW_BITS) + _LOW_BITS) | differing) & _TOP_BITS
-
-
 @kernel(fastmath=False)
 def count_ends(data: Any) -> int:
     """Count line ends; a return at the very end is one."""
     base, size = address_of(data), data.size
     count, index = np.int64(0), 0
     while index < size:
-        if index + 8 <= size:
-            word = load_word(base, index)
-            if _equal_bytes(word, _RETURNS) == np.uint64(0):
-                marks = _equal_bytes(word, _NEWLINES) >> np.uint64(7)
-                # the product's top byte is the sum of all bytes
-                count += np.int64((marks * _ONES) >> np.uint64(56))
-                index += 8
-                continue
-        for position in range(index, min(index + 8, size)):
-            byte = load_byte(base, position)
-            if byte == NEWLINE:
-                count += 1
-            elif byte == RETURN:
-                count += position + 1 == size or load_byte(base, position + 1) != NEWLINE
-        index += 8
+        if index + 64 <= size and return_mask(base, index) == np.uint64(0):
+            count += set_bits(line_end_mask(base, index))
+        else:
+            for position in range(index, min(index + 64, size)):
+                byte = load_byte(base, position)
+                if byte == NEWLINE:
+                    count += 1
+                elif byte == RETURN:
+                    count += position + 1 == size or load_byte(base, position + 1) != NEWLINE
+        index += 64
     return int(count)
 
 
@@ -350,12 +342,12 @@ def scan_lines(
         status = 0
         index = skip_blanks(base, index, stop)
         if index < stop and load_byte(base, index) != _OPEN_OBJECT:
-            index = _skip_spaces(base, index, stop)
-        if index >= stop or _ends_line(base, index):
+            index = skip_spaces(base, index, stop)
+        if index >= stop or ends_line(base, index):
             blank += 1
         else:
             if load_byte(base, index) == _OPEN_OBJECT:
-                after = _scan_object(
+                after = scan_object(
                     base,
                     index,
                     stop,
@@ -374,8 +366,8 @@ def scan_lines(
                 after = _scan_container(base, index, stop, 0, objects)
             position = index
             if after >= 0:
-                index = _skip_spaces(base, after, stop)
-                if index < stop and not _ends_line(base, index):
+                index = skip_spaces(base, after, stop)
+                if index < stop and not ends_line(base, index):
                     after = -1 - index
             if after < 0:
                 position = -1 - after
@@ -383,7 +375,7 @@ def scan_lines(
                 if position >= _DEEP:
                     position -= _DEEP
                     status = TOO_DEEP
-                index = _line_end(base, position, stop)
+                index = line_end(base, position, stop)
                 broken = utf8_fault(base, start, index)
                 if broken >= 0:
                     status, position = NOT_UTF8, broken

@@ -1,6 +1,7 @@
 """What instructions do where nothing is compiled: memory read and written by address, slowly."""
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,31 @@ def load_byte(base: int, index: int) -> int:
 def store_byte(base: int, index: int, value: int) -> None:
     """Write the low byte of ``value`` to ``base + index``."""
     ctypes.c_uint8.from_address(int(base) + int(index)).value = int(value) & 0xFF
+
+
+def line_end_mask(base: int, index: int) -> Any:
+    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
+    return _mask(base, index, 64, lambda byte: byte in b"\n\r")
+
+
+def return_mask(base: int, index: int) -> Any:
+    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
+    return _mask(base, index, 64, lambda byte: byte in b"\r")
+
+
+def string_stop_mask(base: int, index: int) -> Any:
+    """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
+    return _mask(base, index, 32, lambda byte: byte in b'"\\' or byte < 0x20 or byte >= 0x80)
+
+
+def _mask(base: int, index: int, width: int, wanted: Callable[[int], bool]) -> Any:
+    found = ctypes.string_at(int(base) + int(index), width)
+    return np.uint64(sum(1 << place for place, byte in enumerate(found) if wanted(byte)))
+
+
+def set_bits(word: Any) -> int:
+    """Count the bits that are set."""
+    return int(word).bit_count()
 
 
 def trailing_zeros(word: Any) -> int:

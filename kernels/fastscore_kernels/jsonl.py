@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use
+from fastscore_kernels._jsonl_runs import scan_runs
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ARRAY,
@@ -63,12 +64,14 @@ __all__ = [
     "STRING",
     "TOO_DEEP",
     "TRUE",
+    "JsonlRuns",
     "JsonlScan",
     "changes",
     "compile_kernels",
     "count_line_ends",
     "floats",
     "integers",
+    "runs_jsonl",
     "scan_jsonl",
     "unescaped",
     "views",
@@ -122,6 +125,29 @@ class JsonlScan:
     next_line: int
 
 
+@dataclass(frozen=True, slots=True)
+class JsonlRuns:
+    """Runs of lines that give k keys the same values, as `runs_jsonl` found n of them.
+
+    Parameters
+    ----------
+    data
+        The buffer that was scanned, uint8.
+    line, start, last
+        Number and start of each run's first line, and the start of its last one, int64 (n,).
+    tags, value_start, value_end
+        The values in the run's first line, as in `JsonlScan`, (k, n).
+    """
+
+    data: Bytes
+    line: Longs
+    start: Longs
+    last: Longs
+    tags: Bytes
+    value_start: Longs
+    value_end: Longs
+
+
 def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint64]]:
     """Flatten keys to their bytes, offsets and first eight bytes as words."""
     if len(set(keys)) != len(keys):
@@ -165,8 +191,7 @@ def scan_jsonl(
     compile_kernels()
     data = read_only(data)
     names, offsets, words = _key_table(keys)
-    positions = read_only(np.array([*(place for place, _ in restarts), data.size], np.int64))
-    numbers = read_only(np.array([*(number for _, number in restarts), 0], np.int64))
+    positions, numbers = _restart_table(data, restarts)
     capacity = 1 + (int(count_ends(data)) if n_ends is None else n_ends)
     lines = np.empty((3, capacity), np.int64)
     tags = np.zeros((len(keys), capacity), np.uint8)
@@ -197,6 +222,47 @@ def scan_jsonl(
         n_blank=n_blank,
         next_line=next_line,
     )
+
+
+def runs_jsonl(
+    data: Bytes, keys: Sequence[bytes], *, restarts: Sequence[tuple[int, int]] = (), n_ends: int
+) -> JsonlRuns:
+    """Find runs of neighbouring lines that give the wanted keys the same values.
+
+    A line whose end is that of the line before, from the first wanted key on, is read no further:
+    if it is valid, it belongs to the run; if not, it may count as of the run. Runs that stand
+    side by side may have equal values.
+
+    Parameters
+    ----------
+    data, keys, restarts, n_ends
+        As in `scan_jsonl`; no run goes on behind a restart.
+
+    Returns
+    -------
+    JsonlRuns
+        The runs, in order. Blank lines and lines that are no objects belong to none.
+    """
+    compile_kernels()
+    data = read_only(data)
+    positions, numbers = _restart_table(data, restarts)
+    capacity = 1 + n_ends
+    lines = np.empty((3, capacity), np.int64)
+    tags = np.zeros((len(keys), capacity), np.uint8)
+    starts = np.empty((len(keys), capacity), np.int64)
+    ends = np.empty((len(keys), capacity), np.int64)
+    n = scan_runs(data, positions, numbers, *_key_table(keys), lines, tags, starts, ends)
+    if n < 0:
+        raise ValueError(f"n_ends is {n_ends}, but the data hold more line ends")
+    line, start, last = lines[0, :n], lines[1, :n], lines[2, :n]
+    return JsonlRuns(data, line, start, last, tags[:, :n], starts[:, :n], ends[:, :n])
+
+
+def _restart_table(data: Bytes, restarts: Sequence[tuple[int, int]]) -> tuple[Longs, Longs]:
+    """Part restarts into positions and numbers, and close them with the data's end."""
+    positions = np.array([*(place for place, _ in restarts), data.size], np.int64)
+    numbers = np.array([*(number for _, number in restarts), 0], np.int64)
+    return read_only(positions), read_only(numbers)
 
 
 def count_line_ends(data: Bytes) -> int:
@@ -333,6 +399,16 @@ def _compile() -> None:
         found,
         np.empty((5, 1), np.int64),
         np.zeros(6, np.int64),
+    )
+    scan_runs(
+        data,
+        read_only(np.array([data.size])),
+        read_only(np.zeros(1, np.int64)),
+        *_key_table((b"a",)),
+        np.empty((3, 1), np.int64),
+        np.zeros((1, 1), np.uint8),
+        found,
+        found,
     )
     parse_integers(data, none, none, some, flags)
     parse_floats(data, none, none, np.empty(0), flags)

@@ -1,0 +1,140 @@
+"""Runs of lines with equal values, against what Python's json reads of every line."""
+
+import json
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from fastscore_kernels import jsonl
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.naive_jsonl import naive_scan
+
+SHARE = 0.04 if numba.config.DISABLE_JIT else 1
+KEYS = ("uid", "miner")
+ENDINGS = (
+    '"uid":"a","miner":"m"}',
+    '"uid": "a" , "miner" : "m"} ',
+    '"uid":"b","miner":"m"}',
+    '"uid":7,"miner":"m","rest":[1,{"uid":"z"}]}',
+    '"miner":"m","x":{"miner":"n","uid":"c"},"uid":"a"}',
+    '"uid":"a"}',
+    '"u\\u0069d":"a","miner":"m"}',
+    '"uid":"a","miner":"m"}}',
+    '"uid":"\\"}","miner":null}',
+)
+BEGINNINGS = (
+    "{",
+    '{"text":"hello",',
+    '{"text":"hello, you",\t',
+    '{"uid":"z",',
+    '{"miner":"z","uid":"z",',
+    '{"nested":{"text":"x",',
+    '{"list":[{"text":"x",',
+    '{"list":["x",',
+    '{"text":"open ,',
+    '{"text":"open \\',
+    '{"text":"open \\",',
+    '{"text":"two","k',
+    '{"number":-1.5e3,',
+    '{"text":"\u00e9\u4e2d",',
+    '{"text":"ends with uid","',
+    "",
+    "[1,",
+    "x,",
+)
+
+
+def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, **restarts: Any) -> jsonl.JsonlRuns:
+    buffer = np.frombuffer(data, np.uint8)
+    n_ends = jsonl.count_line_ends(buffer)
+    return jsonl.runs_jsonl(buffer, tuple(key.encode() for key in keys), n_ends=n_ends, **restarts)
+
+
+def values_of(runs: jsonl.JsonlRuns, run: int, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Read the wanted values of a run's first line from their places."""
+    values = {}
+    for key, name in enumerate(keys):
+        tag = runs.tags[key, run]
+        if tag != jsonl.ABSENT:
+            start, end = runs.value_start[key, run], runs.value_end[key, run]
+            text = runs.data[start:end].tobytes().decode()
+            quoted = tag in (jsonl.STRING, jsonl.ESCAPED)
+            values[name] = json.loads(f'"{text}"' if quoted else text)
+    return values
+
+
+def check_runs(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
+    runs = runs_of(data, keys)
+    rows = [line for line in naive_scan(data) if line.status == "row"]
+    inside = 0
+    for run in range(runs.line.size):
+        first, last = int(runs.start[run]), int(runs.last[run])
+        assert first <= last
+        assert run == 0 or runs.last[run - 1] < first
+        members = [line for line in rows if first <= line.start <= last]
+        assert members[0].start == first
+        assert members[0].number == runs.line[run]
+        inside += len(members)
+        wanted = values_of(runs, run, keys)
+        for line in members:
+            assert {key: line.values[key] for key in keys if key in line.values} == wanted
+    assert inside == len(rows)
+    return int(runs.line.size)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> bytes:
+    endings = draw(st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=3))
+    line = st.tuples(st.sampled_from(BEGINNINGS), st.sampled_from(endings)).map("".join)
+    parts = []
+    for text in draw(st.lists(line, max_size=8)):
+        parts += [text, draw(st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\n", " \n"]))]
+    data = bytearray("".join(parts).encode())
+    for _ in range(draw(st.integers(0, 2))):
+        if data:
+            data[draw(st.integers(0, len(data) - 1))] = draw(st.sampled_from(b'"\\,:{}[]a\n\xff'))
+    return bytes(data)
+
+
+@settings(max_examples=int(2000 * SHARE), deadline=None)
+@given(logs())
+@example(b"")
+@example(b"\n\r")
+@example(b'{"a":1,"uid":1,"miner":2}\n{"a":2,"uid":1,"miner":2}')
+def test_every_line_lies_in_a_run_with_its_values(data: bytes) -> None:
+    check_runs(data)
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_all_pairs_of_lines_with_one_ending(beginning: str, ending: str) -> None:
+    for other in BEGINNINGS:
+        check_runs(f"{other}{ending}\n{beginning}{ending}\n{other}{ending}".encode())
+
+
+def test_lines_with_one_ending_are_one_run() -> None:
+    lines = [f'{{"text":"{text}","uid":"a","miner":"m"}}' for text in ("x", "yy", "", "zzz" * 50)]
+    lines += [line.replace('"a"', '"b"') for line in lines]
+    assert check_runs("\n".join(lines).encode()) == 2
+
+
+def test_keys_that_stand_first_or_not_at_all_are_read_line_by_line() -> None:
+    assert check_runs(b'{"uid":"a","miner":"m"}\n' * 4) == 4
+    assert check_runs(b'{"t":1,"uid":"a"}\n' * 4) == 4
+    assert check_runs(b'{"t":1,"":"a"}\n' * 4, ("",)) == 4
+
+
+def test_no_run_goes_on_behind_a_restart() -> None:
+    line = b'{"t":1,"uid":"a","miner":"m"}\n'
+    runs = runs_of(line * 4, restarts=((0, 5), (2 * len(line), 1)))
+    assert runs.line.tolist() == [5, 1]
+    assert runs.start.tolist() == [0, 2 * len(line)]
+    assert runs.last.tolist() == [len(line), 3 * len(line)]
+
+
+def test_a_wrong_count_of_line_ends_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_ends is 0"):
+        jsonl.runs_jsonl(np.frombuffer(b"{}\n{}\n", np.uint8), (b"a",), n_ends=0)
