@@ -9,6 +9,7 @@ QUICK = {
     "kernels_groups": ["--scale", "0.1", "--repetitions", "3"],
     "growth": ["--most", "100000"],
     "end_to_end": ["--quick"],
+    "group_travel": ["--quick"],
 }
 
 
