@@ -116,13 +116,17 @@ def _compile() -> None:
 
 @kernel(fastmath=False)
 def _transition_rates(states, offsets, out, start, stop):  # type: ignore[no-untyped-def]
+    # groups are short: one running count over all of them costs less than a loop for each
+    begin, size = offsets[start], offsets[stop] - offsets[start]
+    changes = np.zeros(size + 1, np.int64)
+    for at in range(1, size):
+        changes[at] = changes[at - 1] + np.int64(states[begin + at] != states[begin + at - 1])
     for group in range(start, stop):
-        first = offsets[group]
-        last = offsets[group + 1]
-        changes = np.int64(0)
-        for at in range(first + 1, last):
-            changes += np.int64(states[at] != states[at - 1])
-        out[group] = 0.0 if last - first < 2 else np.float64(changes) / np.float64(last - first - 1)
+        first, last = offsets[group] - begin, offsets[group + 1] - begin - 1
+        if last > first:
+            out[group] = np.float64(changes[last] - changes[first]) / np.float64(last - first)
+        else:
+            out[group] = 0.0
 
 
 @kernel(fastmath=False)
