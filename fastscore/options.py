@@ -3,7 +3,8 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from fastscore.errors import UsageError, nearest
 
@@ -45,6 +46,9 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
 
 def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any]) -> Any:
     flag = flag_name(name)
+    if value is None and NoneType in get_args(expected):
+        return None
+    expected = plain_type(expected)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
@@ -57,6 +61,11 @@ def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any
     if rules["choices"] and value not in rules["choices"]:
         raise UsageError(f"{flag} is {value!r}.", nearest(str(value), rules["choices"]))
     return value
+
+
+def plain_type(declared: Any) -> Any:
+    """Return the type of an option's value where one is given: T of ``T | None``."""
+    return next((part for part in get_args(declared) if part is not NoneType), declared)
 
 
 def flag_name(name: str) -> str:

@@ -19,6 +19,7 @@ VERBS = {
     "summary": ("summary", "Show the summary of a run."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
+    "catalogue": ("catalogue", "Compile the items that concepts come from, and show them."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),
     "doctor": ("doctor", "Say what is installed, exported, compiled and writable."),

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import click
 
 from fastscore.errors import UsageError, nearest
-from fastscore.options import environment_name, flag_name
+from fastscore.options import environment_name, flag_name, plain_type
 from fastscore.processors import available_processors
 from fastscore.run.config import (
     DEFAULT_EMBEDDER,
@@ -146,12 +146,13 @@ def _suite_options(suite: Suite) -> list[click.Option]:
         rules = field.metadata
         unit = f" ({rules['unit']})" if rules["unit"] else ""
         flag = flag_name(field.name)
-        is_flag = types[field.name] is bool
+        kind = plain_type(types[field.name])
+        is_flag = kind is bool
         options.append(
             _option(
                 f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
                 field.name,
-                type=click.Choice(rules["choices"]) if rules["choices"] else types[field.name],
+                type=click.Choice(rules["choices"]) if rules["choices"] else kind,
                 default=field.default,
                 help=rules["help"] + unit,
             )

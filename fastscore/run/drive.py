@@ -41,7 +41,7 @@ from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
-from fastscore.suites.base import Suite
+from fastscore.suites.base import PARTIAL_REJECTS, Suite
 
 Key = TypeVar("Key")
 
@@ -272,8 +272,9 @@ def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
 
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     counts = manifest.counts
-    rejects, lines = counts.get("rejects", 0), counts.get("lines", 0) - counts.get("blank", 0)
-    where = _first_reject(config.output, manifest) if rejects else None
+    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
+    lines = counts.get("lines", 0) - counts.get("blank", 0)
+    where = _first_reject(config.output, manifest) if counts.get("rejects") else None
     finest = next(iter(manifest.tables))
     if not manifest.tables[finest]["rows"]:
         counted = ", ".join(f"{value:,} {name}" for name, value in counts.items() if value)

@@ -185,13 +185,17 @@ class Events:
     rejects
         Rows that the suite's definitions cannot use, in the schema of `REJECT_SCHEMA`.
     counts
-        How many rows were read, used and left aside, by name.
+        How many rows were read, used and left aside, by name. `PARTIAL_REJECTS` counts rejects
+        that are only parts of a row which is scored all the same.
     """
 
     frames: Mapping[str, pl.DataFrame]
     rejects: pl.DataFrame
     counts: Mapping[str, int] = field(default_factory=dict)
 
+
+PARTIAL_REJECTS = "partial_rejects"
+"""The count of rejects that do not weigh against ``--max-rejects``: their row is scored."""
 
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),

@@ -266,6 +266,14 @@ def texts(values: JsonValues, problems: Problems) -> pl.Series:
     return _string_views(present, out, (values.data, plain))
 
 
+def raw_texts(values: JsonValues) -> pl.Series:
+    """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
+    present = ~values.is_text & ~values.is_missing
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
+    return _string_views(present, out, (values.data,))
+
+
 def _string_views(present: Mask, out: npt.NDArray[np.int32], data: Sequence[Bytes]) -> pl.Series:
     import pyarrow as pa
 

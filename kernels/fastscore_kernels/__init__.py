@@ -11,8 +11,10 @@ from typing import Any
 
 _MODULE_OF = {
     "cosine_pairs": "cosine",
+    "distinct_counts_ragged": "bags",
     "first_recovery": "sequences",
     "gini_ragged": "inequality",
+    "idf_cosine_counted_csr": "bags",
     "idf_cosine_csr": "sets",
     "intersection_size_csr": "sets",
     "jaccard_csr": "sets",
@@ -31,8 +33,10 @@ _MODULE_OF = {
 
 __all__ = [
     "cosine_pairs",
+    "distinct_counts_ragged",
     "first_recovery",
     "gini_ragged",
+    "idf_cosine_counted_csr",
     "idf_cosine_csr",
     "intersection_size_csr",
     "jaccard_csr",

@@ -1,1 +1,81 @@
-"""Suite ``preference_shift``: how recommenders follow a user's shifting preferences."""
+"""Suite ``preference_shift``: how recommenders follow a user's shifting preferences.
+
+Concepts of a catalogue in what user and system say, turn by turn: overlap (CC), weighted
+similarity (CR), copying (I), their sum (TAS), recovery after shifts, and CAS.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.preference_shift import schema
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["SUITE", "PreferenceShiftOptions", "PreferenceShiftSuite"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceShiftSuite:
+    """Conversations with recommenders, against a catalogue of what they may recommend."""
+
+    name: str = "preference_shift"
+    title: str = "How conversational recommenders follow a user whose preferences shift"
+    version: int = 1
+    options: type[PreferenceShiftOptions] = PreferenceShiftOptions
+    source: Source = schema.SOURCE
+    tables: tuple[Table, ...] = schema.TABLES
+    metrics: tuple[Metric, ...] = schema.METRICS
+
+    def needs_vectors(self, options: PreferenceShiftOptions) -> bool:
+        """Whether concepts or segments are found by vectors."""
+        return options.needs_vectors
+
+    def events(self, raw: pl.DataFrame, options: PreferenceShiftOptions) -> Events:
+        """Read logs into conversations, pairs of turns, shift points and gold constraints."""
+        from fastscore.suites.preference_shift.events import read_logs
+
+        return read_logs(raw, options)
+
+    def texts(self, events: Events, options: PreferenceShiftOptions) -> pl.Series:
+        """Return the distinct texts that need a vector."""
+        from fastscore.suites.preference_shift.nearness import texts_to_embed
+
+        return texts_to_embed(events, options)
+
+    def score(
+        self, events: Events, vectors: "VectorView", options: PreferenceShiftOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Score whole conversations into the tables turns, segments, shifts and dialogues."""
+        from fastscore.suites.preference_shift.score import score_logs
+
+        return score_logs(events, vectors, options)
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions
+    ) -> pl.DataFrame:
+        """Summarise every metric over all conversations, and by model."""
+        from fastscore.suites.preference_shift.summarise import summarise_logs
+
+        return summarise_logs(tables)
+
+    def legacy_files(
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        inputs: tuple[str, ...],
+        options: PreferenceShiftOptions,
+    ) -> dict[str, bytes]:
+        """Return the public evaluation's files by name; none without the option."""
+        from fastscore.suites.preference_shift.legacy import legacy_files
+
+        if not options.legacy_files:
+            return {}
+        return legacy_files({name: table.collect() for name, table in tables.items()}, options)
+
+
+SUITE = PreferenceShiftSuite()

@@ -1,0 +1,84 @@
+"""What a compiled catalogue holds, as a person reads it."""
+
+import json
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from fastscore.errors import UsageError, nearest
+from fastscore.suites.preference_shift.catalogue import Catalogue, inverse_document_frequency
+
+
+def list_fields(catalogue: Catalogue) -> pl.DataFrame:
+    """Return one row a field: how many values it has, in how many items, and the commonest.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``field``, ``values``, ``items``, ``commonest`` (its normal form), and ``problem``: why the
+        field cannot be used, null where it can.
+    """
+    usable = (
+        catalogue.terms.sort("n_items", descending=True, maintain_order=True)
+        .group_by("field", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("values"),
+            pl.col("items").list.explode().n_unique().cast(pl.Int64).alias("items"),
+            pl.col("value").first().alias("commonest"),
+        )
+        .with_columns(pl.lit(None, dtype=pl.String).alias("problem"))
+    )
+    order = {name: place for place, name in enumerate(catalogue.fields)}
+    unusable = pl.DataFrame(
+        [(name, 0, 0, None, problem) for name, problem in catalogue.unusable.items()],
+        schema=usable.schema,
+        orient="row",
+    )
+    ordered = usable.sort(pl.col("field").replace_strict(order, return_dtype=pl.Int64))
+    return pl.concat([ordered, unusable])
+
+
+def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:
+    """Return the values of a field, the commonest first.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``value`` (normal form), ``surface`` (as first written), ``n_items`` and ``idf``.
+
+    Raises
+    ------
+    UsageError
+        The catalogue has no such field, or it cannot be used.
+    """
+    terms = catalogue.field_terms(field)
+    if terms.is_empty():
+        raise UsageError(f"The catalogue has no field {field!r}.", nearest(field, catalogue.fields))
+    idf = [inverse_document_frequency(len(catalogue), n) for n in terms["n_items"].to_list()]
+    return terms.select("value", "surface", "n_items", pl.Series("idf", idf)).sort(
+        "n_items", descending=True, maintain_order=True
+    )
+
+
+def show_listing(listing: pl.DataFrame, *, as_json: bool) -> None:
+    """Print a listing as a table or as JSON."""
+    if as_json:
+        print(json.dumps(listing.to_dicts(), ensure_ascii=False, indent=2))
+        return
+    table = RichTable(box=SIMPLE_HEAD)
+    shown = [column for column in listing.columns if listing[column].null_count() < listing.height]
+    for column in shown:
+        table.add_column(column, justify="right" if listing[column].dtype.is_numeric() else "left")
+    for row in listing.select(shown).iter_rows():
+        table.add_row(*map(_cell, row))
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,185 @@
+"""Conversations: means over turns, recovery over shifts, CAS over both."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.suites.base import NULL_REASONS_DTYPE
+from fastscore.suites.columns import list_column, null_reasons
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.schema import DIALOGUE_METRICS, SEGMENT_SOURCE_DTYPE
+from fastscore.suites.preference_shift.segments import Segments
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+SLOWEST_DELAY = 5.0
+"""The delay at which the part of CAS that rewards speed is 0."""
+
+_MEANS = {
+    "cross_coherence": "cc",
+    "context_retention": "cr",
+    "topic_interference": "i",
+    "context_adaptation_score": "tas",
+}
+_GOLD_MEANS = tuple(metric.id for metric in DIALOGUE_METRICS if metric.id.startswith("dst_"))
+
+
+def score_dialogues(
+    dialogues: pl.DataFrame,
+    turns: pl.DataFrame,
+    scores: pl.DataFrame,
+    shifts: pl.DataFrame,
+    segments: Segments,
+    options: PreferenceShiftOptions,
+) -> pl.DataFrame:
+    """Score conversations.
+
+    Parameters
+    ----------
+    dialogues, turns
+        The frames of `read_logs`.
+    scores
+        The scores of each turn.
+    shifts
+        The rows of `recover_shifts`.
+    segments
+        The segments of all turns.
+    options
+        Weights, and what stands where there is nothing to average.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row a conversation: ``dialogue_row`` and the columns of the table ``dialogues``.
+    """
+    n = dialogues.height
+    owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
+    counts = pl.DataFrame(
+        {
+            "n_turns": np.bincount(owner, minlength=n),
+            "n_both_empty": _total(owner, scores["both_empty"], n),
+            "n_gold": _total(owner, scores["has_gold"], n),
+            "n_segments": np.bincount(owner[segments.start], minlength=n),
+            "n_shifts": np.bincount(of_shift, minlength=n),
+            "n_recovered": _total(of_shift, shifts["recovered"], n),
+            "n_recovered_cosine": _total(of_shift, shifts["recovered_cosine"], n),
+            "delay_sum": _total(of_shift, shifts["delay"], n),
+            "delay_cosine_sum": _total(of_shift, shifts["delay_cosine"], n),
+            "missing_concepts_total": _total(owner, scores["n_missing"], n),
+            "hallucinated_concepts_total": _total(owner, scores["n_hallucinated"], n),
+        }
+    )
+    values = _means(owner, scores, counts) | _recovery(counts)
+    values |= _conversation_score(values, counts, options)
+    values = _where_nothing(values, counts, options)
+    shift_points = np.searchsorted(of_shift, np.arange(n + 1))
+    return pl.concat(
+        [
+            dialogues.select("true_genre", "judge", "n_unpaired", "has_shift_metadata"),
+            counts,
+            pl.DataFrame(
+                {
+                    "dialogue_row": np.arange(n),
+                    "segments_by": _segments_by(dialogues["has_shift_metadata"], options),
+                    "shift_points": list_column(shifts["turn"], shift_points),
+                    **{name: _nullable(column) for name, column in values.items()},
+                    "null_reasons": _null_reasons(values, n),
+                }
+            ),
+        ],
+        how="horizontal",
+    )
+
+
+def _total(owner: Indices, column: pl.Series, n: int) -> Indices:
+    """Sum whole numbers or truths by conversation; nulls count for nothing."""
+    weights = column.cast(pl.Int64).fill_null(0).to_numpy()
+    return np.bincount(owner, weights, n).astype(np.int64)
+
+
+def _ratio(total: Reals | Indices, count: Indices) -> Reals:
+    """Divide, NaN where there is nothing to divide by."""
+    ratio: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return ratio
+
+
+def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[str, Reals]:
+    """Average over turns, adding from the first turn to the last."""
+    n = counts.height
+
+    def mean(column: str, count: str) -> Reals:
+        filled = scores[column].fill_null(0.0).to_numpy()
+        return _ratio(np.bincount(owner, filled, n).astype(np.float64), counts[count].to_numpy())
+
+    means = {name: mean(column, "n_turns") for name, column in _MEANS.items()}
+    return means | {name: mean(name.removesuffix("_mean"), "n_gold") for name in _GOLD_MEANS}
+
+
+def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
+    column = {name: counts[name].to_numpy() for name in counts.columns}
+    return {
+        "topic_recovery_rate": _ratio(column["n_recovered"], column["n_shifts"]),
+        "avg_recovery_delay": _ratio(column["delay_sum"], column["n_recovered"]),
+        "recovery_rate_cosine": _ratio(column["n_recovered_cosine"], column["n_shifts"]),
+        "avg_recovery_delay_cosine": _ratio(
+            column["delay_cosine_sum"], column["n_recovered_cosine"]
+        ),
+    }
+
+
+def _conversation_score(
+    values: Mapping[str, Reals], counts: pl.DataFrame, options: PreferenceShiftOptions
+) -> dict[str, Reals]:
+    """Return CAS: NaN where there is no shift or none is recovered."""
+    parts = {
+        **values,
+        "avg_recovery_delay": 1.0 - np.clip(values["avg_recovery_delay"] / SLOWEST_DELAY, 0.0, 1.0),
+        "topic_interference": 1.0 - np.clip(values["topic_interference"], 0.0, 1.0),
+    }
+    total = np.zeros(counts.height)
+    for part, share in options.cas_shares.items():
+        total += share * parts[part]
+    return {"cas": np.where(counts["n_recovered"].to_numpy() > 0, total, np.nan)}
+
+
+def _where_nothing(
+    values: Mapping[str, Reals], counts: pl.DataFrame, options: PreferenceShiftOptions
+) -> dict[str, Reals]:
+    """Fill in what a profile says of conversations without a turn or without a shift."""
+    no_turn = counts["n_turns"].to_numpy() == 0
+    rates = ("topic_recovery_rate", "recovery_rate_cosine")
+    filled = dict(values)
+    for name in (*_MEANS, *rates, *(_GOLD_MEANS if options.gold_is_user else ())):
+        if options.zero_without_turns:
+            filled[name] = np.where(np.isnan(values[name]), 0.0, values[name])
+        else:
+            filled[name] = np.where(no_turn, np.nan, values[name])
+    return filled
+
+
+def _segments_by(metadata: pl.Series, options: PreferenceShiftOptions) -> pl.Series:
+    instead = "none" if options.segments == "metadata" else options.segments
+    found = pl.when(metadata).then(pl.lit("metadata")).otherwise(pl.lit(instead))
+    return pl.select(found.cast(SEGMENT_SOURCE_DTYPE)).to_series()
+
+
+def _nullable(column: Reals) -> pl.Series:
+    return pl.Series(column).fill_nan(None)
+
+
+def _null_reasons(values: Mapping[str, Reals], n: int) -> pl.Series:
+    """List what is null: DST scores for want of input, all else because it does not apply."""
+    missing = {name: np.isnan(column) for name, column in values.items()}
+    gold = {name: mask for name, mask in missing.items() if name in _GOLD_MEANS}
+    other = {name: mask for name, mask in missing.items() if name not in _GOLD_MEANS}
+    parts = pl.DataFrame(
+        {
+            "other": null_reasons(other, "not_applicable", n),
+            "gold": null_reasons(gold, "missing_input", n),
+        }
+    )
+    return parts.select(pl.concat_list("other", "gold").cast(NULL_REASONS_DTYPE)).to_series()

@@ -1,0 +1,108 @@
+"""From texts to sets of concepts: each distinct text once, by the extractor of the options."""
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.concepts import (
+    Concepts,
+    Sets,
+    as_sets,
+    concepts_of,
+    gather_sets,
+)
+from fastscore.suites.preference_shift.matching import Matcher, matcher_of
+from fastscore.suites.preference_shift.nearness import nearest_concepts
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """Columns of sets of concepts of a shard.
+
+    Parameters
+    ----------
+    user, system
+        E(U) and E(S) of each turn.
+    gold
+        The concepts of each turn's gold constraints; empty where it has none.
+    """
+
+    user: Sets
+    system: Sets
+    gold: Sets
+
+
+def extract_concepts(
+    turns: pl.DataFrame,
+    gold: pl.DataFrame,
+    vectors: "VectorView",
+    options: PreferenceShiftOptions,
+) -> tuple[Concepts, Extracted]:
+    """Extract the concepts of both texts of each turn and of its gold constraints.
+
+    Parameters
+    ----------
+    turns, gold
+        The frames of `read_logs`.
+    vectors
+        Vectors of texts and values, for the extractor ``embed``.
+    options
+        Which concepts there are, and how they are found.
+    """
+    concepts, matcher = _prepared(options)
+    said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
+    codes, texts = distinct(said)
+    if options.extract == "embed":
+        found = nearest_concepts(texts, concepts, vectors, options)
+    else:
+        found = matcher.extract(texts)
+    height = turns.height
+    return concepts, Extracted(
+        gather_sets(found, codes[:height]),
+        gather_sets(found, codes[height : 2 * height]),
+        _gold_sets(gather_sets(found, codes[2 * height :]), gold, concepts, height),
+    )
+
+
+def _gold_sets(values: Sets, gold: pl.DataFrame, concepts: Concepts, n_turns: int) -> Sets:
+    """Unite what the constraints' values yield in their own field, by turn."""
+    members, offsets = values
+    owner = np.repeat(np.arange(gold.height), np.diff(offsets))
+    of_field = (
+        concepts.terms["field"].gather(pl.Series(members)) == gold["field"].gather(pl.Series(owner))
+    ).to_numpy()
+    rows = gold["turn_row"].to_numpy()[owner[of_field]]
+    return as_sets(rows, members[of_field].astype(np.int64), n_turns, len(concepts))
+
+
+_lock = threading.Lock()
+_latest: list[tuple[tuple[object, ...], Concepts, Matcher]] = []
+
+
+def _prepared(options: PreferenceShiftOptions) -> tuple[Concepts, Matcher]:
+    """Return the concepts and their automaton, built once for all shards of a run."""
+    catalogue = load_catalogue(options.catalogue)
+    key = (
+        catalogue.digest,
+        options.field_names,
+        options.plot_keywords,
+        options.plot_prefix,
+        options.match,
+    )
+    with _lock:
+        if not _latest or _latest[0][0] != key:
+            concepts = concepts_of(catalogue, options)
+            _latest[:] = [(key, concepts, matcher_of(concepts, words=options.match == "word"))]
+        return _latest[0][1:]

@@ -1,0 +1,256 @@
+"""The public evaluation's files: results.jsonl and its summary tables, by its field names.
+
+What the seed's own analysis reads stands where it expects it. Values are those of the tables: a
+metric that is null there is null here too.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+MOST_FREQUENT = 10
+JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
+_KEY = ("file", "line")
+_ROW = "dialogue_row"
+
+_HEADLINES = {
+    "cross_coherence": "cross_coherence",
+    "context_retention": "context_retention",
+    "topic_interference": "topic_interference",
+    "context_adaptation_score": "context_adaptation_score",
+    "concept_overlap_mean": "cross_coherence",
+    "constraint_similarity_mean": "context_retention",
+    "weighted_constraint_similarity_mean": "context_retention",
+    "copying_penalty_mean": "topic_interference",
+    "adaptation_score_mean": "context_adaptation_score",
+    "trajectory_adaptation_score_mean": "context_adaptation_score",
+    "topic_recovery_rate": "topic_recovery_rate",
+    "concept_recovery_rate": "topic_recovery_rate",
+    "avg_recovery_delay": "avg_recovery_delay",
+    "avg_concept_recovery_delay": "avg_recovery_delay",
+}
+"""The published keys, several for one number, and the column that holds it."""
+
+_COSINE = ("recovery_rate_cosine", "avg_recovery_delay_cosine")
+_DST = ("dst_precision", "dst_recall", "dst_f1", "dst_joint_accuracy")
+_MODEL_METRICS = (
+    "topic_recovery_rate",
+    "avg_recovery_delay",
+    "topic_interference",
+    "cross_coherence",
+    "context_retention",
+    "context_adaptation_score",
+)
+
+
+def legacy_files(
+    tables: Mapping[str, pl.DataFrame], options: PreferenceShiftOptions
+) -> dict[str, bytes]:
+    """Make the public evaluation's files.
+
+    Parameters
+    ----------
+    tables
+        The whole tables of the suite, in input order.
+    options
+        The profile: `structured` adds the fields of the newer evaluation.
+
+    Returns
+    -------
+    dict of bytes
+        ``results.jsonl``, ``model_metrics.csv`` and a ``<model>_judge_scores.csv`` a model.
+    """
+    dialogues = tables["dialogues"].with_columns(_judge_column(name) for name in JUDGE_SCORES)
+    files = {
+        "results.jsonl": _results(tables, options),
+        "model_metrics.csv": _model_metrics(dialogues).write_csv().encode(),
+    }
+    by_model = dialogues.drop_nulls("model").partition_by("model", as_dict=True)
+    for (model,), rows in by_model.items():
+        name = str(model).replace("/", "_")
+        content = rows.select("model", *JUDGE_SCORES).write_csv()
+        files[f"{name}_judge_scores.csv"] = content.encode()
+    return files
+
+
+def _judge_column(name: str) -> pl.Expr:
+    score = pl.col("judge").str.json_path_match(f"$.{name}")
+    return score.cast(pl.Float64, strict=False).alias(name)
+
+
+def _model_metrics(dialogues: pl.DataFrame) -> pl.DataFrame:
+    means = [pl.col(name).mean() for name in (*_MODEL_METRICS, *JUDGE_SCORES)]
+    return dialogues.group_by("model", maintain_order=True).agg(means).sort("model")
+
+
+def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShiftOptions) -> bytes:
+    """Write one line a conversation."""
+    structured = options.profile == "structured"
+    dialogues = tables["dialogues"].with_row_index(_ROW)
+    rows = dialogues.select(*_KEY, _ROW)
+    turns = tables["turns"].join(rows, on=_KEY, how="left", maintain_order="left")
+    segments = tables["segments"].join(rows, on=_KEY, how="left", maintain_order="left")
+    lists = {
+        "turn_level": (turns, _turn_item(options)),
+        "segments": (segments, _segment_item()),
+        **{
+            f"{kind}_concepts_per_turn": (turns, pl.struct(v=f"{kind}_concepts"))
+            for kind in ("missing", "hallucinated")
+        },
+    }
+    frame = dialogues
+    for name, (source, item) in lists.items():
+        encoded = item if name == "turn_level" else _encoded(item)
+        if name.endswith("_per_turn"):
+            encoded = encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
+        frame = _with_lists(frame, source.select(_ROW, encoded.alias(name)), name)
+    for kind in ("missing", "hallucinated"):
+        frame = frame.join(_most_frequent(turns, kind), on=_ROW, how="left", maintain_order="left")
+    if structured:
+        for metric in _DST:
+            values = turns.select(_ROW, pl.col(metric).cast(pl.String).fill_null("null"))
+            frame = _with_lists(frame, values.rename({metric: f"{metric}_per_turn"}), None)
+    members = _members(structured)
+    line = pl.concat_str(
+        pl.lit("{"),
+        pl.concat_str(
+            [pl.format(f'"{key}":{{}}', value) for key, value in members.items()], separator=","
+        ),
+        pl.lit("}\n"),
+    )
+    return "".join(frame.select(line).to_series().to_list()).encode()
+
+
+def _members(structured: bool) -> dict[str, pl.Expr]:
+    """Return the members of a line in order, each as JSON text."""
+    names = {"model": _text("model"), **({"model_name": _text("model")} if structured else {})}
+    members = {
+        **names,
+        "session_id": _text("dialogue"),
+        **{key: _number(column) for key, column in _HEADLINES.items()},
+        **{f"{kind}_concepts_total": _number(f"{kind}_concepts_total") for kind in _KINDS},
+        **{f"{kind}_concepts_per_turn": _listed(f"{kind}_concepts_per_turn") for kind in _KINDS},
+        **{f"{kind}_concepts_topk": _listed(f"{kind}_concepts_topk") for kind in _KINDS},
+    }
+    if structured:
+        members |= {column: _number(column) for column in _COSINE}
+        members |= {f"{metric}_mean": _number(f"{metric}_mean") for metric in _DST}
+        members |= {f"{metric}_per_turn": _listed(f"{metric}_per_turn") for metric in _DST}
+    points = pl.concat_str(
+        pl.lit("["), pl.col("shift_points").cast(pl.List(pl.String)).list.join(","), pl.lit("]")
+    )
+    n_turns = (
+        pl.when(pl.col("n_turns") > 0)
+        .then(pl.format(',"num_turns":{}', "n_turns"))
+        .otherwise(pl.lit(""))
+    )
+    detail = pl.concat_str(
+        pl.lit('{"turn_level":'),
+        _listed("turn_level"),
+        pl.lit(',"segments":'),
+        _listed("segments"),
+        pl.lit(',"shift_points":'),
+        points,
+        n_turns,
+        pl.lit("}"),
+    )
+    return {**members, "detail": detail, "judge": pl.col("judge").fill_null("{}")}
+
+
+_KINDS = ("missing", "hallucinated")
+
+
+def _number(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).fill_null("null")
+
+
+def _text(column: str) -> pl.Expr:
+    encoded = pl.struct(v=column).struct.json_encode()
+    return encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
+
+
+def _listed(column: str) -> pl.Expr:
+    return pl.concat_str(pl.lit("["), pl.col(column).fill_null(""), pl.lit("]"))
+
+
+def _encoded(item: pl.Expr) -> pl.Expr:
+    return item.struct.json_encode()
+
+
+def _with_lists(frame: pl.DataFrame, items: pl.DataFrame, name: str | None) -> pl.DataFrame:
+    """Add the conversation's items to each row, with commas between."""
+    column = name or next(column for column in items.columns if column != _ROW)
+    joined = items.group_by(_ROW, maintain_order=True).agg(pl.col(column).str.join(","))
+    return frame.join(joined, on=_ROW, how="left", maintain_order="left")
+
+
+def _turn_item(options: PreferenceShiftOptions) -> pl.Expr:
+    """Return a turn as JSON text: its metadata stand in it as they were in the log."""
+    head = _encoded(pl.struct("turn", "cc", "cr", "i", "tas"))
+    rest = [pl.col("missing_concepts"), pl.col("hallucinated_concepts")]
+    if options.profile == "structured":
+        rest += [
+            pl.col("user_text"),
+            pl.col("system_text"),
+            pl.col("user_concepts"),
+            pl.col("system_concepts"),
+            pl.col("gold_concepts").alias("gold_constraint_concepts"),
+            *_by_field(options),
+        ]
+    return pl.concat_str(
+        head.str.strip_suffix("}"),
+        pl.lit(',"user_meta":'),
+        pl.col("user_meta").fill_null("{}"),
+        pl.lit(","),
+        _encoded(pl.struct(rest)).str.strip_prefix("{"),
+    )
+
+
+def _by_field(options: PreferenceShiftOptions) -> Iterable[pl.Expr]:
+    fields = (*options.field_names, *((options.plot_prefix,) if options.plot_keywords else ()))
+    for column, name in (
+        ("user_concepts", "user_concepts_by_field"),
+        ("system_concepts", "system_concepts_by_field"),
+        ("missing_concepts", "missing_by_field"),
+        ("hallucinated_concepts", "hallucinated_by_field"),
+    ):
+        yield pl.struct(
+            pl.col(column)
+            .list.eval(pl.element().filter(pl.element().str.starts_with(f"{field}=")))
+            .list.eval(pl.element().str.strip_prefix(f"{field}="))
+            .alias(field)
+            for field in fields
+        ).alias(name)
+
+
+def _segment_item() -> pl.Expr:
+    return pl.struct(
+        "start_turn",
+        "end_turn",
+        *(pl.col(f"segment_{name}").alias(name) for name in ("cc", "cr", "i", "tas")),
+        "missing_concepts",
+        "hallucinated_concepts",
+    )
+
+
+def _most_frequent(turns: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """Return each conversation's most frequent concepts; on a draw the one counted first."""
+    name = f"{kind}_concepts_topk"
+    counted = (
+        turns.select(_ROW, pl.col(f"{kind}_concepts").alias("concept"))
+        .explode("concept")
+        .drop_nulls("concept")
+        .with_row_index("place")
+        .group_by(_ROW, "concept")
+        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("place").min())
+        .sort(_ROW, "count", "place", descending=[False, True, False])
+        .filter(pl.int_range(pl.len()).over(_ROW) < MOST_FREQUENT)
+    )
+    item = _encoded(pl.struct("concept", "count")).alias(name)
+    return (
+        counted.select(_ROW, item)
+        .group_by(_ROW, maintain_order=True)
+        .agg(pl.col(name).str.join(","))
+    )

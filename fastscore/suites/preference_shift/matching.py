@@ -1,0 +1,208 @@
+"""Lexical extraction: one pass of one automaton over all texts, for every value at once.
+
+Texts are joined, each behind a separator that no value holds, so that Python is called once for
+thousands of them; matches are then places in one array of code points, and what they mean
+(which text, whether a word is cut, which keyword comes first) is arithmetic on whole arrays.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
+
+Indices = npt.NDArray[np.int64]
+CodePoints = npt.NDArray[np.uint32]
+Mask = npt.NDArray[np.bool_]
+
+PLOT_LIMIT = 3
+"""The most plot keywords of a text: the first ones, as published."""
+
+_CHARACTERS_PER_PASS = 1 << 18
+_GROWS = "\u0130"
+"""The one character whose lower case is two code points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Searches texts for the values of concepts.
+
+    Parameters
+    ----------
+    automaton
+        Finds the distinct values, by number.
+    separator
+        A character of no value that joins no word.
+    concepts, offsets
+        Concepts of value v: ``concepts[offsets[v]:offsets[v + 1]]``.
+    is_plot
+        Which concepts are plot keywords.
+    words
+        Whether values match as whole words only.
+    """
+
+    automaton: Any
+    separator: str
+    concepts: Indices
+    offsets: Indices
+    is_plot: Mask
+    words: bool
+
+    def extract(self, texts: pl.Series) -> Sets:
+        """Find the concepts of texts.
+
+        Parameters
+        ----------
+        texts
+            Strings without nulls; distinct ones, or work is done twice.
+
+        Returns
+        -------
+        tuple
+            A set of concepts a text. A value is found wherever it stands in the lower-cased text,
+            overlapping others or not; with `words`, where neither of its edges cuts a word. Of
+            plot keywords, the first three distinct words of the text that are any.
+        """
+        rows, concepts = [], []
+        done = 0
+        for part in _parts(texts):
+            found, of_row = self._search(part)
+            rows.append(found + done)
+            concepts.append(of_row)
+            done += len(part)
+        return as_sets(_joined(rows), _joined(concepts), len(texts), len(self.is_plot))
+
+    def _search(self, texts: pl.Series) -> tuple[Indices, Indices]:
+        """Return pairs of a text and a concept, repeats among them."""
+        sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
+        first = 1 + np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
+        joined = self.separator.join(["", *texts.to_list(), ""]).lower()
+        matches = self.automaton.find_matches_as_indexes(joined, overlapping=True)
+        flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
+        value, start, end = flat.reshape(-1, 3).T
+        points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
+        row = np.searchsorted(first, start, side="right") - 1
+
+        count = self.offsets[value + 1] - self.offsets[value]
+        match = np.repeat(np.arange(len(value)), count)
+        within = np.arange(len(match)) - np.repeat(np.cumsum(count) - count, count)
+        concept = self.concepts[self.offsets[value][match] + within]
+        is_plot = self.is_plot[concept]
+        kept = ~is_plot
+        if self.words:
+            kept &= _cuts_no_word(points, start, end)[match]
+        if not is_plot.any():
+            return row[match[kept]], concept[kept]
+        of_plot = is_plot & _is_letter_run(points, start, end)[match]
+        key = row[match] * np.int64(len(self.is_plot)) + concept
+        kept |= _first_of_each_row(row[match], key, start[match], of_plot)
+        return row[match[kept]], concept[kept]
+
+
+def matcher_of(concepts: Concepts, *, words: bool) -> Matcher:
+    """Build the automaton of the concepts' values."""
+    from ahocorasick_rs import AhoCorasick
+
+    terms = concepts.terms.with_row_index("concept_row").sort("value", "concept_row")
+    values = terms["value"].unique(maintain_order=True)
+    rows_of = terms.group_by("value", maintain_order=True).agg(pl.len())["len"].to_numpy()
+    patterns = values.to_list()
+    return Matcher(
+        automaton=AhoCorasick(patterns),
+        separator=_separator(patterns),
+        concepts=terms["concept_row"].cast(pl.Int64).to_numpy(),
+        offsets=np.concatenate(([0], np.cumsum(rows_of, dtype=np.int64))),
+        is_plot=concepts.terms["is_plot"].to_numpy(),
+        words=words,
+    )
+
+
+def _separator(patterns: Iterable[str]) -> str:
+    used = set().union(*patterns)
+    return next(chr(code) for code in (0x0A, *range(0x20)) if chr(code) not in used)
+
+
+def _parts(texts: pl.Series) -> list[pl.Series]:
+    """Cut texts into parts of about as many characters as one pass should search."""
+    ends = texts.str.len_chars().cast(pl.Int64).cum_sum().to_numpy()
+    marks = np.arange(_CHARACTERS_PER_PASS, ends[-1] if len(ends) else 0, _CHARACTERS_PER_PASS)
+    edges = [0, *np.searchsorted(ends, marks).tolist(), len(texts)]
+    return [texts[low:high] for low, high in pairwise(edges) if low < high]
+
+
+def _joined(parts: list[Indices]) -> Indices:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _first_of_each_row(row: Indices, key: Indices, start: Indices, among: Mask) -> Mask:
+    """Mark the first distinct keywords of each text, in the order of the text."""
+    at = np.flatnonzero(among)
+    at = at[np.argsort(start[at], kind="stable")]
+    _, first = np.unique(key[at], return_index=True)
+    at = at[np.sort(first)]
+    owner = row[at]
+    rank = np.arange(len(at)) - np.searchsorted(owner, owner)
+    kept = np.zeros(len(among), np.bool_)
+    kept[at[rank < PLOT_LIMIT]] = True
+    return kept
+
+
+def _is_letter_run(points: CodePoints, start: Indices, end: Indices) -> Mask:
+    """Whether no ASCII letter stands before or behind: texts are in lower case."""
+    letter = (points >= ord("a")) & (points <= ord("z"))
+    found: Mask = ~letter[start - 1] & ~letter[end]
+    return found
+
+
+def _cuts_no_word(points: CodePoints, start: Indices, end: Indices) -> Mask:
+    """Whether at neither edge of a match both neighbours are characters of words."""
+    word = is_word_character(points)
+    inside_left = word[start - 1] & word[start]
+    inside_right = word[end - 1] & word[end]
+    found: Mask = ~inside_left & ~inside_right
+    return found
+
+
+_UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+"""Scripts written without spaces: between two of their characters there is always an edge."""
+
+_UNKNOWN, _OTHER, _WORD = 0, 1, 2
+_kinds = np.zeros(0x110000, np.uint8)
+
+
+def is_word_character(points: CodePoints) -> Mask:
+    """Return which code points are characters of words.
+
+    Letters, marks, numbers and connecting punctuation are (categories L, M, N, Pc), but those of
+    scripts that are written without spaces are not.
+    """
+    kinds = _kinds[points]
+    unknown = kinds == _UNKNOWN
+    if unknown.any():
+        for point in np.unique(points[unknown]).tolist():
+            _kinds[point] = _WORD if _joins_words(point) else _OTHER
+        kinds = _kinds[points]
+    found: Mask = kinds == _WORD
+    return found
+
+
+def _joins_words(point: int) -> bool:
+    category = unicodedata.category(chr(point))
+    if category[0] not in "LMN" and category != "Pc":
+        return False
+    return not any(low <= point <= high for low, high in _UNSPACED)

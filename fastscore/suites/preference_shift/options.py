@@ -1,0 +1,217 @@
+"""The options of the suite: a profile, and a switch for everything that a profile decides."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastscore.errors import UsageError
+from fastscore.suites.base import option
+
+ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
+PLOT = "plot"
+PROFILES: dict[str, dict[str, Any]] = {
+    "default": {
+        "match": "word",
+        "fields": ",".join((*ATTRIBUTES, "name")),
+        "plot_keywords": False,
+        "recovery": "cc",
+    },
+    "published": {
+        "match": "substring",
+        "fields": ",".join((*ATTRIBUTES, "name")),
+        "plot_keywords": True,
+        "recovery": "cc",
+    },
+    "structured": {
+        "match": "substring",
+        "fields": ",".join(ATTRIBUTES),
+        "plot_keywords": False,
+        "recovery": "cc-or-cr",
+    },
+}
+"""What each profile decides; an option that is given wins."""
+
+RECOVERY_CC = {"cc": 0.65, "cc-or-cr": 0.35}
+"""The least CC at which a turn counts as recovered, by recovery test."""
+
+SEGMENTATIONS = ("embedding", "heuristic", "metadata")
+CAS_PARTS = (
+    "topic_recovery_rate",
+    "avg_recovery_delay",
+    "topic_interference",
+    "cross_coherence",
+    "context_retention",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceShiftOptions:
+    """The options of `preference_shift`.
+
+    An option whose default is None has the value that the profile gives it from the moment the
+    object is made, so that the signature names every switch with its value.
+    """
+
+    profile: str = option(
+        "default",
+        help="published: the public evaluation (V4); structured: its successor; default: the "
+        "published formulas with values matched as whole words and no plot keywords.",
+        choices=tuple(PROFILES),
+    )
+    catalogue: str = option(
+        "",
+        help="The items that concepts come from: JSON, JSON Lines, CSV or Parquet, plain, .gz or "
+        ".zst. Required.",
+        names_file=True,
+    )
+    extract: str = option(
+        "lexical",
+        help="How concepts are found: values that stand in the text, or the values nearest in "
+        "meaning by their vectors.",
+        choices=("lexical", "embed"),
+    )
+    match: str | None = option(
+        None,
+        help="Values match as whole words or as any substring.  [default: by the profile]",
+        choices=("word", "substring"),
+    )
+    fields: str | None = option(
+        None,
+        help="The catalogue's fields whose values are concepts, with commas between.  "
+        "[default: by the profile]",
+    )
+    plot_keywords: bool | None = option(
+        None, help="Take keywords of the plots for concepts too.  [default: by the profile]"
+    )
+    embed_threshold: float = option(
+        0.35,
+        help="With --extract embed: the least cosine of a text and a value.",
+        minimum=-1.0,
+        maximum=1.0,
+    )
+    embed_top: int = option(
+        3, help="With --extract embed: the most values of one field.", minimum=1, maximum=1000
+    )
+    alpha: float = option(1.0, help="Weight of CC in TAS.")
+    beta: float = option(1.0, help="Weight of CR in TAS.")
+    gamma: float = option(1.0, help="Weight of copying (I) in TAS, subtracted.")
+    copy_orders: str = option(
+        "3,4", help="Orders of the n-grams of copying, with commas between.", unit="words"
+    )
+    recovery: str | None = option(
+        None,
+        help="The recovery test of a turn: CC, or CC or CR, reaches its threshold.  "
+        "[default: by the profile]",
+        choices=tuple(RECOVERY_CC),
+    )
+    recovery_cc: float | None = option(
+        None,
+        help="The threshold of CC.  [default: 0.65 for cc, 0.35 for cc-or-cr]",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    recovery_cr: float = option(
+        0.65,
+        help="The threshold of CR, also that of recovery by CR alone.",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    window: int = option(
+        3,
+        help="Turns in which a shift can be recovered, its own the first; below 1 counts as 1.",
+        unit="turns",
+    )
+    cas_weights: str = option(
+        "0.01,0.02,0.02,0.30,0.15",
+        help="Weights in CAS of recovery rate, delay, copying, CC and CR; scaled to sum 1.",
+    )
+    segments: str = option(
+        "embedding",
+        help="Where a conversation without shift metadata is cut: by the user's texts, compared by "
+        "vectors and concepts (embedding) or topic words (heuristic), or not at all (metadata).",
+        choices=SEGMENTATIONS,
+    )
+    merge_speakers: bool = option(
+        False,
+        help="First join consecutive turns of one speaker; a system turn at the start is left "
+        "aside.",
+    )
+    legacy_files: bool = option(
+        False,
+        help="Also write results.jsonl and the summary CSVs with the published field names.",
+        signed=False,
+    )
+
+    def __post_init__(self) -> None:
+        """Put the profile's values where none was given, and check the lists."""
+        if not self.catalogue:
+            raise UsageError(
+                "No catalogue is named: concepts are values of its items.",
+                "Name one: --catalogue FILE.",
+            )
+        resolved = dict(PROFILES[self.profile])
+        resolved["recovery_cc"] = RECOVERY_CC[self.recovery or resolved["recovery"]]
+        for name, value in resolved.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        names = self.field_names
+        if PLOT in names:
+            raise UsageError(f"--fields names {PLOT!r}.", "Plots give keywords: --plot-keywords.")
+        if not names and not self.plot_keywords:
+            raise UsageError(f"--fields is {self.fields!r}, expected names of fields.")
+        if len(set(names)) < len(names):
+            raise UsageError(f"--fields is {self.fields!r}, expected each name once.")
+        _numbers("--copy-orders", self.copy_orders, int, 1, None)
+        weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
+        if sum(weights) == 0:
+            raise UsageError(f"--cas-weights is {self.cas_weights!r}, expected one above 0.")
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The fields whose values are concepts, without the plot."""
+        return tuple(name.strip() for name in (self.fields or "").split(",") if name.strip())
+
+    @property
+    def plot_prefix(self) -> str:
+        """What stands before the ``=`` of a plot concept."""
+        return "plot_kw" if self.profile == "structured" else PLOT
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Numbers of words of the n-grams of copying."""
+        return tuple(_numbers("--copy-orders", self.copy_orders, int, 1, None))
+
+    @property
+    def cas_shares(self) -> dict[str, float]:
+        """The weights of CAS by part, summing to 1."""
+        weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
+        total = sum(weights)
+        return {part: w / total for part, w in zip(CAS_PARTS, weights, strict=True)}
+
+    @property
+    def zero_without_turns(self) -> bool:
+        """Whether a mean over no turn and a rate over no shift are 0, as published."""
+        return self.profile != "default"
+
+    @property
+    def gold_is_user(self) -> bool:
+        """Whether the DST scores hold the system to the user's concepts without constraints."""
+        return self.profile == "structured"
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether texts are compared by their vectors."""
+        return self.extract == "embed" or self.segments != "metadata"
+
+
+def _numbers(flag: str, text: str, kind: type[Any], minimum: float, count: int | None) -> list[Any]:
+    """Read numbers with commas between."""
+    expected = f"{count or 'one or more'} numbers of at least {minimum} with commas between"
+    try:
+        numbers = [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{flag} is {text!r}, expected {expected}.") from None
+    if not all(minimum <= number < float("inf") for number in numbers) or (
+        count is not None and len(numbers) != count
+    ):
+        raise UsageError(f"{flag} is {text!r}, expected {expected}.")
+    return numbers

@@ -1,0 +1,214 @@
+"""From logs to the tables: turns, segments, shifts and conversations."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import (
+    idf_cosine_csr,
+    intersection_size_csr,
+    jaccard_csr,
+    ngram_copy_ratio,
+    set_difference_csr,
+)
+
+from fastscore.suites.base import Events, NullReason
+from fastscore.suites.columns import null_reasons
+from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
+from fastscore.suites.preference_shift.conversations import score_dialogues
+from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.recovery import recover_shifts
+from fastscore.suites.preference_shift.schema import DIALOGUES, SEGMENTS, SHIFTS, TURNS
+from fastscore.suites.preference_shift.segments import Segments, find_segments, segment_scores
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_PLACE = ("file", "line", "dialogue", "model")
+
+
+def score_logs(
+    events: Events, vectors: "VectorView", options: PreferenceShiftOptions
+) -> dict[str, pl.DataFrame]:
+    """Score the conversations of `read_logs`.
+
+    Returns
+    -------
+    dict of pl.DataFrame
+        ``turns``, ``segments``, ``shifts`` and ``dialogues`` in the schema of the suite's tables.
+    """
+    frames = events.frames
+    turns, dialogues, shifts = frames["turns"], frames["dialogues"], frames["shifts"]
+    concepts, sets = extract_concepts(turns, frames["gold"], vectors, options)
+    scores = _score_turns(turns, concepts, sets, options)
+    segments = find_segments(turns, dialogues, shifts, sets.user, vectors, options)
+    recovered = recover_shifts(turns, dialogues.height, shifts, scores, options)
+    tables = {
+        "turns": _turns_table(turns, shifts, concepts, sets, scores, segments),
+        "segments": _segments_table(turns, concepts, sets, scores, segments, options),
+        "shifts": recovered.with_columns(
+            _reasons({name: recovered[name].is_null() for name in ("delay", "delay_cosine")})
+        ),
+        "dialogues": score_dialogues(dialogues, turns, scores, recovered, segments, options),
+    }
+    declared = {table.name: table for table in (TURNS, SEGMENTS, SHIFTS, DIALOGUES)}
+    return {
+        name: _placed(dialogues, frame).select(*declared[name].schema)
+        for name, frame in tables.items()
+    }
+
+
+def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """Put before each row the place of its conversation."""
+    rows = frame["dialogue_row"]
+    return pl.concat(
+        [dialogues.select(pl.col(*_PLACE).gather(rows)), frame.drop("dialogue_row")],
+        how="horizontal",
+    )
+
+
+def _score_turns(
+    turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShiftOptions
+) -> pl.DataFrame:
+    """Return CC, CR, I, TAS, the sizes behind them and the DST scores, a row a turn."""
+    cc = jaccard_csr(sets.user, sets.system)
+    cr = idf_cosine_csr(sets.user, sets.system, concepts.idf)
+    copied = ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders)
+    common = intersection_size_csr(sets.user, sets.system)
+    user, system = sizes_of(sets.user), sizes_of(sets.system)
+    scores = pl.DataFrame(
+        {
+            "dialogue_row": turns["dialogue_row"],
+            "cc": cc,
+            "cr": cr,
+            "i": copied,
+            "tas": adaptation_score(cc, cr, copied, options),
+            "both_empty": (user == 0) & (system == 0),
+            "n_missing": user - common,
+            "n_hallucinated": system - common,
+        }
+    )
+    has_gold = pl.Series("has_gold", turns["has_gold"] | options.gold_is_user)
+    dst = _track_state(turns, sets, options).select(
+        pl.when(has_gold).then(pl.all()).otherwise(None).name.keep()
+    )
+    return pl.concat([scores, has_gold.to_frame(), dst], how="horizontal")
+
+
+def adaptation_score(cc: Reals, cr: Reals, copied: Reals, options: PreferenceShiftOptions) -> Reals:
+    """Return TAS: the weighted sum of CC, CR and copying, clipped to [-1, 1]."""
+    score = options.alpha * cc + options.beta * cr - options.gamma * copied
+    clipped: Reals = np.clip(score, -1.0, 1.0)
+    return clipped
+
+
+def _track_state(
+    turns: pl.DataFrame, sets: Extracted, options: PreferenceShiftOptions
+) -> pl.DataFrame:
+    """Compare the system's concepts with the gold ones as dialogue state tracking does."""
+    common, gold = intersection_size_csr(sets.system, sets.gold), sizes_of(sets.gold)
+    if options.gold_is_user:
+        given = turns["has_gold"].to_numpy()
+        common = np.where(given, common, intersection_size_csr(sets.system, sets.user))
+        gold = np.where(given, gold, sizes_of(sets.user))
+    predicted = sizes_of(sets.system)
+    precision = np.where(predicted > 0, common / np.maximum(predicted, 1), gold == 0)
+    recall = np.where(gold > 0, common / np.maximum(gold, 1), 1.0)
+    total = precision + recall
+    f1 = np.where(total > 0, 2.0 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
+    joint = (common == predicted) & (common == gold)
+    return pl.DataFrame(
+        {
+            "dst_precision": precision,
+            "dst_recall": recall,
+            "dst_f1": f1,
+            "dst_joint_accuracy": joint.astype(np.float64),
+        }
+    )
+
+
+def _turns_table(
+    turns: pl.DataFrame,
+    shifts: pl.DataFrame,
+    concepts: Concepts,
+    sets: Extracted,
+    scores: pl.DataFrame,
+    segments: Segments,
+) -> pl.DataFrame:
+    owner = turns["dialogue_row"].to_numpy()
+    first = np.searchsorted(owner, owner)
+    gold = concepts.names(sets.gold)
+    has_gold = turns["has_gold"]
+    named = {
+        "user_concepts": concepts.names(sets.user),
+        "system_concepts": concepts.names(sets.system),
+        "missing_concepts": concepts.names(set_difference_csr(sets.user, sets.system)),
+        "hallucinated_concepts": concepts.names(set_difference_csr(sets.system, sets.user)),
+    }
+    return pl.concat(
+        [
+            scores.drop("n_missing", "n_hallucinated", "has_gold"),
+            turns.drop("dialogue_row", "has_gold"),
+            pl.DataFrame(named),
+        ],
+        how="horizontal",
+    ).with_columns(
+        pl.Series("segment", 1 + segments.of_turn - segments.of_turn[first]),
+        pl.Series("is_shift", _is_shift(owner, turns["turn"].to_numpy(), shifts)),
+        pl.when(has_gold).then(gold).otherwise(None).alias("gold_concepts"),
+        _reasons(
+            {name: scores[name].is_null() for name in scores.columns if name[:4] == "dst_"},
+            "missing_input",
+        ),
+    )
+
+
+def _is_shift(owner: Indices, turn: Indices, shifts: pl.DataFrame) -> Mask:
+    """Whether a turn is a shift point of its conversation."""
+    first = np.searchsorted(owner, shifts["dialogue_row"].to_numpy())
+    last = np.searchsorted(owner, shifts["dialogue_row"].to_numpy(), side="right")
+    place = first + shifts["turn"].to_numpy() - 1
+    marked = np.zeros(len(owner), np.bool_)
+    marked[place[place < last]] = True
+    return marked
+
+
+def _segments_table(
+    turns: pl.DataFrame,
+    concepts: Concepts,
+    sets: Extracted,
+    scores: pl.DataFrame,
+    segments: Segments,
+    options: PreferenceShiftOptions,
+) -> pl.DataFrame:
+    cc, cr, said, answered = segment_scores(segments, sets.user, sets.system, concepts)
+    sizes = np.diff(np.append(segments.start, turns.height))
+    copied = np.bincount(segments.of_turn, scores["i"].to_numpy(), len(segments)) / sizes
+    owner = turns["dialogue_row"].to_numpy()[segments.start]
+    start = turns["turn"].to_numpy()[segments.start]
+    frame = pl.DataFrame(
+        {
+            "dialogue_row": owner,
+            "segment": 1 + np.arange(len(segments)) - np.searchsorted(owner, owner),
+            "start_turn": start,
+            "end_turn": start + sizes - 1,
+            "segment_cc": cc,
+            "segment_cr": cr,
+            "segment_i": copied,
+            "segment_tas": adaptation_score(cc, cr, copied, options),
+            "missing_concepts": concepts.names(set_difference_csr(said, answered)),
+            "hallucinated_concepts": concepts.names(set_difference_csr(answered, said)),
+        }
+    )
+    return frame.with_columns(_reasons({"segment_cc": frame["segment_cc"].is_null()}))
+
+
+def _reasons(missing: dict[str, pl.Series], reason: NullReason = "not_applicable") -> pl.Series:
+    masks = {name: mask.to_numpy() for name, mask in missing.items()}
+    return null_reasons(masks, reason, len(next(iter(masks.values()))))

@@ -1,0 +1,107 @@
+"""Topic words of a text by the published heuristic: words that sound like a taste in films.
+
+This is keyword spotting, not topic modelling, and is offered for segments alone.
+"""
+
+import re
+
+import polars as pl
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.preference_shift.concepts import Sets, as_sets, gather_sets
+
+MOST_TOPICS = 5
+STOP_WORDS = frozenset(
+    """
+    a about after an and are as at be been before being between by can could did do does during for
+    from had has have in into is like may might more most must no nor not of on or over should that
+    the these this those to very was were will with would
+    """.split()  # noqa: SIM905
+)
+HINTS = (
+    "romance",
+    "horror",
+    "sci-fi",
+    "science fiction",
+    "drama",
+    "comedy",
+    "thriller",
+    "actor",
+    "actors",
+    "cast",
+    "director",
+    "plot",
+    "ending",
+    "mood",
+    "emotional",
+    "gore",
+    "space",
+    "aliens",
+    "ghost",
+    "jump scare",
+    "recommendation",
+    "movie",
+    "film",
+)
+GENERIC = (
+    "recommendation",
+    "conversation",
+    "system",
+    "response",
+    "chat",
+    "user",
+    "talk",
+    "suggestion",
+    "question",
+    "answer",
+    "film",
+    "movie",
+    "thing",
+    "stuff",
+)
+_SCORED = "love|fear|sad|happy|romantic|tense|dark|space|sci|ghost|drama|emot"
+_KEPT = "love|fear|sad|happy|romantic|tense|dark|futur|drama|emot|space|ghost|sci"
+_BONUS = 2
+_HINT_PATTERN = "|".join(re.escape(hint) for hint in HINTS)
+
+
+def topic_sets(texts: pl.Series) -> Sets:
+    """Return a set of topic words for each text.
+
+    A word scores one for each time it stands there, two more if it is a hint and two if it has a
+    stem of feeling or setting; of the five that score best (the earlier on a draw) those stay that
+    have a hint or such a stem in them and are not generic.
+    """
+    codes, once = distinct(texts)
+    words = _best_words(once).filter(
+        pl.col("word").str.len_chars() >= 2,
+        ~pl.col("word").is_in(GENERIC),
+        pl.col("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
+    )
+    numbers, names = distinct(words["word"])
+    sets = as_sets(words["text"].to_numpy(), numbers, len(once), len(names))
+    return gather_sets(sets, codes)
+
+
+def _best_words(texts: pl.Series) -> pl.DataFrame:
+    """Return the words of each text that score best: ``text`` (its number) and ``word``."""
+    cleaned = pl.col("word").str.to_lowercase().str.replace_all(r"[^a-z0-9\s-]", " ")
+    return (
+        pl.DataFrame(
+            {"text": range(len(texts)), "word": texts}, schema_overrides={"text": pl.Int64}
+        )
+        .with_columns(cleaned.str.extract_all(r"\S+"))
+        .explode("word")
+        .drop_nulls("word")
+        .filter(~pl.col("word").is_in(STOP_WORDS))
+        .with_row_index("place")
+        .group_by("text", "word")
+        .agg(pl.len().cast(pl.Int64).alias("score"), pl.col("place").min())
+        .with_columns(
+            pl.col("score")
+            + _BONUS * pl.col("word").is_in(HINTS).cast(pl.Int64)
+            + _BONUS * pl.col("word").str.contains(_SCORED).cast(pl.Int64)
+        )
+        .sort("text", "score", "place", descending=[False, True, False])
+        .filter(pl.int_range(pl.len()).over("text") < MOST_TOPICS)
+    )

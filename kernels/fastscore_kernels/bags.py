@@ -1,0 +1,174 @@
+"""Bags of values by group: what is in each, how often, and how alike two bags are.
+
+A column of bags is ``(values, offsets)`` as a column of sets is, but the values of a group stand in
+any order and repeat. `distinct_counts_ragged` makes sets of them, with a count for each member.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
+
+_GROUPS_PER_CHUNK = 1 << 12
+
+Values = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+
+def distinct_counts_ragged(
+    values: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
+) -> tuple[Values, Counts, Counts]:
+    """Find the distinct values of each group and how often each stands in it.
+
+    Parameters
+    ----------
+    values : int32 (n,)
+        Values in any order.
+    offsets : int64 (groups + 1,)
+        Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    values : int32 (m,)
+        Ascending within each group.
+    counts : int64 (m,)
+        How often each stands in its group.
+    offsets : int64 (groups + 1,)
+    """
+    members = as_vector("values", values, np.int32)
+    bounds = as_offsets("offsets", offsets, members.size)
+    compile_kernels()
+    groups = bounds.size - 1
+    ordered = members.copy()
+    sizes = np.empty(groups, np.int64)
+    _run(partial(_sort_groups, ordered, bounds, sizes), groups, threads)
+    places = np.zeros(groups + 1, np.int64)
+    np.cumsum(sizes, out=places[1:])
+    distinct = np.empty(int(places[-1]), np.int32)
+    counts = np.empty(distinct.size, np.int64)
+    _run(partial(_count_groups, ordered, bounds, places, distinct, counts), groups, threads)
+    return distinct, counts, places
+
+
+def idf_cosine_counted_csr(
+    a: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+    b: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+    idf: npt.ArrayLike,
+    *,
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """Compute the cosine of two bags whose members weigh count times inverse document frequency.
+
+    Parameters
+    ----------
+    a, b : (int32 values, int64 counts, int64 offsets)
+        Two columns of as many bags, as `distinct_counts_ragged` gives them.
+    idf : float64 (terms,)
+        Weight of each value.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (n,)
+        0.0 where a vector has no length; between 0 and 1 for weights that are not negative.
+    """
+    weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
+    left, right = _bags("a", a, weights.size), _bags("b", b, weights.size)
+    same_length("a", left[2].size - 1, "b", right[2].size - 1)
+    compile_kernels()
+    out = np.empty(left[2].size - 1, np.float64)
+    squares = read_only(weights * weights)
+    _run(partial(_counted_cosine, *left, *right, squares, out), out.size, threads)
+    return out
+
+
+def _bags(name: str, column: Any, terms: int) -> tuple[Values, Counts, Counts]:
+    values = as_vector(f"{name}[0]", column[0], np.int32)
+    counts = as_vector(f"{name}[1]", column[1], np.int64)
+    same_length(f"{name}[0]", values.size, f"{name}[1]", counts.size)
+    if values.size and (values.min() < 0 or values.max() >= terms):
+        at = int(np.flatnonzero((values < 0) | (values >= terms))[0])
+        raise IndexError(
+            f"`{name}` holds the value {values[at]} at position {at}; expected places in `idf`, "
+            f"0 to {terms - 1}"
+        )
+    return values, counts, as_offsets(f"{name}[2]", column[2], values.size)
+
+
+def _run(work: Any, groups: int, threads: int | None) -> None:
+    run_chunks(work, groups, chunk=_GROUPS_PER_CHUNK, threads=threads)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    values, offsets = read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64))
+    counts, sizes, written = read_only(np.zeros(0, np.int64)), np.zeros(0, np.int64), values.copy()
+    _sort_groups(written, offsets, sizes, 0, 0)
+    _count_groups(written, offsets, offsets.copy(), written, sizes, 0, 0)
+    bag = (values, counts, offsets)
+    _counted_cosine(*bag, *bag, read_only(np.zeros(0)), np.empty(0), 0, 0)
+
+
+@kernel(fastmath=False)
+def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untyped-def]
+    """Sort each group in its place, and count its distinct values."""
+    for group in range(start, stop):
+        members = values[offsets[group] : offsets[group + 1]]
+        if members.size > 1:
+            members.sort()
+        distinct = np.int64(members.size > 0)
+        for at in range(1, members.size):
+            distinct += np.int64(members[at] != members[at - 1])
+        sizes[group] = distinct
+
+
+@kernel(fastmath=False)
+def _count_groups(  # type: ignore[no-untyped-def]
+    values, offsets, places, distinct, counts, start, stop
+):
+    for group in range(start, stop):
+        place = places[group] - 1
+        for at in range(offsets[group], offsets[group + 1]):
+            if at == offsets[group] or values[at] != values[at - 1]:
+                place += 1
+                distinct[place] = values[at]
+                counts[place] = 0
+            counts[place] += 1
+
+
+@kernel(fastmath=False)
+def _counted_cosine(  # type: ignore[no-untyped-def]
+    a, a_counts, a_offsets, b, b_counts, b_offsets, squares, out, start, stop
+):
+    for row in range(start, stop):
+        i = a_offsets[row]
+        j = b_offsets[row]
+        norm_a = 0.0
+        norm_b = 0.0
+        dot = 0.0
+        for at in range(i, a_offsets[row + 1]):
+            norm_a += squares[a[at]] * np.float64(a_counts[at] * a_counts[at])
+        for at in range(j, b_offsets[row + 1]):
+            norm_b += squares[b[at]] * np.float64(b_counts[at] * b_counts[at])
+        while i < a_offsets[row + 1] and j < b_offsets[row + 1]:
+            if a[i] == b[j]:
+                dot += squares[a[i]] * np.float64(a_counts[i] * b_counts[j])
+                i += 1
+                j += 1
+            elif a[i] < b[j]:
+                i += 1
+            else:
+                j += 1
+        out[row] = 0.0 if norm_a == 0.0 or norm_b == 0.0 else dot / np.sqrt(norm_a * norm_b)

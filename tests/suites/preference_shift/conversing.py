@@ -1,0 +1,103 @@
+"""Conversations, catalogues and scores in few words, for the tests of the suite."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.base import ROW_SCHEMA, Events
+from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
+from fastscore.vectors.view import VectorView
+
+MOVIES = {
+    "Alien": {
+        "name": "Alien",
+        "year": "1979",
+        "genre": ["Horror Film", "Science Fiction"],
+        "actor": ["Sigourney Weaver", "John Hurt"],
+        "director": ["Ridley Scott"],
+        "language": ["English"],
+        "plot": "The crew of a spaceship is hunted by a creature from another planet.",
+    },
+    "Heat": {
+        "name": "Heat",
+        "year": 1995,
+        "genre": ["Crime Fiction", "Drama"],
+        "actor": ["Al Pacino", "Al Pacino", "Robert De Niro"],
+        "director": ["Michael Mann"],
+        "language": ["English", "Spanish"],
+        "plot": "A detective hunts a crew of professional thieves.",
+    },
+    "Her": {"name": "Her", "year": "2013", "genre": ["Drama", "Romance Film"]},
+    "X": {"genre": ["Horror"], "year": None, "actor": "Mia Goth", "name": "X"},
+}
+
+
+def write_catalogue(folder: Path, movies: Any = MOVIES) -> str:
+    """Write a catalogue as JSON; return its path."""
+    path = folder / "catalogue.json"
+    path.write_text(json.dumps(movies))
+    return str(path)
+
+
+def user(text: str | None, **meta: Any) -> dict[str, Any]:
+    """Make a user turn; with keywords it has metadata."""
+    return {"speaker": "USER", "text": text} | ({"user_meta": meta} if meta else {})
+
+
+def system(text: str | None) -> dict[str, Any]:
+    """Make a system turn."""
+    return {"speaker": "SYSTEM", "text": text}
+
+
+def exchange(*texts: str) -> list[dict[str, Any]]:
+    """Make turns that alternate, the user's first."""
+    return [(user, system)[place % 2](text) for place, text in enumerate(texts)]
+
+
+def log(*turns: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Make a log of turns."""
+    return {"session_id": "00001", "model_name": "m", "conversation": list(turns)} | fields
+
+
+def raw_frame(logs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Make the frame that a log reader would make of these logs."""
+    columns: dict[str, Any] = {
+        "file": ["logs/a.jsonl"] * len(logs),
+        "line": list(range(1, len(logs) + 1)),
+        "byte_offset": [0] * len(logs),
+    }
+    schema = dict(ROW_SCHEMA)
+    for column in SUITE.source.columns:
+        values = [each.get(column.name) for each in logs]
+        if column.kind == "json":
+            values = [
+                json.dumps(each[column.name]) if column.name in each else None for each in logs
+            ]
+        columns[column.name] = values
+        schema[column.name] = pl.String()
+    return pl.DataFrame(columns, schema=schema)
+
+
+def options(catalogue: str, **values: Any) -> PreferenceShiftOptions:
+    """Make options that need no embedder."""
+    return PreferenceShiftOptions(**{"catalogue": catalogue, "segments": "metadata"} | values)
+
+
+def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShiftOptions) -> Events:
+    """Read logs as the suite does."""
+    return SUITE.events(raw_frame(logs), chosen)
+
+
+def score(
+    logs: Sequence[Mapping[str, Any]],
+    chosen: PreferenceShiftOptions,
+    vectors: VectorView | None = None,
+) -> dict[str, pl.DataFrame]:
+    """Score logs; every table has its declared schema."""
+    tables = SUITE.score(read(logs, chosen), vectors or VectorView.empty(), chosen)
+    for table in SUITE.tables:
+        assert dict(tables[table.name].schema) == table.schema
+    return tables

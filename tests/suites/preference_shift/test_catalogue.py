@@ -1,0 +1,255 @@
+"""Catalogues: every format, the published normal forms, IDF, the cache, and clear errors."""
+
+import csv
+import gzip
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import zstandard
+
+from fastscore.errors import UsageError
+from fastscore.suites.preference_shift import catalogue as catalogues
+from fastscore.suites.preference_shift.catalogue import (
+    PLOT_STOP_WORDS,
+    Catalogue,
+    catalogue_folder,
+    inverse_document_frequency,
+    load_catalogue,
+    normalise,
+    plot_keywords,
+)
+from fastscore.suites.preference_shift.concepts import concept_idf, concepts_of
+from tests.suites.preference_shift.conversing import MOVIES, options, write_catalogue
+
+RECORDS = [{"title": title, **fields} for title, fields in MOVIES.items()]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(catalogues, "_recent", {})
+    return tmp_path / "cache"
+
+
+def values(catalogue: Catalogue, field: str) -> dict[str, int]:
+    return dict(catalogue.field_terms(field).select("value", "n_items").iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "normal"),
+    [
+        ("genre", "Romance Film", "romance"),
+        ("genre", "Science Fiction", "science"),
+        ("genre", "Crime Fiction", "crime"),
+        ("genre", "Film", "film"),
+        ("genre", "Fiction", "fiction"),
+        ("genre", "Film noir", "film noir"),
+        ("genre", "Fantasy Movie Fiction", "fantasy"),
+        ("year", " 1979 (restored)", "1979"),
+        ("year", 1979, "1979"),
+        ("year", 1979.0, "1979"),
+        ("actor", "  Zoë SALDAÑA ", "zoë saldaña"),
+        ("actor", None, ""),
+        ("actor", "   ", ""),
+        ("name", "Her Film", "her film"),
+    ],
+)
+def test_values_have_the_published_normal_form(field: str, value: Any, normal: str) -> None:
+    assert normalise(field, value) == normal
+
+
+def test_idf_is_the_published_one() -> None:
+    assert inverse_document_frequency(2164, 1773) == 1.1991834775670656
+    assert inverse_document_frequency(2164, 1) == 7.987028459876645
+    assert inverse_document_frequency(0, 0) == math.log(2.0) + 1.0
+
+
+def test_plot_keywords_are_the_words_of_four_letters_that_say_something() -> None:
+    text = "They DOES what the Crew's cat, Crew and café-owner5 could; with families"
+    assert plot_keywords(text) == ["does", "what", "crew", "owner", "could", "families"]
+    assert len(PLOT_STOP_WORDS) == 36
+
+
+def test_a_catalogue_knows_each_value_once_and_counts_its_items(tmp_path: Path) -> None:
+    catalogue = load_catalogue(write_catalogue(tmp_path))
+    assert len(catalogue) == 4
+    assert catalogue.items["title"].to_list() == ["Alien", "Heat", "Her", "X"]
+    # two genres come out as one, and both count
+    assert values(catalogue, "genre") == {
+        "horror": 2,
+        "science": 1,
+        "crime": 1,
+        "drama": 2,
+        "romance": 1,
+    }
+    # an actor listed twice is one item's, and the repeat is kept
+    pacino = catalogue.field_terms("actor").filter(pl.col("value") == "al pacino")
+    assert pacino.select("surface", "n_items", "items").row(0) == ("Al Pacino", 1, [1, 1])
+    # a text where a list belongs is one value
+    assert values(catalogue, "actor")["mia goth"] == 1
+    assert values(catalogue, "year") == {"1979": 1, "1995": 1, "2013": 1}
+    assert values(catalogue, "plot")["crew"] == 2
+    assert "with" not in values(catalogue, "plot")
+
+
+def test_a_record_without_a_name_is_called_by_its_key(tmp_path: Path) -> None:
+    movies = {"Alien": {}, "Heat": {"name": None}, "Her": {"name": "  "}, "X": {"name": "Y"}}
+    catalogue = load_catalogue(write_catalogue(tmp_path, movies))
+    assert list(values(catalogue, "name")) == ["alien", "y"]
+
+
+def test_equal_names_in_a_list_are_items_of_their_own(tmp_path: Path) -> None:
+    catalogue = load_catalogue(write_catalogue(tmp_path, [{"name": "It"}, {"name": "It"}]))
+    assert len(catalogue) == 2
+    assert values(catalogue, "name") == {"it": 2}
+
+
+def listed(record: dict[str, Any], field: str) -> list[str]:
+    value = record.get(field, [])
+    return [value] if isinstance(value, str) else value
+
+
+def write(path: Path, format: str) -> str:
+    """Write the same records in one of the formats."""
+    json_lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
+    if format == "json":
+        path.write_text(json.dumps(RECORDS))
+    elif format == "jsonl":
+        path.write_text(json_lines + "\n")
+    elif format == "jsonl.gz":
+        path.write_bytes(gzip.compress(json_lines.encode()))
+    elif format == "jsonl.zst":
+        path.write_bytes(zstandard.compress(json_lines.encode()))
+    elif format == "parquet":
+        rows = [
+            record
+            | {
+                "actor": listed(record, "actor"),
+                "year": record["year"] and 1.0 * int(record["year"]),
+            }
+            for record in RECORDS
+        ]
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    elif format == "csv":
+        text = io.StringIO("\ufeff", newline="")
+        text.seek(1)
+        rows = csv.writer(text)
+        rows.writerow(["title", "Name ", "year", "genre", "actor", "director", "language", "plot"])
+        for record in RECORDS:
+            cells = [record["title"], record["name"], record["year"], "|".join(record["genre"])]
+            cells += [json.dumps(listed(record, "actor"))]
+            cells += ["|".join(listed(record, field)) for field in ("director", "language")]
+            rows.writerow([*cells, record.get("plot")])
+        path.write_text(text.getvalue(), newline="")
+    return str(path)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "csv"])
+def test_all_formats_hold_the_same_catalogue(tmp_path: Path, format: str) -> None:
+    expected = load_catalogue(write(tmp_path / "movies.json", "json"))
+    found = load_catalogue(write(tmp_path / f"movies.{format}", format))
+    fields = ["name", "year", "genre", "actor", "director", "language", "plot"]
+    for field in fields:
+        assert found.field_terms(field).equals(expected.field_terms(field)), field
+
+
+def test_compiled_once_a_catalogue_comes_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_catalogue(tmp_path)
+    first = load_catalogue(path)
+    monkeypatch.setattr(catalogues, "_recent", {})
+    monkeypatch.setattr(catalogues, "compile_records", None)
+    again = load_catalogue(path)
+    assert again.terms.equals(first.terms)
+    assert again.items.equals(first.items)
+    assert again.unusable == first.unusable
+
+
+def test_a_damaged_copy_in_the_cache_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_catalogue(tmp_path)
+    first = load_catalogue(path)
+    terms = catalogue_folder(first.digest) / "terms.parquet"
+    terms.write_bytes(terms.read_bytes()[:100])
+    monkeypatch.setattr(catalogues, "_recent", {})
+    assert load_catalogue(path).terms.equals(first.terms)
+    assert pl.read_parquet(terms).equals(first.terms)
+
+
+def test_another_content_is_another_catalogue(tmp_path: Path) -> None:
+    first = load_catalogue(write_catalogue(tmp_path))
+    second = load_catalogue(write_catalogue(tmp_path, [{"name": "Alien"}]))
+    assert first.digest != second.digest
+    assert len(second) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", b"{", r"a\.json: not JSON"),
+        ("a.json", b"5", "holds a JSON int"),
+        ("a.json", b"[]", "holds no item"),
+        ("a.json", b'{"Alien": 5}', "record 'Alien' is 5, expected an object of fields"),
+        ("a.jsonl", b'{"name": "x"}\n\n[1]\n', r"line 3 is \[1\], expected an object"),
+        ("a.jsonl", b'{"name": "x"}\n{"name"\n', "line 2: not JSON"),
+        ("a.csv", b"name,year\nAlien\n", "line 2: 1 cells, expected 2"),
+        ("a.csv", b"name,Name\n", "line 1: a column name stands twice"),
+        ("a.csv", b'name\n"a\n', "not CSV"),
+        ("a.csv", b"name\n\xff\n", "not UTF-8 at byte 5"),
+        ("a.parquet", b"PAR1", "not Parquet"),
+        ("a.json.gz", b"xx", "cannot be unpacked"),
+        ("a.json.zst", b"xx", "cannot be unpacked"),
+        ("a.txt", b"", "the suffix names no format"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused_with_its_place(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        load_catalogue(str(path))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UsageError, match=r"--catalogue nowhere\.json: cannot be read"):
+        load_catalogue("nowhere.json")
+
+
+def test_a_field_of_objects_is_refused_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path, [{"name": "a", "cast": [{"who": "b"}], "genre": "drama"}])
+    assert len(concepts_of(load_catalogue(path), options(path))) == 2
+    with pytest.raises(UsageError, match=r"field 'cast' cannot be used: record 1 has"):
+        concepts_of(load_catalogue(path), options(path, fields="cast"))
+
+
+def test_unknown_fields_are_refused(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path)
+    with pytest.raises(UsageError, match=r"no field 'gener'\. Did you mean 'genre'"):
+        concepts_of(load_catalogue(path), options(path, fields="gener"))
+    with pytest.raises(UsageError, match="none of the fields writer"):
+        concepts_of(load_catalogue(path), options(path, fields="writer"))
+
+
+def test_concepts_are_numbered_as_they_sort(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path)
+    for profile, prefix in (("published", "plot"), ("structured", "plot_kw")):
+        chosen = options(path, profile=profile, plot_keywords=True)
+        names = concepts_of(load_catalogue(path), chosen).terms["concept"].to_list()
+        assert names == sorted(names)
+        assert f"{prefix}=crew" in names
+        assert ("name=x" in names) == (profile == "published")
+
+
+def test_concept_idf_is_the_weight_of_each(tmp_path: Path) -> None:
+    chosen = options(write_catalogue(tmp_path))
+    idf = dict(concept_idf(chosen).iter_rows())
+    assert idf["genre=drama"] == math.log(5 / 3) + 1
+    assert idf["actor=al pacino"] == math.log(5 / 2) + 1

@@ -1,0 +1,157 @@
+"""The public evaluation's files: every published field, and values as in the tables."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.suites.preference_shift import SUITE
+from tests.suites.preference_shift.conversing import (
+    exchange,
+    log,
+    options,
+    score,
+    system,
+    user,
+    write_catalogue,
+)
+
+RESULT_KEYS = [
+    "model",
+    "session_id",
+    "cross_coherence",
+    "context_retention",
+    "topic_interference",
+    "context_adaptation_score",
+    "concept_overlap_mean",
+    "constraint_similarity_mean",
+    "weighted_constraint_similarity_mean",
+    "copying_penalty_mean",
+    "adaptation_score_mean",
+    "trajectory_adaptation_score_mean",
+    "topic_recovery_rate",
+    "concept_recovery_rate",
+    "avg_recovery_delay",
+    "avg_concept_recovery_delay",
+    "missing_concepts_total",
+    "hallucinated_concepts_total",
+    "missing_concepts_per_turn",
+    "hallucinated_concepts_per_turn",
+    "missing_concepts_topk",
+    "hallucinated_concepts_topk",
+    "detail",
+    "judge",
+]
+TURN_KEYS = [
+    "turn",
+    "cc",
+    "cr",
+    "i",
+    "tas",
+    "user_meta",
+    "missing_concepts",
+    "hallucinated_concepts",
+]
+SEGMENT_KEYS = [
+    "start_turn",
+    "end_turn",
+    "cc",
+    "cr",
+    "i",
+    "tas",
+    "missing_concepts",
+    "hallucinated_concepts",
+]
+META = {"turn": 1, "note": 'a "quote"\n', "nested": {"x": [1, None]}, "shift_event": True}
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    return write_catalogue(tmp_path)
+
+
+def files(catalogue: str, **values: Any) -> dict[str, bytes]:
+    logs = [
+        log(
+            user("drama Heat", **META), system("drama"), user("Her Heat"), system("X horror"),
+            judge={"proactiveness": 4, "coherence": 3, "note": "x"},
+        ),
+        log(session_id='2"', model_name="org/n"),
+        log(*exchange("a", "b"), session_id="3", model_name=None),
+    ]  # fmt: skip
+    chosen = options(catalogue, legacy_files=True, **values)
+    tables = {name: table.lazy() for name, table in score(logs, chosen).items()}
+    return SUITE.legacy_files(tables, ("logs.jsonl",), chosen)
+
+
+def results(content: dict[str, bytes]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content["results.jsonl"].decode().splitlines()]
+
+
+def test_results_have_the_published_fields(catalogue: str) -> None:
+    first, empty, plain = results(files(catalogue, profile="published"))
+    for row in (first, empty, plain):
+        assert list(row) == RESULT_KEYS
+    assert list(first["detail"]) == ["turn_level", "segments", "shift_points", "num_turns"]
+    assert list(first["detail"]["turn_level"][0]) == TURN_KEYS
+    assert list(first["detail"]["segments"][0]) == SEGMENT_KEYS
+    assert first["detail"]["turn_level"][0]["user_meta"] == META
+    assert first["detail"]["turn_level"][1]["user_meta"] == {}
+    assert first["detail"]["shift_points"] == [1]
+    assert first["judge"] == {"proactiveness": 4, "coherence": 3, "note": "x"}
+    assert first["missing_concepts_per_turn"] == [["name=heat"], ["name=heat", "name=her"]]
+    assert first["missing_concepts_topk"] == [
+        {"concept": "name=heat", "count": 2},
+        {"concept": "name=her", "count": 1},
+    ]
+    assert first["concept_overlap_mean"] == first["cross_coherence"] == 0.25
+    assert (empty["session_id"], empty["model"]) == ('2"', "org/n")
+    assert (empty["cross_coherence"], empty["topic_recovery_rate"]) == (0.0, 0.0)
+    assert empty["avg_recovery_delay"] is None
+    assert empty["detail"] == {"turn_level": [], "segments": [], "shift_points": []}
+    assert empty["missing_concepts_per_turn"] == empty["missing_concepts_topk"] == []
+    assert (plain["model"], plain["judge"]) == (None, {})
+
+
+def test_structured_results_add_the_newer_fields(catalogue: str) -> None:
+    first, *_ = results(files(catalogue, profile="structured"))
+    added = [key for key in first if key not in RESULT_KEYS]
+    assert added == [
+        "model_name", "recovery_rate_cosine", "avg_recovery_delay_cosine",
+        *(f"dst_{name}_mean" for name in ("precision", "recall", "f1", "joint_accuracy")),
+        *(f"dst_{name}_per_turn" for name in ("precision", "recall", "f1", "joint_accuracy")),
+    ]  # fmt: skip
+    turn = first["detail"]["turn_level"][0]
+    assert turn["user_concepts_by_field"]["genre"] == ["drama"]
+    assert turn["user_text"] == "drama Heat"
+    assert first["dst_precision_per_turn"] == [1.0, 0.0]
+
+
+def test_summary_tables_skip_what_is_missing(catalogue: str) -> None:
+    content = files(catalogue, profile="published")
+    assert set(content) == {
+        "results.jsonl",
+        "model_metrics.csv",
+        "m_judge_scores.csv",
+        "org_n_judge_scores.csv",
+    }
+    rows = list(csv.DictReader(io.StringIO(content["model_metrics.csv"].decode())))
+    assert list(rows[0]) == [
+        "model", "topic_recovery_rate", "avg_recovery_delay", "topic_interference",
+        "cross_coherence", "context_retention", "context_adaptation_score", "proactiveness",
+        "coherence", "personalization",
+    ]  # fmt: skip
+    by_model = {row["model"]: row for row in rows}
+    assert by_model["m"]["cross_coherence"] == "0.25"
+    assert (by_model["m"]["coherence"], by_model["m"]["personalization"]) == ("3.0", "")
+    assert content["m_judge_scores.csv"].decode() == (
+        "model,proactiveness,coherence,personalization\nm,4.0,3.0,\n"
+    )
+
+
+def test_no_files_without_the_option(catalogue: str) -> None:
+    chosen = options(catalogue)
+    assert SUITE.legacy_files({}, (), chosen) == {}

@@ -1,0 +1,220 @@
+"""Reading conversations: pairs, merged speakers, names, and what is listed as a reject."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA
+from tests.conftest import fastscore_command
+from tests.suites.preference_shift.conversing import (
+    exchange,
+    log,
+    options,
+    raw_frame,
+    read,
+    score,
+    system,
+    user,
+    write_catalogue,
+)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    return write_catalogue(tmp_path)
+
+
+def texts(events: Any) -> list[tuple[str, str]]:
+    return events.frames["turns"].select("user_text", "system_text").rows()
+
+
+def test_pairs_stand_at_even_places(catalogue: str) -> None:
+    turns = [user("a"), system("b"), system("c"), user("d"), system("e"), user("f"), system("g")]
+    events = read([log(*turns), log(*exchange("h", "i"))], options(catalogue))
+    # c and d stand where USER and SYSTEM are awaited, and shift no one
+    assert texts(events) == [("a", "b"), ("h", "i")]
+    assert dict(events.rejects.schema) == REJECT_SCHEMA
+    assert events.rejects["field"].to_list() == [f"conversation[{place}]" for place in range(2, 7)]
+    assert set(events.rejects["reason"]) == {"unpaired_turn"}
+    assert events.rejects["found"][:2].to_list() == ["a turn of SYSTEM", "a turn of USER"]
+    assert events.rejects["line"].unique().to_list() == [1]
+    assert events.frames["dialogues"]["n_unpaired"].to_list() == [5, 0]
+    assert events.counts["unpaired_turns"] == events.counts[PARTIAL_REJECTS] == 5
+
+
+def test_an_unknown_speaker_pairs_with_nobody(catalogue: str) -> None:
+    turns = [{"speaker": "user", "text": "a"}, system("b"), {"text": "c"}, system("d"), user("e")]
+    events = read([log(*turns)], options(catalogue))
+    assert texts(events) == []
+    assert events.rejects["found"].to_list() == [
+        "a turn of user",
+        "a turn of SYSTEM",
+        "a turn of nobody",
+        "a turn of SYSTEM",
+        "a turn of USER",
+    ]
+
+
+def test_merged_speakers_pair_from_the_first_user_on(catalogue: str) -> None:
+    turns = [
+        system("hello"), system("there"), user("a", turn=1), user("b", is_shift=True), system("c"),
+        system(None), user("d"), system("e"), user("f"),
+    ]  # fmt: skip
+    chosen = options(catalogue, merge_speakers=True)
+    events = read([log(*turns), log(*exchange("x", "y"), session_id="2")], chosen)
+    assert texts(events) == [("a\nb", "c\n"), ("d", "e"), ("x", "y")]
+    assert events.rejects["field"].to_list() == [
+        "conversation[0]",
+        "conversation[1]",
+        "conversation[8]",
+    ]
+    assert events.frames["shifts"].rows() == [(0, 1)]
+    assert json.loads(events.frames["turns"]["user_meta"][0]) == {"is_shift": True}
+    assert events.frames["turns"]["user_meta"][1] is None
+
+
+def test_shift_ordinals_count_user_turns(catalogue: str) -> None:
+    turns = [user("a"), user("b", is_shift=True), system("c"), user("d", shift_event={"x": 1})]
+    events = read([log(*turns)], options(catalogue))
+    assert events.frames["shifts"].rows() == [(0, 2), (0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "reason", "found"),
+    [
+        ({"session_id": "x"}, "conversation", "missing_field", "nothing"),
+        (log(conversation=None), "conversation", "missing_field", "null"),
+        (log(conversation="x"), "conversation", "bad_type", 'string "x"'),
+        (log(conversation=[5]), "conversation[0]", "bad_type", "integer 5"),
+        (log(user("a"), {"speaker": "SYSTEM", "text": 5}), "conversation[1].text", "bad_type",
+         "integer 5"),
+        (log({"speaker": [], "text": "a"}), "conversation[0].speaker", "bad_type", "array"),
+        (log({**user("a"), "user_meta": "x"}), "conversation[0].user_meta", "bad_type",
+         'string "x"'),
+        (log(user("a", constraints="x"), system("b")), "conversation[0].user_meta.constraints",
+         "bad_type", 'string "x"'),
+        (log(user("a", constraints={"genre": [["x"]]}), system("b")),
+         "conversation[0].user_meta.constraints.genre[0]", "bad_type", "array"),
+        (log(shift_events=5), "shift_events", "bad_type", "integer 5"),
+        (log(shift_events=[3]), "shift_events[0]", "bad_type", "integer 3"),
+    ],
+)  # fmt: skip
+def test_a_conversation_that_cannot_be_used_is_a_reject(
+    catalogue: str, given: Any, field: str, reason: str, found: str
+) -> None:
+    logs = [log(*exchange("a", "b")), given, log(*exchange("c", "d"))]
+    events = read(logs, options(catalogue))
+    assert texts(events) == [("a", "b"), ("c", "d")]
+    (reject,) = events.rejects.to_dicts()
+    assert (reject["line"], reject["field"], reject["reason"]) == (2, field, reason)
+    assert reject["found"] == found
+    assert reject["expected"]
+    assert events.counts[PARTIAL_REJECTS] == 0
+
+
+def test_shift_events_without_a_turn_count_for_nothing_and_are_listed(catalogue: str) -> None:
+    shift_events = [{"turn": 0}, {"turn": 1}, {"turn": "2"}, {}, {"turn": 1.0}, {"turn": None}]
+    events = read([log(*exchange("a", "b"), shift_events=shift_events)], options(catalogue))
+    assert events.frames["shifts"].rows() == [(0, 1)]
+    assert events.rejects["field"].to_list() == [f"shift_events[{n}].turn" for n in (0, 2, 3, 4, 5)]
+    assert events.rejects["found"].to_list() == [
+        "integer 0",
+        'string "2"',
+        "nothing",
+        "number 1.0",
+        "null",
+    ]
+    assert events.counts[PARTIAL_REJECTS] == 5
+
+
+def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> None:
+    frame = raw_frame([log(*exchange("a", "b"), session_id=None)] * 3).with_columns(
+        pl.Series("file", ["logs/gemma:2b_session_00001.json", "x.jsonl.gz", "y.z.parquet"])
+    )
+    from fastscore.suites.preference_shift import SUITE
+
+    events = SUITE.events(frame, options(catalogue))
+    assert events.frames["dialogues"]["dialogue"].to_list() == [
+        "gemma:2b_session_00001",
+        "x",
+        "y.z",
+    ]
+
+
+def test_escapes_and_other_alphabets_come_through(catalogue: str) -> None:
+    said = 'He said "Heat"\n\tтепло 熱 \U0001f3ac'
+    assert texts(read([log(*exchange(said, "\\"))], options(catalogue))) == [(said, "\\")]
+    events = read([log(*exchange("\ud800", "b"))], options(catalogue))
+    assert events.rejects["field"].to_list() == ["conversation[0].text"]
+
+
+def test_without_any_conversation_the_tables_are_empty(catalogue: str) -> None:
+    for logs in ([], [log()]):
+        tables = score(logs, options(catalogue))
+        assert tables["turns"].is_empty()
+        assert tables["dialogues"].height == len(logs)
+
+
+def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
+    logs = [
+        log(*exchange("drama", "drama", "Heat", "Her"), session_id=1, shift_events=[{"turn": 2}]),
+        log(*exchange("drama", "horror"), system("more"), session_id=1, model_name="n"),
+    ]
+    path = tmp_path / "logs.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in logs))
+    scores = fastscore.score(
+        path, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+    )
+    assert scores.tables["dialogues"]["dialogue"].to_list() == ["1", "1"]
+    assert scores.tables["turns"]["model"].to_list() == ["m", "m", "n"]
+    assert scores.rejects["reason"].to_list() == ["unpaired_turn"]
+    by_model = scores.summary.filter(metric="cross_coherence").select("group", "value", "mean")
+    assert by_model.rows() == [("all", None, 0.25), ("model", "m", 0.5), ("model", "n", 0.0)]
+    frame = pl.DataFrame(logs, infer_schema_length=None)
+    from_frame = fastscore.score(
+        frame.drop("session_id").with_columns(session_id=pl.lit("1")),
+        "preference_shift", embedder=None, catalogue=catalogue, segments="metadata",
+    )  # fmt: skip
+    columns = ["cc", "cr", "i", "tas", "user_concepts"]
+    assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
+
+
+def test_rejected_parts_do_not_refuse_the_input(tmp_path: Path, catalogue: str) -> None:
+    path = tmp_path / "logs.jsonl"
+    path.write_text(json.dumps(log(*exchange("drama", "drama"), user("bye"))))
+    words = ["score", "preference_shift", path, "-o", tmp_path / "run", "--catalogue", catalogue]
+    done = fastscore_command([*words, "--segments", "metadata", "--quiet"])
+    assert (done.returncode, done.stderr) == (0, "")
+    run = fastscore.open_run(tmp_path / "run")
+    assert run.rejects.collect()["reason"].to_list() == ["unpaired_turn"]
+
+
+def test_a_run_without_a_catalogue_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "logs.jsonl"
+    path.write_text(json.dumps(log(*exchange("drama", "drama"))))
+    done = fastscore_command(["score", "preference_shift", path, "-o", tmp_path / "run"])
+    assert done.returncode == 2
+    assert "No catalogue is named" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_catalogue_verbs(tmp_path: Path, catalogue: str) -> None:
+    cache = {"FASTSCORE_CACHE": str(tmp_path / "cache")}
+    built = fastscore_command(["catalogue", "build", catalogue], **cache)
+    assert built.returncode == 0, built.stderr
+    assert "4 items" in built.stdout
+    shown = fastscore_command(["catalogue", "show", catalogue, "--json"], **cache)
+    genre = next(row for row in json.loads(shown.stdout) if row["field"] == "genre")
+    assert (genre["values"], genre["items"], genre["commonest"]) == (5, 4, "horror")
+    values = fastscore_command(
+        ["catalogue", "show", catalogue, "--field", "genre", "--limit", 1], **cache
+    )
+    assert "horror" in values.stdout
+    assert "romance" not in values.stdout
+    wrong = fastscore_command(["catalogue", "show", catalogue, "--field", "gener"], **cache)
+    assert wrong.returncode == 2
+    assert "Did you mean 'genre'" in wrong.stderr

@@ -1,0 +1,205 @@
+"""Extraction against brute force: every value tried at every place of every text."""
+
+import re
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.suites.preference_shift import matching
+from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, compile_records
+from fastscore.suites.preference_shift.catalogue_files import Record
+from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
+from fastscore.suites.preference_shift.matching import is_word_character, matcher_of
+from tests.suites.preference_shift.conversing import options
+
+UNSPACED = [
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+]
+
+
+def joins(character: str) -> bool:
+    """Whether a character is one of words, as the specification lists them."""
+    category = unicodedata.category(character)
+    if category[0] not in "LMN" and category != "Pc":
+        return False
+    return not any(low <= ord(character) <= high for low, high in UNSPACED)
+
+
+def cut(text: str, edge: int) -> bool:
+    """Whether an edge lies inside a word."""
+    return 0 < edge < len(text) and joins(text[edge - 1]) and joins(text[edge])
+
+
+def stands(text: str, value: str, *, words: bool) -> bool:
+    """Whether a value stands in a text at any place where it may."""
+    return any(
+        text.startswith(value, at) and not (words and (cut(text, at) or cut(text, at + len(value))))
+        for at in range(len(text) - len(value) + 1)
+    )
+
+
+def brute_force(text: str, concepts: Concepts, *, words: bool) -> list[str]:
+    """Find a text's concepts one by one."""
+    lowered = text.lower()
+    rows = concepts.terms.select("concept", "value", "is_plot").rows()
+    found = [
+        concept for concept, value, plot in rows if not plot and stands(lowered, value, words=words)
+    ]
+    keywords = {value: concept for concept, value, plot in rows if plot}
+    spoken = [
+        word
+        for word in dict.fromkeys(re.findall(r"[a-zA-Z]{4,}", lowered))
+        if word not in PLOT_STOP_WORDS and word in keywords
+    ]
+    return sorted(found + [keywords[word] for word in spoken[:3]])
+
+
+def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
+    """Make concepts of fields of values, and of a plot's keywords."""
+    catalogue = compile_records([Record("record 1", None, {**values, "plot": plot})])
+    fields = ",".join(name for name in values if name in catalogue.fields)
+    return concepts_of(
+        catalogue, options("none.json", fields=fields, plot_keywords="plot" in catalogue.fields)
+    )
+
+
+def extracted(texts: list[str], concepts: Concepts, *, words: bool) -> list[list[str]]:
+    matcher = matcher_of(concepts, words=words)
+    return concepts.names(matcher.extract(pl.Series(texts, dtype=pl.String))).to_list()
+
+
+PIECES = st.sampled_from(
+    ["her", "the", "re", "x", "X", "war", "star wars", "wars", "é", "É", "e\u0301", "İ", "i\u0307",
+     "ß", "Σ", "σ", "ς", "ΑΣ", "'", "-", "_", ".", "!", " ", "\n", "\t", "\x00", "3", "1979", "²",
+     "電影", "影", "ラ", "ー", "ไทย", "ក", "ad", "film", "İstanbul", "K", "k", "🎬", "the "],
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+VALUES = st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), max_size=8)
+
+
+@given(
+    texts=st.lists(TEXTS, min_size=1, max_size=6, unique=True),
+    names=VALUES,
+    actors=VALUES,
+    words=st.booleans(),
+)
+def test_values_are_found_as_by_brute_force(
+    texts: list[str], names: list[str], actors: list[str], words: bool
+) -> None:
+    values = {"name": [*names, "fixed"], "actor": [*actors, *names[:2]], "genre": names}
+    concepts = concepts_from(values)
+    expected = [brute_force(text, concepts, words=words) for text in texts]
+    assert extracted(texts, concepts, words=words) == expected
+
+
+WORDS = st.sampled_from(
+    ["crew", "Crew", "hunt", "hunted", "planet", "cat", "film", "people", "does", "x", "CREWS",
+     "thé", "crewé", "K"]
+)  # fmt: skip
+SPOKEN = st.lists(
+    st.tuples(WORDS, st.sampled_from([" ", "", "-", "5", "'", "ß"])), max_size=12
+).map(lambda pairs: "".join(word + between for word, between in pairs))
+
+
+@given(texts=st.lists(SPOKEN, min_size=1, max_size=5, unique=True), plot=SPOKEN)
+def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> None:
+    concepts = concepts_from({"name": ["crew", "planet"]}, plot)
+    expected = [brute_force(text, concepts, words=True) for text in texts]
+    assert extracted(texts, concepts, words=True) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1 << 18])
+def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_CHARACTERS_PER_PASS", limit)
+    concepts = concepts_from({"name": ["war", "her", "star wars"]}, "war hunted crew")
+    texts = ["Star Wars", "", "her war", "İ her", "toward", "", "the crew hunted her war crew"]
+    expected = [brute_force(text, concepts, words=True) for text in texts]
+    assert extracted(texts, concepts, words=True) == expected
+    assert extracted(texts[::-1], concepts, words=True) == expected[::-1]
+    assert extracted([], concepts, words=True) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "word", "substring"),
+    [
+        ("an award", "war", False, True),
+        ("war!", "war", True, True),
+        ("WAR", "war", True, True),
+        ("there", "her", False, True),
+        ("her", "her", True, True),
+        ("X-Men", "x", True, True),
+        ("explore x2", "x", False, True),
+        ("x_y", "x", False, True),
+        ("Amélie", "am", False, True),
+        ("Ame\u0301lie", "ame", False, True),
+        ("Amélie", "amelie", False, False),
+        ("我喜欢星球大战吗", "星球大战", True, True),
+        ("私はアリエルが好き", "アリエル", True, True),
+        ("ดูหนังไทยกัน", "หนัง", True, True),
+        ("phim hoạt hình", "hình", True, True),
+        ("foo!wow", "!wow", True, True),
+        ("it's", "it", True, True),
+        ("1917!", "1917", True, True),
+        ("(1979)", "1979", True, True),
+        ("21979", "1979", False, True),
+        ("9½ weeks", "9", False, True),
+        ("C3PO", "3", False, True),
+        ("한국영화", "한국", False, True),
+    ],
+)
+def test_words_end_where_the_specification_says(
+    text: str, value: str, word: bool, substring: bool
+) -> None:
+    concepts = concepts_from({"name": [value]})
+    assert bool(extracted([text], concepts, words=True)[0]) is word
+    assert bool(extracted([text], concepts, words=False)[0]) is substring
+
+
+def test_overlapping_values_are_all_kept() -> None:
+    concepts = concepts_from({"name": ["star", "star wars", "wars", "s", "war"]})
+    assert extracted(["star wars"], concepts, words=True) == [
+        ["name=star", "name=star wars", "name=wars"]
+    ]
+    assert len(extracted(["star wars"], concepts, words=False)[0]) == 5
+
+
+def test_one_value_of_several_fields_is_a_concept_of_each() -> None:
+    concepts = concepts_from({"director": ["Jordan Peele"], "actor": ["Jordan Peele"]})
+    assert extracted(["jordan PEELE"], concepts, words=True) == [
+        ["actor=jordan peele", "director=jordan peele"]
+    ]
+
+
+def test_only_one_character_grows_in_lower_case() -> None:
+    growing = [chr(code) for code in range(0x110000) if len(chr(code).lower()) != 1]
+    assert growing == [matching._GROWS]
+
+
+def test_characters_of_words_are_those_of_the_specification() -> None:
+    points = np.arange(0x110000, dtype=np.uint32)
+    found = is_word_character(points)
+    sample = np.concatenate((np.arange(0x3100), np.arange(0x3100, 0x110000, 97)))
+    expected = [joins(chr(code)) for code in sample.tolist()]
+    assert found[sample].tolist() == expected
+
+
+def test_no_separator_is_part_of_a_value(tmp_path: Path) -> None:
+    concepts = concepts_from({"name": ["a\nb", "c\x00d"]})
+    assert extracted(["a", "b", "a\nb", "c\x00d"], concepts, words=True) == [
+        [],
+        [],
+        ["name=a\nb"],
+        ["name=c\x00d"],
+    ]
