@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.jsonl import JsonlRuns, JsonlScan, runs_jsonl, scan_jsonl
+from fastscore_kernels.jsonl import JsonlRuns, runs_jsonl, scan_jsonl
 
+from fastscore.logs.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.streams import BLOCK_BYTES, Lines
 
 Longs = npt.NDArray[np.int64]
@@ -30,7 +31,8 @@ class Batch:
     parts
         The index of the part that each segment belongs to, int64.
     segments
-        The lines; only the last may carry damage, and one that is too long stands alone.
+        The lines; only the last may carry damage, and what is no line, or one that is too long,
+        stands alone.
     """
 
     data: npt.NDArray[np.uint8]
@@ -38,20 +40,57 @@ class Batch:
     parts: Longs
     segments: tuple[Lines, ...]
 
-    def scan(self, keys: tuple[bytes, ...]) -> JsonlScan:
-        """Scan the batch; line numbers are those of the files."""
-        return scan_jsonl(self.data, keys, restarts=self._restarts(), n_ends=self._n_ends())
+    @property
+    def alone(self) -> bool:
+        """Whether the batch holds no line that can be scanned."""
+        last = self.segments[-1]
+        return last.long_line > 0 or last.refused is not None
+
+    @property
+    def in_records(self) -> bool:
+        """Whether the lines are CSV, which their streams have scanned."""
+        return any(lines.records for lines in self.segments)
+
+    def scan(self, keys: tuple[bytes, ...], array_key: bytes | None) -> LineScan:
+        """Scan the batch, or join what its streams scanned; line numbers are those of the files.
+
+        Parameters
+        ----------
+        keys
+            The names that are wanted; CSV streams were scanned by the same.
+        array_key
+            The one of them whose value a line is that is an array.
+        """
+        if self.in_records:
+            scans = [
+                (begin, lines.width, scan)
+                for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
+                for scan in lines.records
+            ]
+            return of_records(self.data, scans)
+        scan = scan_jsonl(
+            self.data,
+            keys,
+            restarts=self._restarts(),
+            n_ends=self._n_ends(),
+            array_key=array_key,
+        )
+        in_documents = self.segments[0].numbers is not None
+        return of_jsonl(scan, "json" if in_documents else "jsonl")
 
     def runs(self, keys: tuple[bytes, ...]) -> JsonlRuns:
-        """Find the batch's runs of lines that give the keys the same values."""
+        """Find the batch's runs of lines that give the keys the same values; not of CSV."""
         return runs_jsonl(self.data, keys, restarts=self._restarts(), n_ends=self._n_ends())
 
-    def _restarts(self) -> list[tuple[int, int]]:
-        return [
-            (int(begin), lines.line)
-            for begin, lines in zip(self.begins, self.segments, strict=True)
+    def _restarts(self) -> Longs:
+        numbers = [
+            np.array([[begin, lines.line]], np.int64)
+            if lines.numbers is None
+            else lines.numbers + np.array([begin, 0])
+            for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
             if lines.data
         ]
+        return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
 
     def _n_ends(self) -> int:
         # a line end may have been put behind each segment
@@ -70,7 +109,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
     size = 0
     for part, stream in streams:
         for lines in stream:
-            if lines.long_line:
+            if lines.long_line or lines.refused is not None:
                 if waiting:
                     yield _batch(waiting)
                 yield _batch([(part, lines)])

@@ -5,14 +5,14 @@ Values of common forms are converted in kernels, by column; only forms that are 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from fastscore_kernels import jsonl
+from fastscore_kernels import csv, jsonl
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
@@ -26,11 +26,12 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
     JsonlRuns,
-    JsonlScan,
 )
 
+from fastscore.logs.inputs import Format
+from fastscore.logs.line_scan import LineScan
 from fastscore.logs.rejects import FOUND_CHARACTERS, REASONS, Reason, cut
-from fastscore.suites.base import Column, Source
+from fastscore.suites.base import Column, ColumnKind, Source
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -56,17 +57,23 @@ _OK = 0
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Type and byte range of one column's value in every row; see `JsonlScan`."""
+    """Type and byte range of one column's value in every row; see `LineScan`."""
 
+    syntax: Format
     data: Bytes
     tags: Bytes
     starts: Longs
     ends: Longs
 
     def raw(self, row: int) -> bytes:
-        """Bytes of a row's value, a string's with its quotes."""
-        quotes = 1 if self.tags[row] in (STRING, ESCAPED) else 0
+        """Bytes of a row's value, a JSON string's with its quotes."""
+        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
+
+    def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
+        """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
+        unescape = csv.unquoted if self.syntax == "csv" else jsonl.unescaped
+        return unescape(self.data, self.starts[rows], self.ends[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +84,24 @@ class Converted:
     faults: Bytes
 
 
-def wanted_keys(source: Source) -> tuple[bytes, ...]:
-    """List the names and aliases of a source's columns, each once."""
-    names = (name for column in source.columns for name in (column.name, *column.aliases))
+def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
+    """List the names and aliases of some columns, each once."""
+    names = (name for column in columns for name in (column.name, *column.aliases))
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
-def places(scan: JsonlScan | JsonlRuns, keys: tuple[bytes, ...], column: Column) -> Places:
+def array_key(source: Source) -> bytes | None:
+    """Return the name of the column that takes whole arrays."""
+    return None if source.array_column is None else source.array_column.encode()
+
+
+def places(
+    scan: LineScan | JsonlRuns,
+    keys: tuple[bytes, ...],
+    column: Column,
+    *,
+    names_dialogue: bool = False,
+) -> Places:
     """Find a column's values: its own name's where present, else its aliases' in order."""
     first, *others = (keys.index(name.encode()) for name in (column.name, *column.aliases))
     tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]
@@ -92,7 +110,20 @@ def places(scan: JsonlScan | JsonlRuns, keys: tuple[bytes, ...], column: Column)
         tags = np.where(absent, scan.tags[other], tags)
         starts = np.where(absent, scan.value_start[other], starts)
         ends = np.where(absent, scan.value_end[other], ends)
-    return Places(scan.data, tags, starts, ends)
+    syntax = scan.syntax if isinstance(scan, LineScan) else "jsonl"
+    found = Places(syntax, scan.data, tags, starts, ends)
+    return _cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+
+
+def _cells(found: Places, kind: ColumnKind, names_dialogue: bool) -> Places:
+    """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
+    tags, starts, ends = found.tags, found.starts, found.ends
+    if kind not in ("text", "json"):
+        tags, starts, ends = csv.spelled(found.data, tags, starts, ends)
+    if kind != "text" or names_dialogue:
+        empty = (tags != ABSENT) & (starts == ends)
+        tags = np.where(empty, NULL, tags).astype(np.uint8)
+    return replace(found, tags=tags, starts=starts, ends=ends)
 
 
 def convert(found: Places, column: Column, where: Flags | None = None) -> Converted:
@@ -125,6 +156,8 @@ def describe(found: Places, row: int) -> str:
     if tag == ABSENT:
         return "absent"
     text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
+    if found.syntax == "csv":
+        return f"cell {text!r}"
     if tag in (NULL, FALSE, TRUE):
         return text
     kinds = {INTEGER: "integer", FLOAT: "number", ARRAY: "array", OBJECT: "object"}
@@ -175,7 +208,7 @@ def _text(found: Places, column: Column) -> Converted:
         # a view of zeros is the empty text
         valid |= _falsy(found)
     escaped = np.flatnonzero(_has(found, ESCAPED))
-    texts, text_starts, text_ends = jsonl.unescaped(found.data, starts[escaped], ends[escaped])
+    texts, text_starts, text_ends = found.unescaped(escaped)
     starts[escaped] = -1
     broken = escaped[text_ends < 0]
     valid[broken] = False
@@ -214,6 +247,8 @@ def _falsy(found: Places) -> Flags:
 
 def _json(found: Places, column: Column) -> Converted:
     """Take every value's own text."""
+    if found.syntax == "csv":
+        return _text(found, column)
     quotes = _has(found, STRING, ESCAPED).astype(np.int64)
     valid = found.tags > NULL
     views = np.zeros((valid.size, 4), np.int32)
@@ -291,8 +326,7 @@ def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags
 
 def _unquoted(found: Places, row: int) -> str | None:
     """Text of a row's string, None when it holds half of a surrogate pair."""
-    start, end = found.starts[row : row + 1], found.ends[row : row + 1]
-    text, _, ends = jsonl.unescaped(found.data, start, end)
+    text, _, ends = found.unescaped(np.array([row]))
     return None if ends[0] < 0 else text.tobytes().decode()
 
 

@@ -10,14 +10,22 @@ from typing import Literal
 
 from fastscore.errors import InputError, nearest
 
-Format = Literal["jsonl", "parquet"]
+Format = Literal["csv", "json", "jsonl", "parquet"]
 Compression = Literal["none", "gz", "zst"]
 
-FORMATS: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
+FORMATS: dict[str, tuple[Format, ...]] = {
+    ".csv": ("csv",),
+    ".jsonl": ("jsonl",),
+    ".ndjson": ("jsonl",),
+    ".json": ("json", "jsonl"),
+    ".parquet": ("parquet",),
+}
+"""What a suffix can stand for, best first."""
+FORMAT_NAMES: dict[Format, str] = {
+    "csv": "CSV",
+    "json": "JSON",
+    "jsonl": "JSON Lines",
+    "parquet": "Parquet",
 }
 COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
 
@@ -70,7 +78,7 @@ def resolve_inputs(
 
 def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:
     """All suffixes that are read, compressed ones included."""
-    plain = [suffix for suffix, kind in FORMATS.items() if kind in formats]
+    plain = [suffix for suffix, kinds in FORMATS.items() if set(kinds) & set(formats)]
     return tuple(suffix + packed for suffix in plain for packed in ("", *COMPRESSIONS))
 
 
@@ -80,8 +88,8 @@ def _kind(path: str, formats: tuple[str, ...]) -> tuple[Format, Compression] | N
     compression = COMPRESSIONS.get(suffix, "none")
     if compression != "none":
         suffix = os.path.splitext(stem)[1]
-    kind = FORMATS.get(suffix)
-    return (kind, compression) if kind in formats and kind is not None else None
+    kind = next((kind for kind in FORMATS.get(suffix, ()) if kind in formats), None)
+    return None if kind is None else (kind, compression)
 
 
 def _expand(pattern: str, formats: tuple[str, ...]) -> Iterator[str]:
@@ -152,10 +160,13 @@ def _input_file(path: str, formats: tuple[str, ...]) -> InputFile:
     """Check a file and describe it."""
     kind = _kind(path, formats)
     if kind is None:
-        raise InputError(
-            f"The suffix of {path!r} names no format that is read.",
-            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
+        other = _kind(path, tuple(FORMAT_NAMES))
+        what = (
+            f"The suffix of {path!r} names no format that is read."
+            if other is None
+            else f"{path!r} is a {FORMAT_NAMES[other[0]]} file, which this suite does not read."
         )
+        raise InputError(what, "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".")
     try:
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode):

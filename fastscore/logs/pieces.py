@@ -1,7 +1,7 @@
 """Pieces and shards: which bytes of which files are read together. Plain data."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from fastscore.logs.inputs import Compression, Format
 
@@ -35,12 +35,14 @@ class Piece:
     format, compression
         Those of ``path``.
     start, stop
-        Bytes of the (unpacked) file for JSON Lines, rows for Parquet. For a compressed file
-        they span all of it, whatever ``stop`` is.
+        Rows of a Parquet file, bytes of any other (unpacked). For a compressed file they span
+        all of it, whatever ``stop`` is.
     first_line
         The 1-based line (or Parquet row) that stands at ``start``.
     damage
         Why unpacking ended early where this piece ends, None when it did not.
+    header
+        The header of a CSV file, when the piece starts behind it.
     """
 
     file: str
@@ -51,6 +53,7 @@ class Piece:
     stop: int
     first_line: int = 1
     damage: Damage | None = None
+    header: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +76,6 @@ class Shard:
     pieces: tuple[Piece, ...]
     n_bytes: int
     fingerprint: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the shard as JSON can hold it."""
-        from dataclasses import asdict
-
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Shard":
-        """Make a shard of what `to_dict` returned."""
-        pieces = tuple(
-            Piece(**{**piece, "damage": Damage(**damage) if (damage := piece["damage"]) else None})
-            for piece in values["pieces"]
-        )
-        return cls(values["index"], pieces, values["n_bytes"], values["fingerprint"])
 
 
 def whole_file(path: str, format: Format = "jsonl", compression: Compression = "none") -> Shard:

@@ -13,7 +13,7 @@ from pathlib import Path
 from fastscore.content_hash import ContentHash
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
-from fastscore.logs.index import DIGEST_BYTES, FILE_KEY, FileState, Span, index_files
+from fastscore.logs.index import DIGEST_BYTES, FileState, Span, index_files, is_local
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.streams import read_blocks
@@ -102,9 +102,9 @@ def plan_shards(
     n_dialogues = 0
     for state in index_files(states, source, shard_bytes, scratch, threads):
         for key, span in state.spans.items():
-            if key != FILE_KEY:
+            if not is_local(key):
                 _check_one_file(key, span, state, states, known)
-        n_dialogues += len(state.spans)
+        n_dialogues += sum(span.dialogues for span in state.spans.values())
         runs.extend(_runs(state))
         state.spans.clear()
         done += state.file.size
@@ -148,8 +148,8 @@ def _check_one_file(
 
 def _runs(state: FileState) -> Iterator[_Run]:
     """Part a file where no dialogue is open; every byte belongs to one run."""
-    if state.compression != "none":
-        # packed bytes cannot be entered in the middle
+    if state.compression != "none" or state.file.format == "json":
+        # neither packed bytes nor an array can be entered in the middle
         yield _Run(state.index, 0, state.size, 1, state.size)
         return
     weight = state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
@@ -198,10 +198,13 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
             run.stop,
             run.line,
             state.damage if run.stop == state.size and state.unpacked else None,
+            state.header_before(run.start),
         )
         pieces.append(piece)
         content = state.digest.digest() if whole else _content(piece, state)
-        place = repr((piece.file, piece.start, piece.stop, piece.first_line, piece.damage))
+        place = repr(
+            (piece.file, piece.start, piece.stop, piece.first_line, piece.damage, piece.header)
+        )
         fingerprint.update(hashlib.blake2b(place.encode("utf-8", "surrogateescape")).digest())
         fingerprint.update(content)
     size = sum(run.n_bytes for run in runs)

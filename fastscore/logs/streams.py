@@ -10,21 +10,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import zstandard
+from fastscore_kernels.csv import CsvScan
 from fastscore_kernels.jsonl import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs import Compression
 from fastscore.logs.pieces import Damage
+from fastscore.logs.rejects import Reject
 
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
+MAX_RECORD_BYTES = 256 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
 _ZST_STEP = 2 << 10
 _ZST_WINDOW = 1 << 27
 _HEAD_BYTES = 1 << 10
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,15 @@ class Lines:
         The length of a line that is too long, 0 for ordinary lines.
     damage
         Why the stream ends behind these lines though the file does not, None otherwise.
+    numbers
+        Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
+        these are not consecutive; None otherwise.
+    records
+        The lines as CSV records, scanned in order; positions are those in ``data``.
+    width
+        How many cells a record has.
+    refused
+        Why a part of the file is no line at all; there are no data then.
     """
 
     data: bytes
@@ -53,6 +66,10 @@ class Lines:
     n_ends: int = 0
     long_line: int = 0
     damage: Damage | None = None
+    numbers: npt.NDArray[np.int64] | None = None
+    records: tuple[CsvScan, ...] = ()
+    width: int = 0
+    refused: Reject | None = None
 
 
 class DamageError(Exception):
@@ -193,7 +210,7 @@ def _cut(data: bytes) -> int:
     return cut or data.rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
 
 
-def _first_end(data: bytes) -> tuple[int, int]:
+def first_end(data: bytes) -> tuple[int, int]:
     """Bounds of the first line end that surely is one, (-1, -1) without any."""
     newline = data.find(b"\n")
     returned = data.find(b"\r", 0, newline if newline >= 0 else max(len(data) - 1, 0))
@@ -233,15 +250,15 @@ def read_lines(
             block, damage = None, error.damage
         if block is None:
             break
-        if offset == 0 and not pending and block.startswith(_BOM):
-            block, offset = block[len(_BOM) :], len(_BOM)
+        if offset == 0 and not pending and block.startswith(BOM):
+            block, offset = block[len(BOM) :], len(BOM)
         pending.append(block)
         size += len(block)
         if size <= max_line and not dropped and not _cut(block):
             continue
         data = b"".join(pending)
         while size > max_line or dropped:
-            end, behind = _first_end(data)
+            end, behind = first_end(data)
             length = end if end >= 0 else len(data.removesuffix(b"\r"))
             if not dropped and length <= max_line:
                 break

@@ -32,7 +32,8 @@ class Column:
         The field's name; also the column's name in the raw frame.
     kind
         ``text`` (String), ``integer`` (Int64), ``number`` (Float64), ``boolean`` (Boolean) or
-        ``json`` (String: the value's own JSON text, of any type).
+        ``json`` (String: the value's own JSON text, of any type; of CSV the cell's text, which
+        nobody has read: it may be no JSON).
     accepts
         Values of other types that are taken too: ``boolean`` (true is 1), ``integer`` (its
         decimal digits, in a text column), ``number`` (truncated towards zero, in an integer
@@ -72,15 +73,26 @@ class Source:
     columns
         The fields that are read; all others are ignored.
     dialogue_key
-        The columns that name a dialogue together. Rows in which the first of them is null belong
-        to the dialogue that is their file.
+        The columns that name a dialogue together. Rows in which the first of them is null (in CSV
+        also empty) belong to the dialogue that is their file. Its name is ``file``, the path as
+        it was given: two files of one stem are two dialogues.
     formats
-        The formats that are accepted.
+        The formats that are accepted, of ``csv``, ``json``, ``jsonl`` and ``parquet``; files of
+        others are refused. ``.json`` files are read as JSON Lines by a source without ``json``.
+    row_dialogues
+        Formats in which a row without a key is a dialogue of its own, not its file's: every row
+        where there is no dialogue key. Its name is ``file`` and ``line`` together.
+    array_column
+        A column of kind ``json`` that takes an array which stands where a row's object is
+        expected: a whole ``.json`` document, or a line of JSON Lines, is then one row, and its
+        other columns are null. Without one, the elements of a ``.json`` document's array are rows.
     """
 
     columns: tuple[Column, ...]
     dialogue_key: tuple[str, ...] = ()
     formats: tuple[str, ...] = ("jsonl", "parquet")
+    row_dialogues: tuple[str, ...] = ()
+    array_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +215,7 @@ ROW_SCHEMA: dict[str, pl.DataType] = {
     "byte_offset": pl.Int64(),
 }
 """The columns that stand before the declared ones in every raw frame: the input as it was given,
-the 1-based line (or Parquet row), and the byte at which the line starts (null for Parquet)."""
+the 1-based line (or Parquet row) and the byte at which the row starts (null for Parquet)."""
 
 REJECT_SCHEMA: dict[str, pl.DataType] = {
     **ROW_SCHEMA,

@@ -306,6 +306,7 @@ def scan_lines(
     names: Any,
     offsets: Any,
     words: Any,
+    array_key: int,
     lines: Any,
     tags: Any,
     starts: Any,
@@ -313,7 +314,7 @@ def scan_lines(
     faults: Any,
     counts: Any,
 ) -> None:
-    """Scan all lines of ``data``.
+    """Scan all lines of ``data``; a line that is an array is the value of ``array_key`` unless -1.
 
     ``restarts`` are ascending positions of line starts at which the line number becomes
     ``restart_lines``; the last is ``data.size``. ``lines`` (3, capacity) takes number, start and
@@ -364,6 +365,10 @@ def scan_lines(
             else:
                 status = NOT_OBJECT
                 after = _scan_container(base, index, stop, 0, objects)
+                if array_key >= 0 and load_byte(base, index) == _OPEN_ARRAY:
+                    status = 0
+                    tags[array_key, row] = ARRAY
+                    starts[array_key, row], ends[array_key, row] = index, after
             position = index
             if after >= 0:
                 index = skip_spaces(base, after, stop)

@@ -162,8 +162,9 @@ def scan_jsonl(
     data: Bytes,
     keys: Sequence[bytes],
     *,
-    restarts: Sequence[tuple[int, int]] = (),
+    restarts: Sequence[tuple[int, int]] | Longs = (),
     n_ends: int | None = None,
+    array_key: bytes | None = None,
 ) -> JsonlScan:
     """Scan a buffer of JSON Lines in one pass.
 
@@ -174,10 +175,12 @@ def scan_jsonl(
     keys
         The top-level keys whose values are wanted, as UTF-8.
     restarts
-        Ascending ``(position, line)`` pairs: the line that starts at ``position`` has the number
-        ``line``. Without one for position 0 the first line is 1.
+        Ascending ``(position, line)`` pairs, or int64 (r, 2): the line that starts at ``position``
+        has the number ``line``. Without one for position 0 the first line is 1.
     n_ends
         The number of line ends in ``data``, when `count_line_ends` has told it already.
+    array_key
+        The key whose value a line is that is an array; without one such a line is a fault.
 
     Returns
     -------
@@ -200,7 +203,19 @@ def scan_jsonl(
     faults = np.empty((5, capacity), np.int64)
     counts = np.zeros(6, np.int64)
     scan_lines(
-        data, positions, numbers, names, offsets, words, lines, tags, starts, ends, faults, counts
+        data,
+        positions,
+        numbers,
+        names,
+        offsets,
+        words,
+        -1 if array_key is None else keys.index(array_key),
+        lines,
+        tags,
+        starts,
+        ends,
+        faults,
+        counts,
     )
     if counts[5]:
         raise ValueError(f"n_ends is {n_ends}, but the data hold more line ends")
@@ -225,7 +240,11 @@ def scan_jsonl(
 
 
 def runs_jsonl(
-    data: Bytes, keys: Sequence[bytes], *, restarts: Sequence[tuple[int, int]] = (), n_ends: int
+    data: Bytes,
+    keys: Sequence[bytes],
+    *,
+    restarts: Sequence[tuple[int, int]] | Longs = (),
+    n_ends: int,
 ) -> JsonlRuns:
     """Find runs of neighbouring lines that give the wanted keys the same values.
 
@@ -258,11 +277,10 @@ def runs_jsonl(
     return JsonlRuns(data, line, start, last, tags[:, :n], starts[:, :n], ends[:, :n])
 
 
-def _restart_table(data: Bytes, restarts: Sequence[tuple[int, int]]) -> tuple[Longs, Longs]:
+def _restart_table(data: Bytes, restarts: Sequence[tuple[int, int]] | Longs) -> tuple[Longs, Longs]:
     """Part restarts into positions and numbers, and close them with the data's end."""
-    positions = np.array([*(place for place, _ in restarts), data.size], np.int64)
-    numbers = np.array([*(number for _, number in restarts), 0], np.int64)
-    return read_only(positions), read_only(numbers)
+    table = np.asarray(restarts, np.int64).reshape(-1, 2)
+    return read_only(np.append(table[:, 0], data.size)), read_only(np.append(table[:, 1], 0))
 
 
 def count_line_ends(data: Bytes) -> int:
@@ -393,6 +411,7 @@ def _compile() -> None:
         read_only(np.array([data.size])),
         read_only(np.zeros(1, np.int64)),
         *_key_table((b"a",)),
+        -1,
         np.empty((3, 1), np.int64),
         np.zeros((1, 1), np.uint8),
         found,

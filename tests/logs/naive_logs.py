@@ -2,9 +2,11 @@
 
 import json
 import math
+import re
 from typing import Any
 
 from fastscore.suites.base import Column, Source
+from tests.naive_csv import naive_records
 from tests.naive_jsonl import naive_scan
 
 ABSENT = object()
@@ -131,3 +133,97 @@ def comparable(row: dict[str, Any], source: Source) -> str:
         if column.kind == "json" and isinstance(shown[column.name], str):
             shown[column.name] = json.loads(shown[column.name])
     return json.dumps(shown)
+
+
+INTEGER_CELL = re.compile(r"[+-]?[0-9]+")
+NUMBER_CELL = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|nan|inf|infinity)", re.IGNORECASE
+)
+
+
+def naive_cell(column: Column, cell: str, names_dialogue: bool) -> Any:
+    """Value that a cell spells, as JSON would have it."""
+    if column.kind == "text":
+        return None if names_dialogue and not cell else cell
+    if not cell:
+        return None
+    if column.kind == "json":
+        return cell
+    text = cell.strip(" \t")
+    if INTEGER_CELL.fullmatch(text):
+        return int(text)
+    if NUMBER_CELL.fullmatch(text):
+        return float(text)
+    return {"true": True, "false": False}.get(text.lower(), cell)
+
+
+def naive_read_csv(
+    name: str, data: bytes, source: Source
+) -> tuple[list[dict[str, Any]], list[tuple[str, int, int, str | None, str]], dict[str, int]]:
+    """Rows, rejects and counts of one CSV file, as `naive_read` gives them."""
+    mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    rows: list[dict[str, Any]] = []
+    rejects: list[tuple[str, int, int, str | None, str]] = []
+    records = naive_records(data[mark:], None)
+    while records and records[0].status == "blank":
+        records.pop(0)
+
+    def refuse(line: int, start: int, field: str | None, reason: str) -> Any:
+        counts = {"lines": 1, "blank": 0, "rows": 0, "rejects": 1}
+        return [], [(name, line, start + mark, field, reason)], counts
+
+    if not records:
+        return refuse(1, 0, None, "no_header")
+    header = records.pop(0)
+    if header.status != "row":
+        return refuse(header.line, header.start, None, header.status)
+    names = [cell.strip().lower() for cell in header.cells]
+    for column in source.columns:
+        own = [each.strip().lower() for each in (column.name, *column.aliases)]
+        for each in own:
+            if names.count(each) > 1:
+                return refuse(header.line, header.start, each, "duplicate_column")
+        if column.required and column.only_where is None and not set(own) & set(names):
+            return refuse(header.line, header.start, column.name, "missing_column")
+    blank = 0
+    for record in records:
+        place = {"file": name, "line": record.line, "byte_offset": record.start + mark}
+        if record.status == "blank":
+            blank += 1
+            continue
+        if record.status != "row":
+            rejects.append((*place.values(), None, record.status))
+            continue
+        row: dict[str, Any] = dict(place)
+        fault: tuple[str, str] | None = None
+        for column in source.columns:
+            own = [each.strip().lower() for each in (column.name, *column.aliases)]
+            cell = next((record.cells[names.index(each)] for each in own if each in names), None)
+            value = None
+            if cell is not None:
+                value = naive_cell(column, cell, column.name in source.dialogue_key)
+            if column.only_where is not None:
+                other, wanted = column.only_where
+                if row.get(other) != wanted:
+                    row[column.name] = None
+                    continue
+            try:
+                if value is None and column.required:
+                    raise RejectedError("missing_field")
+                if column.kind == "json":
+                    row[column.name] = value
+                else:
+                    row[column.name] = naive_column(column, value)
+            except RejectedError as error:
+                fault = fault or (column.name, str(error))
+        if fault is None:
+            rows.append(row)
+        else:
+            rejects.append((*place.values(), *fault))
+    counts = {
+        "lines": len(records),
+        "blank": blank,
+        "rows": len(rows),
+        "rejects": len(rejects),
+    }
+    return rows, rejects, counts

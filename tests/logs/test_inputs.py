@@ -71,8 +71,30 @@ def test_a_file_whose_name_is_a_glob(folder: Path) -> None:
 
 def test_formats_are_those_of_the_source(folder: Path) -> None:
     assert "logs/sub/deep/d.parquet" not in paths("logs", formats=("jsonl",))
-    with pytest.raises(InputError, match="names no format"):
+    with pytest.raises(InputError, match=r"is a Parquet file, which this suite does not read"):
         paths("logs/sub/deep/d.parquet", formats=("jsonl",))
+
+
+def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:
+    for formats, expected in [
+        (("jsonl",), "jsonl"),
+        (("json", "jsonl"), "json"),
+        (("csv", "json"), "json"),
+    ]:
+        (file,) = resolve_inputs(["logs/sub/c.json"], formats)
+        assert file.format == expected
+    with pytest.raises(InputError, match="is a JSON file, which this suite does not read"):
+        resolve_inputs(["logs/sub/c.json"], ("csv",))
+
+
+@pytest.mark.parametrize(("suffix", "compression"), [("", "none"), (".gz", "gz"), (".zst", "zst")])
+@pytest.mark.parametrize("format", ["csv", "json", "jsonl", "parquet"])
+def test_every_format_compressed_or_not(
+    folder: Path, format: str, suffix: str, compression: str
+) -> None:
+    Path(f"one.{format}{suffix}").write_bytes(b"x")
+    (file,) = resolve_inputs([f"one.{format}{suffix}"], (format,))
+    assert (file.format, file.compression) == (format, compression)
 
 
 @pytest.mark.parametrize(

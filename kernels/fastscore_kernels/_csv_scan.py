@@ -1,0 +1,338 @@
+"""The CSV scanner: one pass over bytes, records cut as Python's csv module cuts them.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+
+from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._jsonl_bytes import (
+    MINUS,
+    NEWLINE,
+    PLUS,
+    QUOTE,
+    RETURN,
+    SPACE,
+    TAB,
+    address_of,
+    line_ends_within,
+    load_byte,
+    load_word,
+    scan_number,
+    sequence_length,
+    skip_digits,
+    store_byte,
+    store_word,
+    trailing_zeros,
+    zero_bytes,
+)
+from fastscore_kernels._jsonl_scan import (
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NOT_UTF8,
+    STRING,
+    TRUE,
+)
+
+# numbered apart from the faults of JSON Lines
+WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_BEHIND_QUOTE, TOO_LONG = range(17, 21)
+
+_COMMA = 0x2C
+_ONES = np.uint64(0x0101010101010101)
+_TOPS = np.uint64(0x8080808080808080)
+_QUOTES = np.uint64(QUOTE) * _ONES
+_COMMAS = np.uint64(_COMMA) * _ONES
+_NEWLINES = np.uint64(NEWLINE) * _ONES
+_RETURNS = np.uint64(RETURN) * _ONES
+
+
+@inlined
+def _next_quote(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on of a quote, ``stop`` without any."""
+    while index + 8 <= stop:
+        flags = zero_bytes(load_word(data, index) ^ _QUOTES)
+        if flags != np.uint64(0):
+            return int(index + (trailing_zeros(flags) >> 3))
+        index += 8
+    while index < stop and load_byte(data, index) != QUOTE:
+        index += 1
+    return index
+
+
+@inlined
+def _plain_end(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on of a comma or line end, ``stop`` without any."""
+    while index + 8 <= stop:
+        word = load_word(data, index)
+        flags = (
+            zero_bytes(word ^ _COMMAS) | zero_bytes(word ^ _NEWLINES) | zero_bytes(word ^ _RETURNS)
+        )
+        if flags != np.uint64(0):
+            return int(index + (trailing_zeros(flags) >> 3))
+        index += 8
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte == _COMMA or byte == NEWLINE or byte == RETURN:
+            break
+        index += 1
+    return index
+
+
+@inlined
+def _line_end(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on of a line end, ``stop`` without any."""
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte == NEWLINE or byte == RETURN:
+            break
+        index += 1
+    return index
+
+
+@inlined
+def _behind_line_end(data: int, index: int, stop: int, final: bool) -> int:
+    """Position behind the line end at ``index``, -1 when it may be half of one."""
+    if load_byte(data, index) == NEWLINE:
+        return index + 1
+    if index + 1 == stop:
+        return stop if final else -1
+    return index + 2 if load_byte(data, index + 1) == NEWLINE else index + 1
+
+
+@inlined
+def _bad_utf8(data: int, index: int, stop: int) -> int:
+    """Position of the first byte in [index, stop) that is not valid UTF-8, or -1."""
+    while index < stop:
+        if index + 8 <= stop and load_word(data, index) & _TOPS == np.uint64(0):
+            index += 8
+            continue
+        if load_byte(data, index) < 0x80:
+            index += 1
+            continue
+        length = sequence_length(data, index, stop)
+        if length == 0:
+            return index
+        index += length
+    return -1
+
+
+@inlined
+def _scan_cell(data: int, index: int, stop: int) -> tuple[int, int, int, int, int]:
+    """Walk a cell from its first byte.
+
+    Returns the position behind it, the bounds of its text, its tag, and what is wrong with it;
+    the first is the fault's position where something is.
+    """
+    if index >= stop or load_byte(data, index) != QUOTE:
+        end = _plain_end(data, index, stop)
+        return end, index, end, STRING, 0
+    at = index + 1
+    tag = STRING
+    while True:
+        at = _next_quote(data, at, stop)
+        if at >= stop:
+            return index, index, stop, tag, UNTERMINATED_QUOTE
+        if at + 1 >= stop or load_byte(data, at + 1) != QUOTE:
+            break
+        tag = ESCAPED
+        at += 2
+    behind = at + 1
+    if behind < stop:
+        byte = load_byte(data, behind)
+        if byte != _COMMA and byte != NEWLINE and byte != RETURN:
+            return behind, index, at, tag, TEXT_BEHIND_QUOTE
+    return behind, index + 1, at, tag, 0
+
+
+@kernel(fastmath=False)
+def scan_records(
+    data: Any,
+    index: int,
+    line: int,
+    final: bool,
+    limit: int,
+    slots: Any,
+    rows: Any,
+    tags: Any,
+    starts: Any,
+    ends: Any,
+    faults: Any,
+    counts: Any,
+) -> None:
+    """Scan records of ``data`` from ``index`` on, as many as are whole and fit the arrays.
+
+    ``slots`` has an item for each cell of a record: the row of ``tags``, ``starts`` and ``ends``
+    that takes it, or -1. ``rows`` (3, capacity) takes line, start and end of the good records,
+    ``faults`` (6, capacity) those of the faulty ones with status, position and number of cells;
+    ``counts`` the numbers of rows, faults, records and blank lines, the next record's position
+    and line, and whether a record that is too long goes on behind the data. Without ``final`` the
+    data go on behind their end; a record longer than ``limit`` is given up.
+    """
+    stop = data.size
+    base = address_of(data)
+    n_cells = slots.size
+    row = fault = total = blank = 0
+    counts[6] = 0
+    while index < stop and row < rows.shape[1] and fault < faults.shape[1]:
+        begin = index
+        byte = load_byte(base, index)
+        if byte == NEWLINE or byte == RETURN:
+            behind = _behind_line_end(base, index, stop, final)
+            if behind < 0:
+                break
+            index = behind
+            blank += 1
+            total += 1
+            line += 1
+            continue
+        cell = status = 0
+        quoted = False
+        while True:
+            quoted |= index < stop and load_byte(base, index) == QUOTE
+            index, first, last, tag, status = _scan_cell(base, index, stop)
+            if status != 0:
+                break
+            if cell < n_cells and slots[cell] >= 0:
+                slot = slots[cell]
+                tags[slot, row], starts[slot, row], ends[slot, row] = tag, first, last
+            cell += 1
+            if index >= stop or load_byte(base, index) != _COMMA:
+                break
+            index += 1
+        position = index
+        if not final and (index >= stop or status == UNTERMINATED_QUOTE):
+            if stop - begin <= limit:
+                index = begin
+                break
+            status = TOO_LONG
+        end = index
+        if status != 0:
+            # broken quoting may swallow good records: reading goes on at the next line
+            end = _line_end(base, begin, stop)
+            if end >= stop and not final:
+                if stop - begin <= limit:
+                    index = begin
+                    break
+                status = TOO_LONG
+                counts[6] = 1
+        else:
+            position = _bad_utf8(base, begin, end)
+            if position >= 0:
+                status = NOT_UTF8
+            elif cell != n_cells:
+                status, position = WRONG_CELL_COUNT, begin
+        behind = stop
+        if end < stop:
+            behind = _behind_line_end(base, end, stop, final)
+            if behind < 0:
+                index = begin
+                break
+        if status == 0:
+            rows[0, row], rows[1, row], rows[2, row] = line, begin, end
+            row += 1
+        else:
+            faults[0, fault], faults[1, fault], faults[2, fault] = line, begin, end
+            faults[3, fault], faults[4, fault], faults[5, fault] = status, position, cell
+            fault += 1
+        index = behind
+        total += 1
+        line += 1
+        if quoted:
+            line += line_ends_within(base, begin, end)
+    counts[0], counts[1], counts[2], counts[3] = row, fault, total, blank
+    counts[4], counts[5] = index, line
+
+
+@kernel(fastmath=False)
+def unquote_cells(
+    data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
+) -> int:
+    """Write cells one behind another, their doubled quotes once; ``out`` has a word to spare."""
+    base, target = address_of(data), address_of(out)
+    at = 0
+    for row in range(starts.size):
+        out_starts[row] = at
+        index, end = starts[row], ends[row]
+        while index + 8 <= end:
+            word = load_word(base, index)
+            store_word(target, at, word)
+            flags = zero_bytes(word ^ _QUOTES)
+            if flags == np.uint64(0):
+                index += 8
+                at += 8
+                continue
+            copied = (trailing_zeros(flags) >> 3) + 1
+            at += copied
+            index += copied + 1
+        while index < end:
+            byte = load_byte(base, index)
+            store_byte(target, at, byte)
+            at += 1
+            index += 2 if byte == QUOTE else 1
+        out_ends[row] = at
+    return at
+
+
+@inlined
+def _spells(data: int, start: int, end: int, word: int, length: int) -> bool:
+    """Whether the bytes are ``word`` (lower case, little-endian) in any case."""
+    if end - start != length:
+        return False
+    for position in range(length):
+        if load_byte(data, start + position) | 0x20 != (word >> (8 * position)) & 0xFF:
+            return False
+    return True
+
+
+_TRUE_WORD, _FALSE_WORD, _NAN_WORD, _INF_WORD, _INFINITY_WORD = (
+    int.from_bytes(word, "little") for word in (b"true", b"false", b"nan", b"inf", b"infinity")
+)
+
+
+@kernel(fastmath=False)
+def spell_types(data: Any, starts: Any, ends: Any, tags: Any) -> None:
+    """Give cells the tag of the JSON value that they spell, and its bounds, where they do."""
+    base = address_of(data)
+    for row in range(tags.size):
+        if tags[row] != STRING:
+            continue
+        start, end = starts[row], ends[row]
+        while start < end and (load_byte(base, start) == SPACE or load_byte(base, start) == TAB):
+            start += 1
+        while start < end and (
+            load_byte(base, end - 1) == SPACE or load_byte(base, end - 1) == TAB
+        ):
+            end -= 1
+        if start == end:
+            continue
+        sign = load_byte(base, start)
+        digits = start + 1 if sign == MINUS or sign == PLUS else start
+        tag = STRING
+        if _spells(base, start, end, _TRUE_WORD, 4):
+            tag = TRUE
+        elif _spells(base, start, end, _FALSE_WORD, 5):
+            tag = FALSE
+        elif (
+            _spells(base, digits, end, _NAN_WORD, 3)
+            or _spells(base, digits, end, _INF_WORD, 3)
+            or _spells(base, digits, end, _INFINITY_WORD, 8)
+        ):
+            tag = FLOAT
+        elif digits < end:
+            # zeros may lead, as they may not in JSON
+            if skip_digits(base, digits, end) == end:
+                tag = INTEGER
+            elif load_byte(base, digits) != MINUS:
+                behind, _ = scan_number(base, digits, end)
+                if behind == end:
+                    tag = FLOAT
+        if tag != STRING:
+            tags[row] = tag
+            starts[row] = digits if sign == PLUS else start
+            ends[row] = end

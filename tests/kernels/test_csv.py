@@ -1,0 +1,196 @@
+"""The CSV scanner against Python's csv module, record by record."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from fastscore_kernels.csv import (
+    TEXT_BEHIND_QUOTE,
+    TOO_LONG,
+    UNTERMINATED_QUOTE,
+    WRONG_CELL_COUNT,
+    scan_csv,
+    spelled,
+    unquoted,
+)
+from fastscore_kernels.jsonl import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.naive_csv import NaiveRecord, naive_records
+
+STATUS = {
+    WRONG_CELL_COUNT: "wrong_cell_count",
+    UNTERMINATED_QUOTE: "bad_quoting",
+    TEXT_BEHIND_QUOTE: "bad_quoting",
+    NOT_UTF8: "not_utf8",
+}
+PIECES = st.sampled_from(
+    [
+        *(b'"', b'"', b'""', b",", b",", b"\n", b"\r", b"\r\n", b"a", b" ", b"\\", b"'", b"\x00"),
+        *(b'"a, b"', b'"two\nlines"', b'"say ""hi"""', b"plain text of some length", b"\xff"),
+        *("é😀中".encode(), b"\xe4\xb8", b'"' + b"long " * 20 + b'"', b"\xef\xbb\xbf", b"\x0b\x85"),
+    ]
+)
+CELLS = st.text(st.sampled_from('ab",\n\r é😀\x0b\x1c;\\'), max_size=30)
+
+
+def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[NaiveRecord], int]:
+    """Scan with every cell wanted, a few records at a time: records, and blank lines."""
+    buffer = np.frombuffer(data, np.uint8)
+    found: list[NaiveRecord] = []
+    at, line, blank = 0, 1, 0
+    while at < buffer.size:
+        scan = scan_csv(buffer, np.arange(width), width, start=at, line=line, records=records)
+        assert scan.stop > at
+        for row in range(scan.line.size):
+            cells = []
+            for slot in range(width):
+                start, end = scan.value_start[slot, row], scan.value_end[slot, row]
+                text = data[start:end]
+                if scan.tags[slot, row] == ESCAPED:
+                    out, starts, ends = unquoted(buffer, np.array([start]), np.array([end]))
+                    text = out[starts[0] : ends[0]].tobytes()
+                else:
+                    assert scan.tags[slot, row] == STRING
+                cells.append(text.decode())
+            place = (int(scan.line[row]), int(scan.start[row]), int(scan.end[row]))
+            found.append(NaiveRecord(*place, "row", cells))
+        for row, status in enumerate(scan.fault_status.tolist()):
+            place = (scan.fault_line[row], scan.fault_start[row], scan.fault_end[row])
+            found.append(NaiveRecord(*(int(each) for each in place), STATUS[status]))
+        assert scan.n_records - scan.n_blank == scan.line.size + scan.fault_line.size
+        at, line, blank = scan.stop, scan.next_line, blank + scan.n_blank
+    return sorted(found, key=lambda record: record.start), blank
+
+
+def check(data: bytes, width: int, records: int = 1 << 14) -> None:
+    expected = naive_records(data, width)
+    found, blank = scanned(data, width, records)
+    assert blank == sum(record.status == "blank" for record in expected)
+    wanted = [record for record in expected if record.status != "blank"]
+    for record in wanted:
+        if record.status != "row":
+            record.cells = []
+    assert found == wanted
+
+
+@given(st.lists(PIECES, max_size=40).map(b"".join), st.integers(1, 4), st.integers(1, 3))
+@example(b'1,"he said "hi"",2\n3,4,5\n', 3, 3)
+@example(b'1,"never\n2,"closed"\n3,x\n', 2, 3)
+@example(b'a,b\r\r\n"\r\n",c\r', 2, 1)
+def test_oracle_any_bytes(data: bytes, width: int, records: int) -> None:
+    check(data, width, records)
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=8)
+    ),
+    # before Python 3.13 a writer quotes only the line ends that it writes itself
+    st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
+        lambda end: st.tuples(st.just(end), st.booleans() if end == "\r\n" else st.just(True))
+    ),
+)
+def test_oracle_what_python_writes_is_read_back(
+    rows: list[list[str]], written: tuple[str, bool]
+) -> None:
+    line_end, all_quoted = written
+    out = io.StringIO(newline="")
+    quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
+    csv.writer(out, lineterminator=line_end, quoting=quoting).writerows(rows)
+    data = out.getvalue().encode()
+    width = len(rows[0]) if rows else 1
+    found, _ = scanned(data, width)
+    assert [record.cells for record in found] == rows
+    assert {record.status for record in found} <= {"row"}
+
+
+def test_by_hand() -> None:
+    data = b'a,"b, ""c""\nd"\n\nx,y,z\nlast,"'
+    found, blank = scanned(data, 2)
+    assert blank == 1
+    assert found == [
+        NaiveRecord(1, 0, 14, "row", ["a", 'b, "c"\nd']),
+        NaiveRecord(4, 16, 21, "wrong_cell_count"),
+        NaiveRecord(5, 22, 28, "bad_quoting"),
+    ]
+
+
+def test_a_record_that_the_buffer_cuts_is_left() -> None:
+    whole = np.frombuffer(b'a,b\r\nc,"d\r\ne"\r\nf,', np.uint8)
+    for size in range(whole.size + 1):
+        scan = scan_csv(whole[:size], np.arange(2), 2, final=False)
+        # a return may be half of a line end
+        assert scan.stop == (0 if size < 5 else 5 if size < 15 else 15), size
+        assert scan.line.tolist() == [1, 2][: (size >= 5) + (size >= 15)]
+        assert scan.fault_line.size == 0
+
+
+def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
+    data = np.frombuffer(b'a,"b\nc,d\ne,f\ng,h', np.uint8)
+    scan = scan_csv(data, np.arange(2), 2, final=False, limit=8)
+    assert scan.fault_status.tolist() == [TOO_LONG]
+    assert (scan.fault_start[0], scan.fault_end[0]) == (0, 4)
+    assert scan.line.tolist() == [2, 3]
+    assert not scan.cut
+    scan = scan_csv(np.frombuffer(b"x" * 20, np.uint8), np.arange(2), 2, final=False, limit=8)
+    assert scan.cut
+    assert scan.stop == 20
+
+
+def test_only_the_wanted_cells_are_noted() -> None:
+    data = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
+    scan = scan_csv(data, np.array([-1, 1, -1]), 3)
+    assert scan.tags.tolist() == [[0, 0], [STRING, STRING], [0, 0]]
+    assert scan.value_start[1].tolist() == [2, 8]
+
+
+@pytest.mark.parametrize(
+    ("cell", "tag", "text"),
+    [
+        ("12", INTEGER, "12"),
+        (" -12\t", INTEGER, "-12"),
+        ("+7", INTEGER, "7"),
+        ("007", INTEGER, "007"),
+        ("1.5", FLOAT, "1.5"),
+        ("+1.5e3", FLOAT, "1.5e3"),
+        ("-0.5E-3", FLOAT, "-0.5E-3"),
+        ("NaN", FLOAT, "NaN"),
+        ("-inf", FLOAT, "-inf"),
+        ("Infinity", FLOAT, "Infinity"),
+        ("True", TRUE, "True"),
+        (" FALSE ", FALSE, "FALSE"),
+        ("1_000", STRING, "1_000"),
+        ("+-1", STRING, "+-1"),
+        ("--1", STRING, "--1"),
+        ("1.", STRING, "1."),
+        (".5", STRING, ".5"),
+        ("1e", STRING, "1e"),
+        ("1 2", STRING, "1 2"),
+        ("0x10", STRING, "0x10"),
+        ("truely", STRING, "truely"),
+        ("-", STRING, "-"),
+        ("  ", STRING, "  "),
+        ("", STRING, ""),
+    ],
+)
+def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
+    data = f"#{cell}#".encode()
+    ends = np.array([len(data) - 1])
+    tags, starts, ends = spelled(
+        np.frombuffer(data, np.uint8), np.array([STRING], np.uint8), np.array([1]), ends
+    )
+    assert tags.tolist() == [tag]
+    assert data[starts[0] : ends[0]].decode() == text
+
+
+def test_bad_arguments() -> None:
+    data = np.zeros(4, np.uint8)
+    with pytest.raises(ValueError, match="contiguous vector of uint8"):
+        scan_csv(data[::2], np.arange(1), 1)
+    with pytest.raises(ValueError, match="the data have 4 bytes"):
+        scan_csv(data, np.arange(1), 1, start=5)
+    with pytest.raises(ValueError, match="slots name slot 1; there are 1"):
+        scan_csv(data, np.array([1]), 1)

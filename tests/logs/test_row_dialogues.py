@@ -1,0 +1,96 @@
+"""Rows that are dialogues of their own: cut anywhere, counted one by one, few places kept."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.logs import batches, streams
+from fastscore.logs.index import FileState, index_files
+from fastscore.logs.inputs import resolve_inputs
+from fastscore.logs.scan import read_shard
+from fastscore.logs.shards import Plan, plan_shards
+from fastscore.suites.base import Column, Source
+
+COLUMNS = (Column(name="id", kind="text"), Column(name="text", kind="text"))
+KEYLESS = Source(columns=COLUMNS, row_dialogues=("jsonl", "parquet"))
+KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "parquet"))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+
+
+def write(folder: Path, name: str, ids: list[str | None]) -> Path:
+    rows = [{"id": id, "text": f"{index} " + "x" * 60} for index, id in enumerate(ids)]
+    path = folder / name
+    if name.endswith("parquet"):
+        pl.DataFrame(rows, {"id": pl.String, "text": pl.String}).write_parquet(path)
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def plan(folder: Path, path: Path, source: Source, shard_bytes: int, threads: int = 1) -> Plan:
+    files = resolve_inputs([str(path)])
+    scratch = folder / "scratch"
+    return plan_shards(files, source, shard_bytes=shard_bytes, scratch=scratch, threads=threads)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: int) -> None:
+    path = write(tmp_path, name, [None] * 2000)
+    size = path.stat().st_size
+    whole = plan(tmp_path, path, KEYLESS, 1 << 30)
+    cut = plan(tmp_path, path, KEYLESS, size // 16, threads)
+    assert (len(whole.shards), whole.n_dialogues) == (1, 2000)
+    # a compressed Parquet file's few bytes are shared out by its rows, some at a time
+    assert 16 <= len(cut.shards) <= 20
+    assert cut.n_dialogues == 2000
+    assert max(shard.n_bytes for shard in cut.shards) <= size // 16
+    frames = [read_shard(shard, KEYLESS).frame for shard in cut.shards]
+    assert pl.concat(frames).equals(read_shard(whole.shards[0], KEYLESS).frame)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_one_id_may_name_many_rows_where_there_is_no_key(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name, ["same"] * 500)
+    assert plan(tmp_path, path, KEYLESS, 1 << 30).n_dialogues == 500
+    assert plan(tmp_path, path, KEYED, 1 << 30).n_dialogues == 1
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_keyed_rows_stay_together_among_keyless_ones(tmp_path: Path, name: str) -> None:
+    ids: list[str | None] = []
+    for number in range(60):
+        ids += [None] * 3 + [f"d{number}", None] * 12
+    path = write(tmp_path, name, ids)
+    planned = plan(tmp_path, path, KEYED, path.stat().st_size // 12)
+    assert planned.n_dialogues == 60 + ids.count(None)
+    assert len(planned.shards) >= 12
+    seen: set[str] = set()
+    for shard in planned.shards:
+        named = set(read_shard(shard, KEYED).frame["id"].drop_nulls())
+        assert not named & seen
+        seen |= named
+    assert len(seen) == 60
+
+
+def test_other_formats_keep_to_the_file(tmp_path: Path) -> None:
+    source = Source(columns=COLUMNS, row_dialogues=("jsonl",))
+    parquet = write(tmp_path, "log.parquet", [None] * 500)
+    assert plan(tmp_path, parquet, source, 500).n_dialogues == 1
+    assert len(plan(tmp_path, parquet, source, 500).shards) == 1
+
+
+def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "log.jsonl", [None] * 20_000)
+    (state,) = (FileState(file) for file in resolve_inputs([str(path)]))
+    size = path.stat().st_size
+    for _ in index_files([state], KEYLESS, size // 2, tmp_path, 1):
+        assert len(state.spans) <= 2 * 257
+        assert sum(span.dialogues for span in state.spans.values()) == 20_000
