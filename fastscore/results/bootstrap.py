@@ -20,6 +20,7 @@ from fastscore.results.statistics import LEVEL, Interval, Values, finite, kendal
 SAMPLES = 2_000
 SEED = 0
 _BLOCK_CELLS = 2_000_000
+_LARGEST_PAIR_TABLE = 2_000
 
 Estimator = Callable[[Values], Values]
 """From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
@@ -230,8 +231,24 @@ def _mean_ranks(weights: Values, plan: _RankPlan) -> Values:
 def _weighted_kendall(
     draws: Values, *, codes: npt.NDArray[np.int64], first: Values, second: Values
 ) -> Values:
+    """Correlate the order of rows that stand in a sample as often as their cluster."""
+    if first.size > _LARGEST_PAIR_TABLE:
+        return _repeated_kendall(draws.astype(np.int64), codes, first, second)
+    weights = draws[:, codes]
+    x, y = (np.sign(side[:, None] - side) for side in (first, second))
+
+    def over_pairs(table: Values) -> Values:
+        return np.asarray(((weights @ table) * weights).sum(axis=1))
+
+    return _quotients(over_pairs(x * y), np.sqrt(over_pairs(x * x) * over_pairs(y * y)))
+
+
+def _repeated_kendall(
+    draws: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], first: Values, second: Values
+) -> Values:
+    """Correlate written-out samples, where a table of all pairs would be slower."""
     estimates = np.full(len(draws), np.nan)
-    for sample, drawn in enumerate(draws.astype(np.int64)):
+    for sample, drawn in enumerate(draws):
         x, y = (np.repeat(side, drawn[codes]) for side in (first, second))
         if np.ptp(x) > 0 and np.ptp(y) > 0:
             estimates[sample] = stats.kendalltau(x, y, method="asymptotic").statistic

@@ -78,6 +78,16 @@ def test_correlations_of_written_out_samples(rows: list[tuple[int, int, str]], s
             assert matches(found, written_out(correlated(measure), rows, seed))
 
 
+def test_kendall_without_a_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(7)
+    x, y = generator.integers(0, 9, size=(2, 80)).astype(float)
+    clusters = generator.integers(0, 12, size=80)
+    by_table = bootstrap_kendall(x, y, clusters, samples=100)
+    monkeypatch.setattr(bootstrap, "_LARGEST_PAIR_TABLE", 10)
+    written_out = bootstrap_kendall(x, y, clusters, samples=100)
+    assert (by_table.low, by_table.high) == pytest.approx((written_out.low, written_out.high))
+
+
 def test_rows_of_a_cluster_stay_together() -> None:
     # two clusters: samples have mean 0, 1/2 or 1 with probability 1/4, 1/2, 1/4
     found = bootstrap_mean([0.0, 0.0, 1.0, 1.0], [7, 7, 9, 9])
