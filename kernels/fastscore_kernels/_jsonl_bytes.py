@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import types
 
 from fastscore_kernels import _plain
+from fastscore_kernels._byte_blocks import text_run
 from fastscore_kernels._jit import inlined, instruction_or
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
@@ -362,6 +363,9 @@ def scan_string(data: int, index: int, stop: int) -> tuple[int, bool]:
     """
     escaped = False
     while True:
+        index = text_run(data, index, stop)
+        if index < stop and load_byte(data, index) == QUOTE:
+            return index, escaped
         index = plain_run(data, index, stop)
         if index >= stop:
             return -1 - stop, escaped

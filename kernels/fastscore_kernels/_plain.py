@@ -1,7 +1,7 @@
 """What instructions do where nothing is compiled: memory read and written by address, slowly."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -65,3 +65,17 @@ def trailing_zeros(word: Any) -> int:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
     value = int(word)
     return (value & -value).bit_length() - 1
+
+
+def equal_bytes(address: int, byte: int) -> Any:
+    """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
+    return _marked(found == byte for found in ctypes.string_at(int(address), 64))
+
+
+def lower_bytes(address: int, byte: int) -> Any:
+    """Mark which of the 64 bytes at an address are lower than ``byte``."""
+    return _marked(found < byte for found in ctypes.string_at(int(address), 64))
+
+
+def _marked(flags: Iterable[bool]) -> Any:
+    return np.uint64(sum(1 << place for place, flag in enumerate(flags) if flag))

@@ -348,3 +348,46 @@ def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]
     assert found.tolist() == [
         row > 0 and value != values[row - 1] for row, value in enumerate(values)
     ]
+
+
+CHARACTERS = ["\u0080", "߿", "ࠀ", "一", "\ud7ff", "\ue000", "\uffff", "𐀀", "\U0010ffff"]
+FAULTS = [
+    b"\x80",
+    b"\xbf",
+    b"\xc0\x80",
+    b"\xc1\xbf",
+    b"\xc3",
+    b"\xe0\x9f\xbf",
+    b"\xe4\xb8",
+    b"\xed\xa0\x80",
+    b"\xf0\x8f\xbf\xbf",
+    b"\xf0\x90\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xf5\x80\x80\x80",
+    b"\xff",
+]
+LONG_TEXT = st.lists(
+    st.one_of(
+        st.integers(0, 70).map(lambda length: b"x" * length),
+        st.lists(st.sampled_from(CHARACTERS), max_size=40).map(lambda c: "".join(c).encode()),
+        st.sampled_from([b"\\n", b'\\"', b"\\u4e00", b"\\x", b"\x1f", b"\x7f", b'"']),
+    ),
+    max_size=8,
+)
+
+
+@given(LONG_TEXT, st.none() | st.sampled_from(FAULTS), st.integers(0, 8))
+@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
+def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None, at: int) -> None:
+    """Characters and faults at every place of a block, with whole blocks behind them."""
+    if fault is not None:
+        pieces = [*pieces[:at], fault, *pieces[at:]]
+    check_against_json(b'{"a":"' + b"".join(pieces) + b'"}\n{"event":"' + b"y" * 200 + b'"}')
+
+
+def test_every_fault_is_found_at_every_place_of_a_block() -> None:
+    behind = b'"}\n{"a":"' + b"z" * 200 + b'"}'
+    for fault in [b"", *FAULTS]:
+        for before in range(0, 68, 1 if SHARE == 1 else 23):
+            check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + behind)
+            check_against_json(b'{"a":"' + b"x" * before + fault + behind)

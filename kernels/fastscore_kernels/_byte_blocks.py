@@ -1,0 +1,121 @@
+"""Sixty-four bytes at a time: which of them are what, as the bits of one word, and runs of text.
+
+LLVM makes a comparison of a block one or a few vector instructions, whatever the processor has.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from fastscore_kernels import _plain
+from fastscore_kernels._ir import I64, broadcast, load
+from fastscore_kernels._jit import inlined, instruction_or
+
+BLOCK = 64
+
+_QUOTE, _BACKSLASH, _SPACE = 0x22, 0x5C, 0x20
+_BYTES = ir.VectorType(ir.IntType(8), BLOCK)
+_NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
+_1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
+
+
+def _compared(builder: Any, arguments: Any, operator: str) -> Any:
+    """Compare the block at an address with one byte, unsigned: one bit a byte."""
+    block = load(builder, arguments[0], _BYTES)
+    byte = broadcast(builder, builder.trunc(arguments[1], ir.IntType(8)), BLOCK)
+    return builder.bitcast(builder.icmp_unsigned(operator, block, byte), I64)
+
+
+@instruction_or(_plain.equal_bytes)
+def equal_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
+    """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _compared(builder, arguments, "==")
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.lower_bytes)
+def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
+    """Mark which of the 64 bytes at an address are lower than ``byte``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _compared(builder, arguments, "<")
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.trailing_zeros)
+def _lowest(typing_context: Any, word: Any) -> Any:
+    """Position of the lowest set bit of a word that is not zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@inlined
+def _whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
+    """Bytes of the valid UTF-8 characters within the first ``size`` of a block, -1 for a fault.
+
+    A character that the block's end cuts is left out; one that ``ended`` cuts is a fault.
+    """
+    below_c0, below_c2, below_e0 = (
+        lower_bytes(at, 0xC0),
+        lower_bytes(at, 0xC2),
+        lower_bytes(at, 0xE0),
+    )
+    below_f0, below_f5 = lower_bytes(at, 0xF0), lower_bytes(at, 0xF5)
+    follows = below_c0 & ~ascii_bytes
+    two, three, four = below_e0 & ~below_c2, below_f0 & ~below_e0, below_f5 & ~below_f0
+    longer = three | four
+    leads = two | longer
+    expected = (leads << _1) | (longer << _2) | (four << _3)
+    wrong = (expected ^ follows) | (below_c2 & ~below_c0) | ~below_f5
+    # after some first bytes only a part of the second ones: no overlong form, surrogate or excess
+    e0, ed = equal_bytes(at, 0xE0), equal_bytes(at, 0xED)
+    if (e0 | ed | four) != _NONE:
+        below_90, below_a0 = lower_bytes(at, 0x90), lower_bytes(at, 0xA0)
+        wrong |= (e0 << _1) & below_a0
+        wrong |= (ed << _1) & ~below_a0
+        wrong |= (equal_bytes(at, 0xF0) << _1) & below_90
+        wrong |= (equal_bytes(at, 0xF4) << _1) & ~below_90
+    if not ended:
+        if (leads >> _63) != _NONE:
+            size = BLOCK - 1
+        elif (longer >> _62) & _1 != _NONE:
+            size = BLOCK - 2
+        elif (four >> _61) & _1 != _NONE:
+            size = BLOCK - 3
+    # the byte behind must not be one that a character before it still needs
+    checked = min(size + 1, BLOCK)
+    if wrong & (_ALL >> np.uint64(BLOCK - checked)) != _NONE:
+        return -1
+    return size
+
+
+@inlined
+def text_run(data: int, index: int, stop: int) -> int:
+    """Walk valid text in blocks: position of a quote, backslash or control character, or earlier.
+
+    Every byte before the position belongs to a valid UTF-8 character. It stops earlier, between
+    two characters, before a block with a fault and where less than a block remains.
+    """
+    while index + BLOCK <= stop:
+        at = data + index
+        ends = equal_bytes(at, _QUOTE) | equal_bytes(at, _BACKSLASH) | lower_bytes(at, _SPACE)
+        ended = ends != _NONE
+        size = _lowest(ends) if ended else BLOCK
+        ascii_bytes = lower_bytes(at, 0x80)
+        if ascii_bytes != _ALL:
+            size = _whole_characters(at, ascii_bytes, size, ended)
+            if size < 0:
+                return index
+        index += size
+        if ended:
+            return index
+    return index
