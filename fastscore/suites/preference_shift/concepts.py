@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import distinct_counts_ragged
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.preference_shift.catalogue import (
@@ -100,11 +101,14 @@ def concept_idf(options: PreferenceShiftOptions) -> pl.DataFrame:
     return concepts.terms.select("concept", pl.Series("idf", concepts.idf))
 
 
-def as_sets(rows: Indices, concepts: Indices, n_rows: int, n_concepts: int) -> Sets:
+def as_sets(rows: Indices, concepts: Indices, n_rows: int) -> Sets:
     """Make a column of sets of pairs of a row and a concept, in any order and with repeats."""
-    keys = np.unique(rows * np.int64(max(n_concepts, 1)) + concepts)
-    owners, members = np.divmod(keys, np.int64(max(n_concepts, 1)))
-    return members.astype(np.int32), np.searchsorted(owners, np.arange(n_rows + 1))
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows, kind="stable")
+        rows, concepts = rows[order], concepts[order]
+    offsets = np.searchsorted(rows, np.arange(n_rows + 1))
+    values, _, bounds = distinct_counts_ragged(concepts.astype(np.int32), offsets)
+    return values, bounds
 
 
 def gather_sets(sets: Sets, rows: Indices) -> Sets:

@@ -84,7 +84,7 @@ def _gold_sets(values: Sets, gold: pl.DataFrame, concepts: Concepts, n_turns: in
         concepts.terms["field"].gather(pl.Series(members)) == gold["field"].gather(pl.Series(owner))
     ).to_numpy()
     rows = gold["turn_row"].to_numpy()[owner[of_field]]
-    return as_sets(rows, members[of_field].astype(np.int64), n_turns, len(concepts))
+    return as_sets(rows, members[of_field].astype(np.int64), n_turns)
 
 
 _lock = threading.Lock()

@@ -76,7 +76,7 @@ class Matcher:
             rows.append(found + done)
             concepts.append(of_row)
             done += len(part)
-        return as_sets(_joined(rows), _joined(concepts), len(texts), len(self.is_plot))
+        return as_sets(_joined(rows), _joined(concepts), len(texts))
 
     def _search(self, texts: pl.Series) -> tuple[Indices, Indices]:
         """Return pairs of a text and a concept, repeats among them."""

@@ -79,7 +79,7 @@ def nearest_concepts(
             kept = _nearest(row, column, cosine, options)
             rows.append(spoken[first + row[kept]])
             members.append(candidates[column[kept]])
-    return as_sets(np.concatenate(rows), np.concatenate(members), len(texts), len(concepts))
+    return as_sets(np.concatenate(rows), np.concatenate(members), len(texts))
 
 
 def _possible(

@@ -62,7 +62,9 @@ SOURCE = Source(
             description="Object of a judge's scores by name, carried along for the analysis.",
         ),
     ),
-    formats=("jsonl", "parquet"),
+    formats=("json", "jsonl", "parquet"),
+    row_dialogues=("json", "jsonl", "parquet"),
+    array_column="conversation",
 )
 
 

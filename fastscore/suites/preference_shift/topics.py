@@ -78,8 +78,8 @@ def topic_sets(texts: pl.Series) -> Sets:
         ~pl.col("word").is_in(GENERIC),
         pl.col("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
     )
-    numbers, names = distinct(words["word"])
-    sets = as_sets(words["text"].to_numpy(), numbers, len(once), len(names))
+    numbers, _ = distinct(words["word"])
+    sets = as_sets(words["text"].to_numpy(), numbers, len(once))
     return gather_sets(sets, codes)
 
 

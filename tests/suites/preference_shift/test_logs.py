@@ -183,6 +183,26 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
 
 
+def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    turns = exchange("drama", "drama", "Heat", "Her")
+    one = log(*turns, session_id="00000", shift_events=[{"turn": 2}])
+    (folder / "m_session_00000.json").write_text(json.dumps(one, indent=2))
+    (folder / "n_bare.json").write_text(json.dumps(turns, indent=1))
+    (folder / "o.jsonl").write_text(json.dumps(one) + "\n" + json.dumps(turns) + "\n")
+    pl.DataFrame([one], infer_schema_length=None).write_parquet(folder / "p.parquet")
+    tables = fastscore.score(
+        folder, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+    ).tables
+    dialogues = tables["dialogues"]
+    names = ["00000", "n_bare", "00000", "o", "00000"]
+    assert dialogues["dialogue"].to_list() == names
+    assert dialogues["line"].to_list() == [1, 1, 1, 2, 1]
+    assert dialogues["n_shifts"].to_list() == [1, 0, 1, 0, 1]
+    assert tables["turns"]["cc"].to_list() == [1.0, 0.0] * 5
+
+
 def test_rejected_parts_do_not_refuse_the_input(tmp_path: Path, catalogue: str) -> None:
     path = tmp_path / "logs.jsonl"
     path.write_text(json.dumps(log(*exchange("drama", "drama"), user("bye"))))
