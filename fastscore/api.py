@@ -110,7 +110,8 @@ def score(
     embedder
         The model recipe; None turns the semantic part off where the suite allows that.
     precision
-        The precision in which the model runs.
+        The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
+        `fastscore models verify` has measured its accuracy.
     dim
         The width to which vectors are truncated; None for the model's own.
     store

@@ -30,15 +30,19 @@ class EmbedderIdentity:
         The precision in which the model runs.
     dim
         The width that is scored, after truncation.
+    accuracy
+        The measured nearness to fp32; empty for fp32 itself.
     """
 
     recipe: str
     fingerprint: str
     precision: str
     dim: int
+    accuracy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.recipe}@{self.fingerprint[:8]},{self.precision},dim={self.dim}"
+        stated = f"({self.accuracy})" if self.accuracy else ""
+        return f"{self.recipe}@{self.fingerprint[:8]},{self.precision}{stated},dim={self.dim}"
 
 
 def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> str:

@@ -18,6 +18,7 @@ from fastscore.run.config import (
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 NO_EMBEDDER = "none"
 MIB = 1024 * 1024
@@ -90,9 +91,9 @@ def _run_options() -> list[click.Option]:
         ),
         _option(
             "--precision",
-            default="fp32",
-            type=click.Choice(["fp32"]),
-            help="The precision in which the model runs.",
+            default=EXACT,
+            type=click.Choice(PRECISIONS),
+            help="The precision in which the model runs; what is not fp32 states its accuracy.",
         ),
         _option(
             "--dim",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
 def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -18,6 +19,15 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="The model whose vectors are meant.",
     )
+    precision = click.option(
+        "--precision",
+        type=click.Choice(PRECISIONS),
+        default=EXACT,
+        envvar="FASTSCORE_PRECISION",
+        show_envvar=True,
+        show_default=True,
+        help="The precision in which they were computed.",
+    )
     store = click.option(
         "--store",
         type=click.Path(path_type=Path),
@@ -25,12 +35,12 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_envvar=True,
         help="The folder of vector stores.  [default: in the cache]",
     )
-    return model(store(function))
+    return model(precision(store(function)))
 
 
 @click.group("vectors", epilog="Example: fastscore vectors stats")
 def command() -> None:
-    """Look after the stores of vectors, one store a model.
+    """Look after the stores of vectors, one store a model and precision.
 
     Every distinct text is embedded once; scoring again finds its vector there.
     """
@@ -38,11 +48,11 @@ def command() -> None:
 
 @command.command("stats", epilog="Example: fastscore vectors stats")
 @_store_options
-def stats(embedder: str, store: Path | None) -> None:
+def stats(embedder: str, precision: str, store: Path | None) -> None:
     """Count vectors, segments and bytes."""
     from fastscore.vectors.models import open_store
 
-    found = open_store(embedder, store).stats()
+    found = open_store(embedder, store, precision).stats()
     click.echo(
         f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
         f"{found.damaged:,} segments set aside as damaged: {found.folder}"
@@ -56,11 +66,11 @@ def stats(embedder: str, store: Path | None) -> None:
 )
 @_store_options
 @click.pass_context
-def verify(ctx: click.Context, embedder: str, store: Path | None) -> None:
+def verify(ctx: click.Context, embedder: str, precision: str, store: Path | None) -> None:
     """Read every vector and compare it with its checksum; damaged segments are set aside."""
     from fastscore.vectors.models import open_store
 
-    check = open_store(embedder, store).verify()
+    check = open_store(embedder, store, precision).verify()
     click.echo(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
     for name, reason in check.damaged:
         click.echo(f"{name}: {reason}; set aside, its texts will be embedded again", err=True)
@@ -74,9 +84,9 @@ def verify(ctx: click.Context, embedder: str, store: Path | None) -> None:
     epilog="Example: fastscore vectors compact",
 )
 @_store_options
-def compact(embedder: str, store: Path | None) -> None:
+def compact(embedder: str, precision: str, store: Path | None) -> None:
     """Merge small segments and drop vectors that are held twice; safe while others score."""
     from fastscore.vectors.models import open_store
 
-    found = open_store(embedder, store).compact()
+    found = open_store(embedder, store, precision).compact()
     click.echo(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")

@@ -12,6 +12,7 @@ from fastscore.run.config import RunConfig
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
+from fastscore.vectors.accuracy import stated_accuracy
 from fastscore.vectors.embedder import Embedder, check_dim
 
 
@@ -70,7 +71,7 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     UsageError
         The suite compares vectors with these options, and the embedder is turned off.
     ModelError
-        The model is not exported.
+        The model is not exported, or its accuracy in this precision has not been measured.
     """
     if not suite.needs_vectors(options):
         return None
@@ -80,9 +81,11 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
             f"Name a model, or see `fastscore score {suite.name} --help` for options without one.",
         )
     embedder = Embedder(config.embedder, precision=config.precision)
+    accuracy = stated_accuracy(embedder)
     return EmbedderIdentity(
         recipe=embedder.name,
         fingerprint=embedder.fingerprint,
         precision=config.precision,
         dim=check_dim(config.dim, embedder.dim),
+        accuracy="" if accuracy is None else str(accuracy),
     )

@@ -1,18 +1,15 @@
-"""Texts to vectors with ONNX Runtime: every text alone decides its vector.
+"""Texts to vectors: every text alone decides its vector.
 
 Texts of equal token count go through the model together, so nothing is padded or masked. One
-session, single-threaded inside, is shared by as many Python threads as asked for (a run releases
+model, single-threaded inside, is shared by as many Python threads as asked for (a run releases
 the GIL): batches are independent, so threads change neither a result nor its order. The next
 window is tokenised while the current one is in the model.
 """
 
 import hashlib
 import json
-import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +30,15 @@ from fastscore_models import (
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.paths import cache_root
+from fastscore.processors import available_processors
+from fastscore.vectors.batches import (
+    TOKENS_PER_BATCH,
+    group_texts,
+    load_tokenizer,
+    run_batches,
+)
+from fastscore.vectors.precisions import EXACT, check_precision, load_run
+from fastscore.vectors.runtimes import Inputs, Run
 from fastscore.vectors.text_ids import as_series
 
 if TYPE_CHECKING:
@@ -40,13 +46,8 @@ if TYPE_CHECKING:
 
     from fastscore.vectors.text_ids import Texts
 
-PRECISIONS = ("fp32",)
 Progress = Callable[[int, int], None]
 Vectors = npt.NDArray[np.float32]
-
-# Activations of 512 tokens stay close to the core's cache.
-_TOKENS_PER_BATCH = 512
-_TEXTS_PER_WINDOW = 8192
 
 
 class Embedder:
@@ -57,7 +58,8 @@ class Embedder:
     recipe
         A model's name, or the path of a recipe file (``.toml``) that was exported.
     precision
-        ``"fp32"``: equal to sentence-transformers within 1e-6.
+        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"``: faster, where the
+        processor can; `accuracy.measure_accuracy` says how near it comes.
     threads
         Batches in the model at once; None for one a processor. No vector depends on it.
     cache_dir
@@ -66,7 +68,7 @@ class Embedder:
     Raises
     ------
     ModelError
-        If the model is unknown, not exported, or damaged.
+        If the model is unknown, not exported, or damaged, or the precision cannot run here.
     UsageError
         If `precision` or `threads` cannot be used.
     """
@@ -75,20 +77,17 @@ class Embedder:
         self,
         recipe: str = "minilm-l6-v2",
         *,
-        precision: str = "fp32",
+        precision: str = EXACT,
         threads: int | None = None,
         cache_dir: Path | None = None,
     ) -> None:
-        if precision not in PRECISIONS:
-            raise UsageError(
-                f"Unknown precision {precision!r}: expected one of {', '.join(PRECISIONS)}."
-            )
+        check_precision(precision)
         if threads is not None and threads < 1:
             raise UsageError(f"The number of threads is {threads}: expected at least 1.")
         self.precision = precision
-        self._threads = threads or _processors()
+        self._threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: tuple[Run, Any] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -100,6 +99,11 @@ class Embedder:
     def recipe(self) -> Recipe:
         """What the model was exported from."""
         return self._exported.recipe
+
+    @property
+    def exported(self) -> ExportedModel:
+        """The model's files in the cache."""
+        return self._exported
 
     @property
     def dim(self) -> int:
@@ -152,53 +156,39 @@ class Embedder:
         if series.null_count():
             raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
         vectors = np.empty((len(series), width), np.float32)
-        session, tokenizer = self._load()
+        run, tokenizer = self._load()
         done = 0
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="fastscore-embed") as pool:
-            running: deque[tuple[Future[Vectors], npt.NDArray[np.int64]]] = deque()
-            for batch, rows in self._batches(series, tokenizer):
-                running.append((pool.submit(_run, session, batch), rows))
-                # Enough in flight to keep threads busy while the next window is tokenised.
-                while len(running) > 4 * self._threads:
-                    done += _collect(running, vectors)
-                    if progress is not None:
-                        progress(done, len(series))
-            while running:
-                done += _collect(running, vectors)
-                if progress is not None:
-                    progress(done, len(series))
+        batches = self._batches(series, tokenizer)
+        for output, rows in run_batches(run, batches, self._threads):
+            vectors[rows] = truncate(output, width)
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(series))
         return vectors
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> tuple[Run, Any]:
         """Check the model's files and open them, once for all threads."""
         with self._loading:
             if self._loaded is None:
+                exported = self._exported
                 try:
-                    check_hashes(self._exported)
+                    check_hashes(exported)
                 except ModelExportError as error:
                     raise ModelError(error.message, error.hint) from error
-                self._loaded = _session(self._exported), _tokenizer(self._exported)
+                self._loaded = (
+                    load_run(exported, self.precision, self._threads),
+                    load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens),
+                )
             return self._loaded
 
     def _batches(
         self, series: "pl.Series", tokenizer: Any
-    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield token ids (batch, tokens) of texts of equal token count, and their rows."""
-        prefix = self._exported.recipe.prefix
-        for start in range(0, len(series), _TEXTS_PER_WINDOW):
-            texts = series.slice(start, _TEXTS_PER_WINDOW).to_list()
-            if prefix:
-                texts = [prefix + text for text in texts]
-            tokens = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
-            lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
-            order = np.argsort(lengths, kind="stable")
-            cuts = np.flatnonzero(np.diff(lengths[order])) + 1
-            for group in np.split(order, cuts):
-                length = int(lengths[group[0]])
-                size = max(1, _TOKENS_PER_BATCH // length)
-                for at in range(0, len(group), size):
-                    rows = group[at : at + size]
-                    yield np.array([tokens[row] for row in rows], np.int64), start + rows
+    ) -> Iterator[tuple[Inputs, npt.NDArray[np.int64]]]:
+        """Yield the inputs of texts of equal token count, and the texts' rows."""
+        for group in group_texts(series, tokenizer, self._exported.recipe.prefix):
+            size = max(1, TOKENS_PER_BATCH // group.ids.shape[1])
+            for at in range(0, len(group.rows), size):
+                yield {"input_ids": group.ids[at : at + size]}, group.rows[at : at + size]
 
 
 def check_dim(dim: int | None, full: int) -> int:
@@ -240,27 +230,6 @@ def truncate(vectors: Vectors, dim: int) -> Vectors:
     return cut
 
 
-def _processors() -> int:
-    """Return how many processors we may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _run(session: Any, batch: npt.NDArray[np.int64]) -> Vectors:
-    vectors: Vectors = session.run(None, {"input_ids": batch})[0]
-    return vectors
-
-
-def _collect(
-    running: "deque[tuple[Future[Vectors], npt.NDArray[np.int64]]]", vectors: Vectors
-) -> int:
-    """Put the oldest batch's vectors into their rows; return how many."""
-    future, rows = running.popleft()
-    vectors[rows] = truncate(future.result(), vectors.shape[1])
-    return len(rows)
-
-
 def _find(name: str, cache: Path) -> ExportedModel:
     """Find an export, and refuse one that its recipe no longer describes."""
     try:
@@ -280,35 +249,3 @@ def _find(name: str, cache: Path) -> ExportedModel:
             f"Run `fastscore models export {name}`.",
         )
     return exported
-
-
-def _session(exported: ExportedModel) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # Shapes vary from batch to batch; a remembered pattern for each would only cost memory.
-    options.enable_mem_pattern = False
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(
-            str(exported.onnx_path),
-            options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=["SkipLayerNormFusion"],
-        )
-    except Exception as error:  # the runtime has a class of its own for each way to fail
-        raise ModelError(f"ONNX Runtime cannot load {exported.onnx_path}: {error}") from error
-
-
-def _tokenizer(exported: ExportedModel) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(exported.tokenizer_path))
-    except Exception as error:  # tokenizers raises bare Exception
-        raise ModelError(f"{exported.tokenizer_path} cannot be read: {error}") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(exported.recipe.max_tokens)
-    return tokenizer

@@ -1,6 +1,7 @@
 """Models for the tests: a tiny one made here, and the default one, exported once."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tiny(tiny_cache: Path) -> Embedder:
     return Embedder("tiny", cache_dir=tiny_cache)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, tiny_cache: Path) -> Path:
+    """A copy of the tiny model's cache that a test may spoil."""
+    return Path(shutil.copytree(tiny_cache / "models", tmp_path / "own" / "models")).parent
 
 
 @pytest.fixture(scope="session")

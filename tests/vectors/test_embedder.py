@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import fastscore_models
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -13,12 +14,13 @@ from fastscore_models import export
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder
+from fastscore.vectors.accuracy import reference_texts
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
 from tests.vectors.conftest import WORDS, word_tokenizer
 
-HERE = Path(__file__).parent
+REFERENCE = Path(fastscore_models.__file__).parent / "reference"
 TEXTS = [" ".join(WORDS[start : start + length]) for length in range(7) for start in range(9)]
 
 
@@ -32,9 +34,8 @@ def tiny_vector(text, prefix="", max_tokens=8):
 
 
 def test_equals_sentence_transformers(minilm):
-    sentences = (HERE / "reference_minilm.txt").read_text(encoding="utf-8").splitlines()
-    reference = np.load(HERE / "reference_minilm.npz")["vectors"]
-    found = minilm.encode(sentences)
+    reference = np.load(REFERENCE / "minilm-l6-v2.npz")["vectors"]
+    found = minilm.encode(reference_texts())
     assert found.dtype == np.float32
     assert found.flags.c_contiguous
     assert found.shape == reference.shape == (500, 384)
@@ -42,7 +43,7 @@ def test_equals_sentence_transformers(minilm):
 
 
 def test_a_vector_depends_on_its_text_alone(minilm):
-    sentences = (HERE / "reference_minilm.txt").read_text(encoding="utf-8").splitlines()[-60:]
+    sentences = reference_texts()[-60:]
     together = minilm.encode(sentences)
     backwards = minilm.encode(sentences[::-1])[::-1]
     alone = np.concatenate([minilm.encode([sentence]) for sentence in sentences[::4]])
@@ -67,8 +68,8 @@ def test_equals_a_plain_forward_pass(tiny):
 
 
 def test_more_texts_than_a_window(tiny, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.embedder._TEXTS_PER_WINDOW", 10)
-    monkeypatch.setattr("fastscore.vectors.embedder._TOKENS_PER_BATCH", 12)
+    monkeypatch.setattr("fastscore.vectors.batches._TEXTS_PER_WINDOW", 10)
+    monkeypatch.setattr("fastscore.vectors.embedder.TOKENS_PER_BATCH", 12)
     expected = np.array([tiny_vector(text) for text in TEXTS])
     np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
 
@@ -198,12 +199,6 @@ def test_options_that_cannot_be_used(tiny_cache, options):
 
 def test_recipe_is_readable(tiny):
     assert dataclasses.asdict(tiny.recipe)["max_tokens"] == 8
-
-
-@pytest.fixture
-def own_cache(tmp_path, tiny_cache):
-    """A copy of the tiny model's cache that a test may spoil."""
-    return Path(shutil.copytree(tiny_cache / "models", tmp_path / "own" / "models")).parent
 
 
 def rename_export(cache, name):

@@ -1,0 +1,209 @@
+"""How near a precision comes to fp32: measured on texts, kept beside the model, stated in runs.
+
+A figure holds for one model, one precision and one version of the runtime; with another of any of
+them it counts as not measured.
+"""
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.errors import ModelError
+from fastscore.vectors.embedder import Embedder, Vectors
+from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
+
+BATCH_DEPENDENCE_LIMIT = 1e-6
+"""The most that a vector may change with the texts that it is embedded with."""
+
+REFERENCE_LIMIT = 1e-6
+"""The most that an fp32 vector may differ from the reference implementation's."""
+
+_PAIRS = 100_000
+_TEXTS_ALONE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Vectors of a precision against those of fp32.
+
+    Attributes
+    ----------
+    precision
+        The precision.
+    fingerprint
+        `Embedder.fingerprint` in that precision.
+    runtime
+        The runtime and its version.
+    texts
+        How many texts were embedded.
+    cosine_mean, cosine_min
+        Of a text's vector with its fp32 vector.
+    spearman
+        Rank correlation of the similarities of 100,000 random pairs of texts.
+    difference_p99
+        99th percentile of how far those similarities are off.
+    batch_dependence
+        The most that a component changes when a text is embedded alone.
+    """
+
+    precision: str
+    fingerprint: str
+    runtime: str
+    texts: int
+    cosine_mean: float
+    cosine_min: float
+    spearman: float
+    difference_p99: float
+    batch_dependence: float
+
+    def __str__(self) -> str:
+        return (
+            f"cos={self.cosine_mean:.5f},min={self.cosine_min:.5f},"
+            f"rho={self.spearman:.5f},p99={self.difference_p99:.5f},texts={self.texts}"
+        )
+
+
+def reference_texts() -> list[str]:
+    """Return the 500 dialogue utterances that come with the package."""
+    file = resources.files("fastscore_models") / "reference" / "sentences.txt"
+    return file.read_text("utf-8").splitlines()
+
+
+def reference_difference(embedder: Embedder) -> float | None:
+    """Return how far the vectors of `reference_texts` are from sentence-transformers'.
+
+    Returns
+    -------
+    float or None
+        The largest absolute difference; None for a model without reference vectors.
+    """
+    folder = resources.files("fastscore_models") / "reference"
+    file = folder / f"{embedder.name}.npz"
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        reference = np.load(stream)["vectors"]
+    return float(np.abs(embedder.encode(reference_texts()) - reference).max())
+
+
+def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Accuracy:
+    """Embed texts in the embedder's precision and compare.
+
+    Parameters
+    ----------
+    embedder
+        In the precision in question.
+    texts
+        At least two texts.
+    exact : float32 (texts, dim)
+        Their fp32 vectors.
+    """
+    vectors = embedder.encode(texts)
+    cosines = np.einsum("ij,ij->i", vectors, exact, dtype=np.float64)
+    found, expected = _pair_similarities(vectors), _pair_similarities(exact)
+    return Accuracy(
+        precision=embedder.precision,
+        fingerprint=embedder.fingerprint,
+        runtime=_runtime(embedder.precision),
+        texts=len(texts),
+        cosine_mean=float(cosines.mean()),
+        cosine_min=float(cosines.min()),
+        spearman=_spearman(found, expected),
+        difference_p99=float(np.quantile(np.abs(found - expected), 0.99)),
+        batch_dependence=_batch_dependence(embedder, texts, vectors),
+    )
+
+
+def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
+    """Keep a measurement beside the model, in place of an earlier one.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be written.
+    """
+    path = _path(embedder.exported.folder, accuracy.precision)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        temporary.write_text(json.dumps(asdict(accuracy), indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ModelError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def list_accuracies(folder: Path) -> list[Accuracy]:
+    """Return what has been measured of an exported model, precision by precision."""
+    found = (_load(_path(folder, precision)) for precision in PRECISIONS)
+    return [accuracy for accuracy in found if accuracy is not None]
+
+
+def stated_accuracy(embedder: Embedder) -> Accuracy | None:
+    """Return the measured accuracy of an embedder; None for fp32, which is exact.
+
+    Raises
+    ------
+    ModelError
+        If it has not been measured for this model and this version of the runtime.
+    """
+    if embedder.precision == EXACT:
+        return None
+    found = _load(_path(embedder.exported.folder, embedder.precision))
+    wanted = embedder.fingerprint, _runtime(embedder.precision)
+    if found is None or (found.fingerprint, found.runtime) != wanted:
+        raise ModelError(
+            f"The accuracy of {embedder.name} in {embedder.precision} has not been measured with "
+            f"{wanted[1]}.",
+            f"Run `fastscore models verify {embedder.name}`.",
+        )
+    return found
+
+
+def _path(folder: Path, precision: str) -> Path:
+    return folder / f"accuracy-{precision}.json"
+
+
+def _load(path: Path) -> Accuracy | None:
+    """Read a measurement; one that is missing or cannot be read was not made."""
+    try:
+        return Accuracy(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _runtime(precision: str) -> str:
+    package = RUNTIME_OF[precision]
+    return f"{package} {version(package)}"
+
+
+def _pair_similarities(vectors: Vectors) -> npt.NDArray[np.float64]:
+    """Return the similarities of random pairs of different texts, the same pairs each time."""
+    rng = np.random.default_rng(0)
+    count = len(vectors)
+    first = rng.integers(0, count, _PAIRS)
+    second = (first + rng.integers(1, count, _PAIRS)) % count
+    chunks = zip(np.array_split(first, 100), np.array_split(second, 100), strict=True)
+    return np.concatenate(
+        [np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64) for a, b in chunks]
+    )
+
+
+def _spearman(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(found, expected).statistic)
+
+
+def _batch_dependence(embedder: Embedder, texts: list[str], together: Vectors) -> float:
+    """Return the most that a component changes for texts alone, and in reversed company."""
+    some = np.linspace(0, len(texts) - 1, min(len(texts), _TEXTS_ALONE)).astype(int)
+    alone = np.concatenate([embedder.encode([texts[row]]) for row in some])
+    few = embedder.encode([texts[row] for row in some[::-1]])[::-1]
+    return float(max(np.abs(alone - together[some]).max(), np.abs(few - together[some]).max()))

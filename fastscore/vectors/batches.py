@@ -1,0 +1,111 @@
+"""From texts to batches of equal token count, and batches through a model on several threads.
+
+Nothing is padded or masked, so a text's result depends on the text alone.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.errors import ModelError
+from fastscore.vectors.runtimes import Inputs, Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Activations of 512 tokens stay close to the core's cache.
+TOKENS_PER_BATCH = 512
+_TEXTS_PER_WINDOW = 8192
+
+Tag = TypeVar("Tag")
+
+
+class TextGroup(NamedTuple):
+    """Texts of one token count.
+
+    Attributes
+    ----------
+    rows : int64 (texts,)
+        Their places among the texts that were given.
+    ids : int64 (texts, tokens)
+        Their token ids.
+    encodings
+        The tokenizer's own records of them.
+    """
+
+    rows: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    encodings: list[Any]
+
+
+def load_tokenizer(path: Path, max_tokens: int) -> Any:
+    """Load a tokenizer that truncates at `max_tokens`, special ones included, and never pads.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises bare Exception
+        raise ModelError(f"{path} cannot be read: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def group_texts(texts: "pl.Series", tokenizer: Any, prefix: str = "") -> Iterator[TextGroup]:
+    """Tokenise texts window by window and group each window's by token count, ascending.
+
+    Parameters
+    ----------
+    texts
+        Strings without nulls.
+    tokenizer
+        From `load_tokenizer`.
+    prefix
+        Put before every text.
+    """
+    for start in range(0, len(texts), _TEXTS_PER_WINDOW):
+        window = texts.slice(start, _TEXTS_PER_WINDOW).to_list()
+        if prefix:
+            window = [prefix + text for text in window]
+        encodings = tokenizer.encode_batch_fast(window)
+        tokens = [encoding.ids for encoding in encodings]
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        order = np.argsort(lengths, kind="stable")
+        cuts = np.flatnonzero(np.diff(lengths[order])) + 1
+        for rows in np.split(order, cuts):
+            yield TextGroup(
+                start + rows,
+                np.array([tokens[row] for row in rows], np.int64),
+                [encodings[row] for row in rows],
+            )
+
+
+def run_batches(
+    run: Run, batches: Iterable[tuple[Inputs, Tag]], threads: int
+) -> Iterator[tuple[npt.NDArray[np.float32], Tag]]:
+    """Run batches on so many threads; yield each one's output and tag in the order given.
+
+    The next batches are made while earlier ones are in the model.
+    """
+    with ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model") as pool:
+        running: deque[tuple[Future[npt.NDArray[np.float32]], Tag]] = deque()
+        for inputs, tag in batches:
+            running.append((pool.submit(run, inputs), tag))
+            # Enough in flight to keep threads busy while the next window is tokenised.
+            while len(running) > 4 * threads:
+                future, done = running.popleft()
+                yield future.result(), done
+        while running:
+            future, done = running.popleft()
+            yield future.result(), done

@@ -1,0 +1,132 @@
+"""The runtimes under the models: an ONNX file goes in, a function of its inputs comes out.
+
+A function may be called from several threads at once; each call computes on one thread.
+"""
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.errors import ModelError
+
+Inputs = Mapping[str, npt.NDArray[np.int64]]
+Run = Callable[[Inputs], npt.NDArray[np.float32]]
+
+_CONVERTER = "openvino.tools.ovc"
+
+
+def run_in_onnxruntime(path: Path) -> Run:
+    """Load a model into ONNX Runtime, which computes in the precision of the file.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be loaded.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    # Shapes vary from batch to batch; a remembered pattern for each would only cost memory.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["SkipLayerNormFusion"],
+        )
+    except Exception as error:  # the runtime has a class of its own for each way to fail
+        raise ModelError(f"ONNX Runtime cannot load {path}: {error}") from error
+
+    def run(inputs: Inputs) -> npt.NDArray[np.float32]:
+        output: npt.NDArray[np.float32] = session.run(None, inputs)[0]
+        return output
+
+    return run
+
+
+def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
+    """Load a model into OpenVINO, which computes matrix products in a precision of its own.
+
+    Parameters
+    ----------
+    path
+        The ONNX file.
+    precision
+        ``"bf16"``: factors are rounded to bfloat16, sums stay float32.
+    threads
+        Calls that may compute at once; further ones wait.
+
+    Raises
+    ------
+    ModelError
+        If the package is missing or the file cannot be loaded.
+    """
+    openvino = _import_openvino()
+    settings = {
+        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": threads,
+        # two processes that pin threads would meet on the same processor
+        "ENABLE_CPU_PINNING": False,
+    }
+    try:
+        compiled = openvino.Core().compile_model(str(path), "CPU", settings)
+        requests: SimpleQueue[Any] = SimpleQueue()
+        for _ in range(threads):
+            requests.put(compiled.create_infer_request())
+        # The binding initialises itself on the first read of a tensor of each type, and two threads
+        # that do so at once wait for each other for ever.
+        for dtype in (np.int64, np.float32):
+            _ = openvino.Tensor(np.zeros(1, dtype)).data
+    except RuntimeError as error:
+        raise ModelError(f"OpenVINO cannot load {path}: {error}") from error
+
+    def run(inputs: Inputs) -> npt.NDArray[np.float32]:
+        request = requests.get()
+        try:
+            # Inputs are copied: after a shared one, a later copy would overwrite the caller's.
+            request.infer(dict(inputs))
+            output: npt.NDArray[np.float32] = request.get_output_tensor(0).data.copy()
+        finally:
+            requests.put(request)
+        return output
+
+    return run
+
+
+def _import_openvino() -> Any:
+    with _without_converter():
+        try:
+            return importlib.import_module("openvino")
+        except ImportError as error:
+            raise ModelError(
+                f"Precision bf16 needs the package openvino, which cannot be imported: {error}.",
+                "Run `pip install 'fastscore-dialogue[openvino]'`.",
+            ) from error
+
+
+@contextlib.contextmanager
+def _without_converter() -> Iterator[None]:
+    """Keep ``import openvino`` from importing its model converter, which reports over the network.
+
+    The converter is optional to the package; who wants it can still import it afterwards.
+    """
+    if _CONVERTER in sys.modules:
+        yield
+        return
+    sys.modules[_CONVERTER] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[_CONVERTER]

@@ -1,0 +1,178 @@
+"""Precisions: what is refused, how near bf16 comes, and what is stated of it."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fastscore.errors import ModelError, UsageError
+from fastscore.processors import processor_flags
+from fastscore.vectors import Embedder, accuracy, precisions
+from fastscore.vectors.accuracy import (
+    list_accuracies,
+    measure_accuracy,
+    reference_texts,
+    save_accuracy,
+    stated_accuracy,
+)
+from fastscore.vectors.models import verify_model
+from tests.conftest import fastscore_command
+
+HAS_BFLOAT16 = bool({"amx_bf16", "avx512_bf16"} & processor_flags())
+needs_bfloat16 = pytest.mark.skipif(not HAS_BFLOAT16, reason="the processor has no bf16")
+
+
+@pytest.fixture
+def any_processor(monkeypatch):
+    """A processor with AVX512-BF16, as far as fastscore can tell."""
+    monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset({"avx512_bf16"}))
+
+
+def test_unknown_precision_suggests_the_nearest(tiny_cache):
+    with pytest.raises(UsageError, match="Did you mean 'fp32'"):
+        Embedder("tiny", precision="fp23", cache_dir=tiny_cache)
+
+
+def test_bf16_is_refused_where_the_processor_lacks_it(tiny_cache, monkeypatch):
+    monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset({"avx512f", "fma"}))
+    with pytest.raises(ModelError, match=r"neither amx_bf16 nor avx512_bf16.*--precision fp32"):
+        Embedder("tiny", precision="bf16", cache_dir=tiny_cache)
+
+
+def test_bf16_without_openvino_says_what_to_install(tiny_cache, any_processor, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ModelError, match=r"pip install 'fastscore-dialogue\[openvino\]'"):
+        Embedder("tiny", precision="bf16", cache_dir=tiny_cache).encode(["w1"])
+
+
+def test_openvino_is_imported_without_what_reports_over_the_network():
+    pytest.importorskip("openvino")
+    code = (
+        "import sys\n"
+        "from fastscore.vectors.runtimes import _import_openvino\n"
+        "_import_openvino()\n"
+        "assert 'openvino' in sys.modules\n"
+        "assert not [name for name in sys.modules if 'telemetry' in name]\n"
+        "assert 'openvino.tools.ovc' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_stores_of_two_precisions_never_mix(tiny_cache, any_processor):
+    fingerprints = {
+        Embedder("tiny", precision=precision, cache_dir=tiny_cache).fingerprint
+        for precision in precisions.PRECISIONS
+    }
+    assert len(fingerprints) == len(precisions.PRECISIONS)
+
+
+@needs_bfloat16
+def test_bf16_is_near_fp32_and_independent_of_company(minilm):
+    pytest.importorskip("openvino")
+    texts = reference_texts()
+    found = measure_accuracy(Embedder(precision="bf16", threads=2), texts, minilm.encode(texts))
+    assert found.texts == 500
+    assert found.cosine_mean >= 0.9999
+    assert found.cosine_min >= 0.9995
+    assert found.difference_p99 <= 0.003
+    assert found.batch_dependence <= 1e-6
+
+
+@needs_bfloat16
+def test_bf16_threads_do_not_change_a_bit(tiny_cache):
+    pytest.importorskip("openvino")
+    texts = [f"w{number % 26} w{number % 7}" for number in range(300)]
+    one, two = (
+        Embedder("tiny", precision="bf16", threads=threads, cache_dir=tiny_cache).encode(texts)
+        for threads in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+class Rounded:
+    """An embedder of known vectors, which are off in a known way."""
+
+    precision = "fp32"
+    fingerprint = "f00d"
+
+    def __init__(self, vectors):
+        self._vectors = vectors
+
+    def encode(self, texts):
+        return np.array([self._vectors[int(text)] for text in texts], np.float32)
+
+
+def test_figures_of_a_worked_example():
+    # exact: three unit vectors in a plane; found: the second is turned by 0.1 radian
+    angles = np.array([0.0, 1.0, 2.0])
+    exact = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    off = angles + np.array([0.0, 0.1, 0.0])
+    turned = np.stack([np.cos(off), np.sin(off)], axis=1)
+    found = measure_accuracy(Rounded(turned), ["0", "1", "2"], exact)
+    assert found.cosine_mean == pytest.approx((2 + np.cos(0.1)) / 3, abs=1e-6)
+    assert found.cosine_min == pytest.approx(np.cos(0.1), abs=1e-6)
+    # pairs at 1, 1 and 2 radian become 1.1, 0.9 and 2: the largest change is cos 1 - cos 1.1
+    assert found.difference_p99 == pytest.approx(np.cos(1) - np.cos(1.1), abs=1e-6)
+    assert found.batch_dependence == 0
+
+
+def test_company_shows_as_batch_dependence():
+    class Crowded(Rounded):
+        def encode(self, texts):
+            return super().encode(texts) + np.float32(1e-3) * (len(texts) - 1)
+
+    vectors = np.eye(4)
+    found = measure_accuracy(Crowded(vectors), list("0123"), vectors.astype(np.float32))
+    assert found.batch_dependence == pytest.approx(3e-3, rel=1e-3)
+
+
+def test_a_precision_must_have_been_measured(own_cache, any_processor, monkeypatch):
+    monkeypatch.setattr(accuracy, "version", lambda package: "1.0")
+    fast = Embedder("tiny", precision="bf16", cache_dir=own_cache)
+    with pytest.raises(ModelError, match=r"has not been measured.*models verify tiny"):
+        stated_accuracy(fast)
+    exact = Embedder("tiny", cache_dir=own_cache)
+    measured = measure_accuracy(exact, ["w1", "w2", "w3"], exact.encode(["w1", "w2", "w3"]))
+    figures = dataclasses.replace(
+        measured, precision="bf16", fingerprint=fast.fingerprint, runtime="openvino 1.0"
+    )
+    save_accuracy(fast, figures)
+    assert stated_accuracy(fast) == figures
+    assert list_accuracies(fast.exported.folder) == [figures]
+    assert str(figures) == "cos=1.00000,min=1.00000,rho=1.00000,p99=0.00000,texts=3"
+    monkeypatch.setattr(accuracy, "version", lambda package: "2.0")
+    with pytest.raises(ModelError, match=r"openvino 2\.0"):
+        stated_accuracy(fast)
+    assert stated_accuracy(exact) is None
+
+
+def test_verify_command_measures_and_list_shows(own_cache, tmp_path):
+    (tmp_path / "texts.txt").write_text("w1 w2\n\nw3\nw4 w5\n")
+    arguments = ["models", "verify", "tiny", "--precision", "fp32"]
+    done = fastscore_command(
+        [*arguments, "--texts", tmp_path / "texts.txt"], FASTSCORE_CACHE=str(own_cache)
+    )
+    assert done.returncode == 0, done.stderr
+    header, row = done.stdout.splitlines()[-2:]
+    assert header.split() == ["cos", "mean", "cos", "min", "spearman", "p99", "batch"]
+    assert row.split()[:5] == ["fp32", "1.00000", "1.00000", "1.00000", "0.00000"]
+    assert "3 texts, onnxruntime" in row
+    listed = fastscore_command(["models", "list"], FASTSCORE_CACHE=str(own_cache)).stdout
+    assert "fp32 against fp32: cos=1.00000" in listed
+    (tmp_path / "texts.txt").write_text("one\n")
+    done = fastscore_command(
+        [*arguments, "--texts", tmp_path / "texts.txt"], FASTSCORE_CACHE=str(own_cache)
+    )
+    assert done.returncode == 2
+    assert "expected at least 2" in done.stderr
+
+
+def test_verify_measures_what_can_run_and_says_why_the_rest_cannot(own_cache, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(own_cache))
+    monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset())
+    found = verify_model("tiny", texts=["w1", "w2", "w3"])
+    assert [row.precision for row in found.accuracies] == ["fp32"]
+    assert "AVX512-BF16" in found.refused["bf16"]
+    assert found.reference_difference is None
