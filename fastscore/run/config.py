@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.options import build_options
-from fastscore.suites.base import Suite
+from fastscore.suites.base import ChecksOptions, Suite
 from fastscore.suites.registry import load_suite
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
@@ -62,4 +62,7 @@ class RunConfig:
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""
         suite = load_suite(self.suite)
-        return suite, build_options(suite.options, self.options)
+        options = build_options(suite.options, self.options)
+        if isinstance(suite, ChecksOptions):
+            suite.check(options)
+        return suite, options

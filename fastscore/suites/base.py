@@ -8,7 +8,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -328,3 +328,11 @@ class Suite(Protocol):
         self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any
     ) -> dict[str, bytes]:
         """Return the files of the published evaluation by name; none unless options ask."""
+
+
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """A suite whose options name things that can be wrong in themselves, such as files."""
+
+    def check(self, options: Any) -> None:
+        """Raise `UsageError` for options that cannot be used; called before anything is written."""

@@ -32,6 +32,12 @@ class PreferenceShiftSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
 
+    def check(self, options: PreferenceShiftOptions) -> None:
+        """Refuse a catalogue that cannot be read or lacks the fields; compile a new one."""
+        from fastscore.suites.preference_shift.extraction import prepared_matcher
+
+        prepared_matcher(options)
+
     def needs_vectors(self, options: PreferenceShiftOptions) -> bool:
         """Whether concepts or segments are found by vectors."""
         return options.needs_vectors

@@ -61,7 +61,7 @@ def extract_concepts(
     options
         Which concepts there are, and how they are found.
     """
-    concepts, matcher = _prepared(options)
+    concepts, matcher = prepared_matcher(options)
     said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     codes, texts = distinct(said)
     if options.extract == "embed":
@@ -91,8 +91,14 @@ _lock = threading.Lock()
 _latest: list[tuple[tuple[object, ...], Concepts, Matcher]] = []
 
 
-def _prepared(options: PreferenceShiftOptions) -> tuple[Concepts, Matcher]:
-    """Return the concepts and their automaton, built once for all shards of a run."""
+def prepared_matcher(options: PreferenceShiftOptions) -> tuple[Concepts, Matcher]:
+    """Return the concepts of the options and their automaton, built once for all shards.
+
+    Raises
+    ------
+    UsageError
+        The catalogue cannot be read, or has none of the fields.
+    """
     catalogue = load_catalogue(options.catalogue)
     key = (
         catalogue.digest,

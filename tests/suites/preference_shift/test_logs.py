@@ -213,13 +213,21 @@ def test_rejected_parts_do_not_refuse_the_input(tmp_path: Path, catalogue: str) 
     assert run.rejects.collect()["reason"].to_list() == ["unpaired_turn"]
 
 
-def test_a_run_without_a_catalogue_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path: Path, catalogue: str) -> None:
     path = tmp_path / "logs.jsonl"
     path.write_text(json.dumps(log(*exchange("drama", "drama"))))
-    done = fastscore_command(["score", "preference_shift", path, "-o", tmp_path / "run"])
-    assert done.returncode == 2
-    assert "No catalogue is named" in done.stderr
-    assert not (tmp_path / "run").exists()
+    bad = tmp_path / "bad.json"
+    bad.write_text("[3]")
+    for words, message in (
+        ([], "No catalogue is named"),
+        (["--catalogue", bad], "bad.json: record 1 is 3, expected an object of fields"),
+        (["--catalogue", catalogue, "--fields", "gener"], "Did you mean 'genre'"),
+    ):
+        run = tmp_path / "run"
+        done = fastscore_command(["score", "preference_shift", path, "-o", run, *words])
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert not run.exists()
 
 
 def test_the_catalogue_verbs(tmp_path: Path, catalogue: str) -> None:
