@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 def warm() -> None:
     """Compile every kernel, or load it from the cache, so that no later call has to."""
-    for module in sorted({*_MODULE_OF.values(), "csv", "json_elements", "jsonl"}):
+    for module in sorted({*_MODULE_OF.values(), "csv", "json_elements", "jsonl", "literals"}):
         import_module(f"{__name__}.{module}").compile_kernels()
 
 

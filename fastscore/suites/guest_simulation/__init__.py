@@ -1,0 +1,79 @@
+"""Suite ``guest_simulation``: how well a simulated guest plays its persona and orders its order.
+
+The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over conversation logs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.guest_simulation import schema
+from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["SUITE", "GuestSimulationOptions", "GuestSimulationSuite"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSimulationSuite:
+    """Conversations of a simulated guest with a restaurant, against persona and target order."""
+
+    name: str = "guest_simulation"
+    title: str = "How well a simulated guest plays its persona and orders what it was told to"
+    version: int = 1
+    options: type[GuestSimulationOptions] = GuestSimulationOptions
+    source: Source = schema.SOURCE
+    tables: tuple[Table, ...] = schema.TABLES
+    metrics: tuple[Metric, ...] = schema.METRICS
+
+    def needs_vectors(self, options: GuestSimulationOptions) -> bool:
+        """Nothing is compared by meaning."""
+        return False
+
+    def events(self, raw: pl.DataFrame, options: GuestSimulationOptions) -> Events:
+        """Read messages into conversations, states, final orders and target orders."""
+        from fastscore.suites.guest_simulation.events import read_conversations
+
+        return read_conversations(raw, options)
+
+    def texts(self, events: Events, options: GuestSimulationOptions) -> pl.Series:
+        """No text needs a vector."""
+        return pl.Series("text", [], dtype=pl.String)
+
+    def score(
+        self, events: Events, vectors: "VectorView", options: GuestSimulationOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Score whole conversations into the tables messages and dialogues."""
+        from fastscore.suites.guest_simulation.score import score_conversations
+
+        return score_conversations(events, options)
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: GuestSimulationOptions
+    ) -> pl.DataFrame:
+        """Summarise every metric over all conversations, and by experiment level."""
+        from fastscore.suites.summary import summarise_metrics
+
+        level = pl.col("experiment_level").cast(pl.String)
+        place = pl.format("{}:{}", "file", "line").alias("place")
+        labelled = {"dialogues": tables["dialogues"].with_columns(level, place)}
+        return summarise_metrics(
+            labelled, self.metrics, schema.GROUPS, suite=self.name, key="place"
+        )
+
+    def legacy_files(
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        inputs: tuple[str, ...],
+        options: GuestSimulationOptions,
+    ) -> dict[str, bytes]:
+        """Return no files: the public evaluation's are tables and plots of the same numbers."""
+        return {}
+
+
+SUITE = GuestSimulationSuite()

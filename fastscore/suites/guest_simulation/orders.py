@@ -1,0 +1,246 @@
+"""Orders as sets of names: what was ordered last, and what was to be ordered."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import intersection_size_csr
+from fastscore_kernels.arrow import string_column
+from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl, unescaped
+from fastscore_kernels.literals import ITEM, MODIFIER, item_names
+
+from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.distinct import distinct
+from fastscore.suites.guest_simulation.tool_cells import Bytes, OrderLists, texts_between
+
+FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
+FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
+
+_ESCAPE = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
+_CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names in the orders of conversations.
+
+    Parameters
+    ----------
+    conversation, kind
+        Where each name stands, and what it names (`fastscore_kernels.literals`), int64 (n,).
+    name
+        The names, escapes undone.
+    broken
+        Conversations whose list breaks off, int64.
+    """
+
+    conversation: Indices
+    kind: Indices
+    name: pl.Series
+    broken: Indices
+
+    def of(self, conversations: Mask) -> "Names":
+        """Return the names of some conversations, given as bool (conversations,)."""
+        rows = np.flatnonzero(conversations[self.conversation])
+        return Names(self.conversation[rows], self.kind[rows], self.name.gather(rows), self.broken)
+
+
+def read_lists(
+    data: Bytes, start: Indices, stop: Indices, conversation: Indices, *, option_first: bool
+) -> Names:
+    """Read the names in lists of items, one list a conversation."""
+    found = item_names(data, start, stop, option_first=option_first)
+    whole = found.ends[found.row] >= 0
+    names = texts_between(data, found.start[whole], found.end[whole])
+    escaped = np.flatnonzero(names.str.contains("\\", literal=True).to_numpy())
+    if len(escaped):
+        texts = [_unescape(name) for name in names.gather(escaped)]
+        names = names.scatter(escaped, texts)
+    return Names(
+        conversation[found.row[whole]], found.kind[whole], names, conversation[found.ends < 0]
+    )
+
+
+def _unescape(name: str) -> str:
+    """Undo escapes, however often they were escaped themselves."""
+
+    def undo(match: re.Match[str]) -> str:
+        escape = match[1]
+        if len(escape) == 1 or not escape:
+            return _CONTROL.get(escape, escape)
+        character = chr(int(escape[1:], 16))
+        # half of a surrogate pair is no letter of any name
+        return " " if "\ud800" <= character <= "\udfff" else character
+
+    return _ESCAPE.sub(undo, name)
+
+
+def join_names(parts: list[Names]) -> Names:
+    """Put names of several sources together."""
+    return Names(
+        np.concatenate([part.conversation for part in parts]),
+        np.concatenate([part.kind for part in parts]),
+        pl.concat([part.name for part in parts]),
+        np.concatenate([part.broken for part in parts]),
+    )
+
+
+def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
+    """Find the list in each cell of the column ``current_items_in_order``.
+
+    Parameters
+    ----------
+    cells
+        Python's repr of a list or JSON, also as a JSON string; null or blank without one.
+    published
+        Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
+        then is an empty list.
+    """
+    present = (cells.str.strip_chars().fill_null("") != "").to_numpy()
+    rows = np.flatnonzero(present)
+    texts = cells.filter(pl.Series(present))
+    if published:
+        texts = _as_published(texts)
+    column = string_column("current_items_in_order", texts)
+    start, stop = np.full(len(cells), -1, np.int64), np.full(len(cells), -1, np.int64)
+    # a list in a JSON string begins behind the quote
+    lead = texts.str.extract(r"^(\s*\"?\s*)\[").str.len_bytes()
+    is_list = lead.is_not_null().to_numpy()
+    start[rows[is_list]] = column.offsets[:-1][is_list] + lead.drop_nulls().to_numpy()
+    stop[rows] = column.offsets[1:]
+    broken = np.zeros(len(cells), np.bool_)
+    broken[rows[~is_list]] = True
+    return OrderLists(column.data, start, stop, broken)
+
+
+def _as_published(cells: pl.Series) -> pl.Series:
+    """Make double quotes of single ones, and an empty list of what is no JSON array then."""
+    scan = _scan_values(cells)
+    strings = np.flatnonzero((scan.tags[0] == STRING) | (scan.tags[0] == ESCAPED))
+    if len(strings):
+        texts = unescaped(scan.data, scan.value_start[0, strings], scan.value_end[0, strings])
+        cells = cells.scatter(scan.line[strings] - 1, texts_between(*texts))
+    replaced = cells.str.replace_all("'", '"', literal=True)
+    scan = _scan_values(replaced)
+    valid = np.zeros(len(cells), np.bool_)
+    valid[scan.line[scan.tags[0] == ARRAY] - 1] = True
+    return replaced.set(pl.Series(~valid), "[]")
+
+
+def _scan_values(cells: pl.Series) -> JsonlScan:
+    """Scan cells as JSON values, one a line."""
+    # line ends can only stand between the values of valid JSON
+    flat = cells.str.replace_many(["\n", "\r"], [" ", " "])
+    lines = pl.select(pl.concat_str(pl.lit('{"v":'), flat, pl.lit("}")).str.join("\n")).item()
+    return scan_jsonl(np.frombuffer(lines.encode(), np.uint8), (b"v",))
+
+
+def normalise(names: pl.Series) -> pl.Series:
+    """Normalise names: lower case, no special characters, no filler words, single spaces.
+
+    Letters outside a to z vanish.
+    """
+    words = names.str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ")
+    padded = (" " + words.str.replace_all(" ", "  ", literal=True) + " ").str.replace_all(
+        rf" (?:{'|'.join(FILLER_WORDS)}) ", " "
+    )
+    return padded.str.replace_all(r" +", " ").str.strip_chars(" ")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """Sizes of two sets a conversation, and of what they share, int64 (conversations,)."""
+
+    current: Indices
+    target: Indices
+    common: Indices
+
+    @property
+    def f1(self) -> npt.NDArray[np.float64]:
+        """2 common / (current + target); 0 where both are empty."""
+        total = self.current + self.target
+        value: npt.NDArray[np.float64] = 2 * self.common / np.maximum(total, 1)
+        return value
+
+    @property
+    def jaccard(self) -> npt.NDArray[np.float64]:
+        """Common by either; 0 where both are empty."""
+        either = self.current + self.target - self.common
+        value: npt.NDArray[np.float64] = self.common / np.maximum(either, 1)
+        return value
+
+    @property
+    def both_empty(self) -> Mask:
+        """Conversations where neither set has a member."""
+        empty: Mask = (self.current + self.target) == 0
+        return empty
+
+
+def compare_orders(current: Names, target: Names, n_conversations: int) -> Overlaps:
+    """Compare final and target orders as sets of normalised names.
+
+    Items and modifiers are members of one set. Of a target, items that are bare texts are none.
+    """
+    wanted = np.flatnonzero((target.kind == ITEM) | (target.kind == MODIFIER))
+    names = pl.concat([current.name, target.name.gather(wanted)])
+    codes, texts = distinct(names)
+    ids, members = distinct(normalise(texts))
+    ids = np.where((members == "").to_numpy()[ids], -1, ids)[codes]
+    split = len(current.name)
+    return _overlaps(
+        (current.conversation, ids[:split]),
+        (target.conversation[wanted], ids[split:]),
+        n_conversations,
+    )
+
+
+def compare_words(said: tuple[Indices, pl.Series], target: Names, n_conversations: int) -> Overlaps:
+    """Compare food words that a guest said with the words of the target's items.
+
+    Parameters
+    ----------
+    said
+        Conversations, and what the guest said in them: one text a row, several a conversation.
+    target
+        The target orders.
+    n_conversations
+        How many conversations there are.
+    """
+    conversation, texts = said
+    codes, found = distinct(texts)
+    lower = found.str.to_lowercase()
+    mentioned = [
+        np.flatnonzero(lower.str.contains(food, literal=True).to_numpy()[codes])
+        for food in FOOD_WORDS
+    ]
+    items = np.flatnonzero(target.kind == ITEM)
+    words = target.name.gather(items).str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
+    ids, _ = distinct(pl.concat([pl.Series(FOOD_WORDS), words.explode(empty_as_null=False)]))
+    n_foods = len(FOOD_WORDS)
+    return _overlaps(
+        (
+            np.concatenate([conversation[rows] for rows in mentioned]),
+            np.repeat(ids[:n_foods], [len(rows) for rows in mentioned]),
+        ),
+        (np.repeat(target.conversation[items], words.list.len().to_numpy()), ids[n_foods:]),
+        n_conversations,
+    )
+
+
+def _overlaps(
+    current: tuple[Indices, Indices], target: tuple[Indices, Indices], n_conversations: int
+) -> Overlaps:
+    """Count the members of two sets a conversation, given as (conversation, id); -1 is none."""
+    left, right = (_as_sets(*pairs, n_conversations) for pairs in (current, target))
+    return Overlaps(np.diff(left[1]), np.diff(right[1]), intersection_size_csr(left, right))
+
+
+def _as_sets(
+    conversation: Indices, ids: Indices, n_conversations: int
+) -> tuple[npt.NDArray[np.int32], Indices]:
+    width = int(ids.max(initial=0)) + 1
+    members = np.unique(conversation[ids >= 0] * width + ids[ids >= 0])
+    sizes = np.bincount(members // width, minlength=n_conversations)
+    return (members % width).astype(np.int32), np.concatenate(([0], np.cumsum(sizes)))

@@ -1,0 +1,250 @@
+"""What the suite reads and writes: data only."""
+
+import polars as pl
+
+from fastscore.suites.base import (
+    NULL_REASONS_DTYPE,
+    Column,
+    Metric,
+    OutputColumn,
+    Source,
+    Table,
+)
+
+GROUPS = ("experiment_level",)
+LEVELS = (1, 2, 3, 4, 5)
+
+STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
+DEFAULT_STATE = ("no", "does_not_explore_menu", "casual", "all_at_once")
+TOOL_COLUMNS = ("uses_order_tracking", "uses_message_attributes", "uses_basic_tools")
+MATCH_COLUMNS = ("completion_match", "exploration_match", "mood_match", "ordering_match")
+
+STATE_SOURCES = ("columns", "tools", "heuristic")
+ORDER_SOURCES = ("columns", "tools")
+PAS_SOURCES = ("attributes", "fallback")
+ORA_SOURCES = ("states", "text")
+
+_TEXT = pl.String()
+_WHOLE = pl.Int64()
+_REAL = pl.Float64()
+_TRUTH = pl.Boolean()
+
+_DEFINITIONS = "Simulation quality assessment metrics, section"
+
+
+def _text(name: str, description: str, *aliases: str) -> Column:
+    return Column(
+        name=name, kind="text", accepts=("integer",), aliases=aliases, description=description
+    )
+
+
+def _json(name: str, description: str) -> Column:
+    return Column(name=name, kind="json", description=description)
+
+
+SOURCE = Source(
+    columns=(
+        _text("conversation_id", "Names the conversation; without it the file is one."),
+        Column(
+            name="experiment_level",
+            kind="integer",
+            accepts=("string",),
+            description="1 to 5: which tools and agents the guest had.",
+        ),
+        _text("test_case", "Names the test case, the same at every level."),
+        _text("message_id", "Names the message."),
+        _text("role", "Who speaks; agent, guest and guest_simulation_* are the guest."),
+        _text("name", "The speaker's name; one that begins with guest is the guest."),
+        _text("content", "What is said; of the row test_case_info the test case as JSON."),
+        _json("tool_calls", "The message's tool calls: Python's repr of them, or JSON."),
+        _text("is_ordering_complete", "State: yes or no."),
+        _text(
+            "menu_exploration_style",
+            "State: explores_menu or does_not_explore_menu.",
+            "next_message_menu_exploration_style",
+        ),
+        _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
+        _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
+        _json("current_items_in_order", "State: the list of items ordered so far."),
+        _json("guest_persona", "The persona as an object, or its full name."),
+        _json("target_order", "The order that the guest was told to make."),
+    ),
+    dialogue_key=("conversation_id", "experiment_level"),
+    formats=("csv", "jsonl", "parquet"),
+)
+
+
+def _column(
+    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
+) -> OutputColumn:
+    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
+
+
+_PLACE = (
+    _column("file", _TEXT, "The input that holds the row."),
+    _column("line", _WHOLE, "1-based line of the message, or of the conversation's first row."),
+    _column("dialogue", _TEXT, "The conversation's id, else the stem of its file."),
+    _column("experiment_level", _WHOLE, "The experiment level.", nullable=True),
+)
+
+MESSAGES = Table(
+    name="messages",
+    grain="a message of the guest",
+    columns=(
+        *_PLACE,
+        _column("message_id", _TEXT, "The log's id of the message.", nullable=True),
+        _column("is_exit", _TRUTH, "Whether the message is the word that ends the conversation."),
+        _column(
+            "state_source",
+            pl.Enum([*STATE_SOURCES, "default"]),
+            "Where the state came from; null without a state.",
+            nullable=True,
+        ),
+        *(
+            _column(name, _TEXT, "The state that counts; null without one.", nullable=True)
+            for name in STATE_COLUMNS
+        ),
+        *(
+            _column(
+                name,
+                _TRUTH,
+                "Whether that part is as the persona's attributes say; null where nothing says.",
+                nullable=True,
+            )
+            for name in MATCH_COLUMNS
+        ),
+        _column(
+            "message_score",
+            _REAL,
+            "What the message adds to PAS, 0 to 1; null where it does not count.",
+            nullable=True,
+        ),
+        _column(
+            "order_source",
+            pl.Enum(ORDER_SOURCES),
+            "Where the tracked order came from; null where the message has none.",
+            nullable=True,
+        ),
+        _column("has_items", _TRUTH, "Whether the tracked order has items."),
+        *(_column(name, _TRUTH, "Whether the message shows such a tool.") for name in TOOL_COLUMNS),
+    ),
+)
+
+_PAS = Metric(
+    id="PAS",
+    name="Persona adherence score",
+    table="dialogues",
+    formula="mean over guest messages of the share of state components that the persona expects",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_rule="missing_input without a persona, bad_input where it cannot be read; "
+    "not_applicable without a message that has a state (published: 0)",
+    source=f"{_DEFINITIONS} 1",
+)
+_BVS = Metric(
+    id="BVS",
+    name="Behavioural variance score",
+    table="dialogues",
+    formula="a / 0.2 if a <= 0.2, else 1 - (a - 0.2) / 0.8; a = transitions / (3 (states - 1))",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_rule="not_applicable with fewer than two states (published: 0)",
+    source=f"{_DEFINITIONS} 2",
+)
+_ORA = Metric(
+    id="ORA",
+    name="Order restriction adherence",
+    table="dialogues",
+    formula="2 |C and T| / (|C| + |T|) of the final order's and the target's normalised names",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_rule="missing_input without a target order, bad_input where it or the final order cannot "
+    "be read; not_applicable where both are empty or the guest says nothing (published: 0)",
+    source=f"{_DEFINITIONS} 3",
+)
+_DEI = Metric(
+    id="DEI",
+    name="Decision explainability index",
+    table="dialogues",
+    formula="level 5: min(1, (order + attributes) / 2n); 4: min(.5, attributes / n * .5); "
+    "3: min(.5, order / n * .5); 2: min(.2, basic / n * .2); 1: 0",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_rule="missing_input without a level, bad_input for one outside 1 to 5; not_applicable "
+    "without a guest message (published: 0)",
+    source=f"{_DEFINITIONS} 4",
+)
+_CRRS = Metric(
+    id="CRRS",
+    name="Composite realism and reliability score",
+    table="dialogues",
+    formula="0.25 PAS + 0.20 BVS + 0.35 ORA + 0.20 DEI",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_rule="null where a part is, for the gravest of their reasons",
+    source=f"{_DEFINITIONS} 6",
+)
+METRICS = (_PAS, _BVS, _ORA, _DEI, _CRRS)
+
+_COUNTS = {
+    "n_guest_messages": "Guest messages by role, exits among them: the n of DEI.",
+    "n_scored_messages": "Messages that PAS is the mean of.",
+    "n_states": "States that BVS compares: M.",
+    "n_transitions": "Changes of ordering, exploration and mood between them.",
+    "n_order_tracking": "Messages with an order tracking tool.",
+    "n_message_attributes": "Messages with a tool for message attributes.",
+    "n_basic_tools": "Messages with a basic tool.",
+    "n_final_names": "|C|: distinct names in the final order; food words said, where ORA is text.",
+    "n_target_names": "|T|: distinct names in the target order; its words, where ORA is text.",
+    "n_common_names": "How many of them are in both.",
+}
+
+DIALOGUES = Table(
+    name="dialogues",
+    grain="a conversation at an experiment level",
+    columns=(
+        *_PLACE,
+        _column("test_case", _TEXT, "The test case, the same at every level."),
+        _column("persona", _TEXT, "The persona's full name.", nullable=True),
+        _column(
+            "state_source", pl.Enum(STATE_SOURCES), "Where the conversation's states come from."
+        ),
+        _column(
+            "order_source",
+            pl.Enum(ORDER_SOURCES),
+            "Where its tracked orders come from; null where it has none.",
+            nullable=True,
+        ),
+        _column(
+            "PAS_source",
+            pl.Enum(PAS_SOURCES),
+            "What states are compared with: the persona's attributes, or words of its description.",
+            nullable=True,
+        ),
+        _column(
+            "ORA_source",
+            pl.Enum(ORA_SOURCES),
+            "What is compared with the target: the final order, or the guest's words.",
+            nullable=True,
+        ),
+        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
+        *(
+            OutputColumn(
+                name=metric.id,
+                dtype=_REAL,
+                description=metric.name + ".",
+                metric=metric.id,
+                nullable=True,
+            )
+            for metric in METRICS
+        ),
+        _column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
+    ),
+)
+
+TABLES = (MESSAGES, DIALOGUES)

@@ -1,0 +1,304 @@
+"""Test cases: who the guest is to be and what it is to order, from the log or from a file."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from fastscore_kernels.jsonl import ARRAY, OBJECT
+
+from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.distinct import distinct
+from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
+from fastscore.suites.guest_simulation.personas import (
+    TARGET_KEYS,
+    Attributes,
+    PersonaFile,
+    fallback_kind,
+    read_attributes,
+)
+from fastscore.suites.guest_simulation.tool_cells import gather_or_null, texts_between
+from fastscore.suites.json_values import (
+    LONGEST_EXCERPT,
+    JsonValues,
+    Problem,
+    Problems,
+    column_values,
+    members,
+    texts,
+)
+
+_CASE_EXPECTED = "a JSON object with guest_persona and target_order"
+_PERSONA_EXPECTED = "a JSON object that describes the persona, or its full name"
+_TARGET_EXPECTED = "a JSON object that holds a list of items"
+
+
+@dataclass(frozen=True, slots=True)
+class Personas:
+    """The personas of conversations.
+
+    Parameters
+    ----------
+    code
+        The persona of each conversation, int64 (conversations,); -1 without one.
+    names
+        Their full names by code.
+    attributes
+        What they let expect by code; None where nothing says.
+    kinds
+        What their descriptions are of, by code (`personas.FALLBACKS`).
+    bad
+        Conversations whose persona cannot be read, bool (conversations,).
+    """
+
+    code: Indices
+    names: tuple[str | None, ...]
+    attributes: tuple[Attributes | None, ...]
+    kinds: tuple[str, ...]
+    bad: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The target orders of conversations.
+
+    Parameters
+    ----------
+    names
+        The names in their lists.
+    key
+        Which of `TARGET_KEYS` holds each conversation's list, int64 (conversations,); 0 for a
+        target that is a list itself, -1 without a list.
+    bad
+        Conversations whose target cannot be read, bool (conversations,).
+    """
+
+    names: Names
+    key: Indices
+    bad: Mask
+
+
+def read_test_cases(
+    rows: pl.DataFrame, test_case: pl.Series, file: PersonaFile
+) -> tuple[Personas, Targets, Problems]:
+    """Read the test case of every conversation.
+
+    Parameters
+    ----------
+    rows
+        The log's rows by conversation: ``conversation``, ``row``, ``is_case``, ``content``,
+        ``guest_persona``, ``target_order``.
+    test_case
+        The id of each conversation's test case.
+    file
+        The file of personas.
+
+    Returns
+    -------
+    tuple
+        Personas, targets, and what cannot be read, by ``row``.
+    """
+    conversation, row = rows["conversation"].to_numpy(), rows["row"].to_numpy()
+    n_conversations = len(test_case)
+    owner = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
+    owner[row] = conversation
+    of_case, of_persona, of_target = Problems(), Problems(), Problems()
+    case = _cases(rows, of_case)
+    ids, at = distinct(test_case)
+    by_file = [file.test_cases.get(name) for name in at.to_list()] if file.test_cases else []
+
+    def from_file(key: str) -> pl.Series:
+        known = [None if each is None else getattr(each, key) for each in by_file]
+        values = pl.Series(known or [None], dtype=pl.String)
+        return values.gather(ids if known else np.zeros(n_conversations, np.int64))
+
+    places, persona = _first_texts(
+        rows, case["guest_persona"], "guest_persona", from_file("guest_persona"), of_persona
+    )
+    personas = _read_personas(persona, places, file, of_persona)
+    places, target = _first_texts(
+        rows, case["target_order"], "target_order", from_file("target_order"), of_target
+    )
+    targets = _read_targets(target, places, of_target)
+    bad = [_bad(problems, owner, n_conversations) for problems in (of_case, of_persona, of_target)]
+    noted = Problems(of_target.by_dialogue | of_persona.by_dialogue | of_case.by_dialogue)
+    # a problem of a text from the file stands at no row
+    noted.by_dialogue.pop(-1, None)
+    return (
+        replace(personas, bad=bad[0] | bad[1]),
+        replace(targets, bad=bad[0] | bad[2]),
+        noted,
+    )
+
+
+def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
+    found = np.zeros(n_conversations, np.bool_)
+    found[owner[[row for row in problems.by_dialogue if row >= 0]]] = True
+    return found
+
+
+def _cases(rows: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
+    """Read the JSON of the rows that hold test cases, the first of each conversation."""
+    cases = rows.filter("is_case").unique("conversation", keep="first", maintain_order=True)
+    values = column_values(cases["content"].alias("content"))
+    values = replace(values, dialogue=cases["row"].to_numpy())
+    for at in np.flatnonzero(values.tags != OBJECT).tolist():
+        found = f"{cases['content'][at] or '':.{LONGEST_EXCERPT}}"
+        problem = Problem("content", "bad_type", repr(found), _CASE_EXPECTED)
+        problems.by_dialogue[int(values.dialogue[at])] = problem
+    keys = ("guest_persona", "target_order")
+    return members(values.where(values.tags == OBJECT), keys, problems)
+
+
+def _first_texts(
+    rows: pl.DataFrame, of_case: JsonValues, column: str, of_file: pl.Series, problems: Problems
+) -> tuple[Indices, pl.Series]:
+    """Choose each conversation's value: of its test case, else of the column, else of the file.
+
+    Returns
+    -------
+    tuple
+        The row where each value stands, -1 for the file's; and objects and lists as JSON text,
+        strings as they are, null without a value.
+    """
+    n_conversations = len(of_file)
+    conversation, row = rows["conversation"].to_numpy(), rows["row"].to_numpy()
+    position = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
+    position[row] = np.arange(len(row))
+    given = np.flatnonzero(rows[column].is_not_null().to_numpy())
+    cells = column_values(rows[column].gather(given).alias(column))
+    parts = [
+        (
+            conversation[position[of_case.dialogue]],
+            of_case.dialogue,
+            _value_texts(of_case, problems),
+        ),
+        (conversation[given], row[given], _cell_texts(cells, rows[column].gather(given), problems)),
+        (np.arange(n_conversations), np.full(n_conversations, -1), of_file),
+    ]
+    owners, places, values = [], [], []
+    for owner, place, value in parts:
+        present = value.is_not_null().to_numpy()
+        owners.append(owner[present])
+        places.append(place[present])
+        values.append(value.drop_nulls())
+    owner = np.concatenate(owners)
+    chosen = np.full(n_conversations, -1, np.int64)
+    # numpy assigns in order: of several values the first stays
+    chosen[owner[::-1]] = np.arange(len(owner))[::-1]
+    place = np.append(np.concatenate(places), -1)[chosen]
+    return place, gather_or_null(pl.concat(values), chosen)
+
+
+def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
+    """Return objects and arrays as JSON, strings as they are; null for null."""
+    nested = (values.tags == OBJECT) | (values.tags == ARRAY)
+    raw = texts_between(
+        values.data, np.where(nested, values.start, 0), np.where(nested, values.end, 0)
+    )
+    found = pl.select(pl.when(pl.Series(nested)).then(raw)).to_series()
+    strings = values.where(values.is_text)
+    other = np.flatnonzero(~nested & ~values.is_text & ~values.is_missing)
+    problems.note(values, other, "an object")
+    return found.fill_null(texts(strings, problems)) if values.is_text.any() else found
+
+
+def _cell_texts(values: JsonValues, cells: pl.Series, problems: Problems) -> pl.Series:
+    """Return cells of a column: JSON strings without their quotes, everything else as it is."""
+    found = cells.str.strip_chars().replace("", None)
+    if not values.is_text.any():
+        return found
+    strings = texts(values.where(values.is_text), problems)
+    return pl.select(pl.when(pl.Series(values.is_text)).then(strings).otherwise(found)).to_series()
+
+
+def _read_personas(
+    persona: pl.Series, places: Indices, file: PersonaFile, problems: Problems
+) -> Personas:
+    """Read each distinct persona once: they are few."""
+    codes, described = distinct(persona)
+    names: list[str | None] = []
+    attributes: list[Attributes | None] = []
+    kinds: list[str] = []
+    missing = np.zeros(len(described), np.bool_)
+    for code, text in enumerate(described.to_list()):
+        name, expected, fault = _read_persona(text, file)
+        if fault is not None:
+            for row in places[codes == code].tolist():
+                problems.by_dialogue.setdefault(row, fault)
+        missing[code] = text is None or fault is not None
+        names.append(name)
+        attributes.append(expected)
+        kinds.append(fallback_kind(text or ""))
+    known = np.where(missing[codes], -1, codes)
+    none = np.zeros(len(persona), np.bool_)
+    return Personas(known, tuple(names), tuple(attributes), tuple(kinds), none)
+
+
+def _read_persona(
+    text: str | None, file: PersonaFile
+) -> tuple[str | None, Attributes | None, Problem | None]:
+    """Return a persona's name, what it lets expect, and what is wrong with it."""
+    if text is None:
+        return None, None, None
+    persona: Any = {"full_name": text}
+    if text.startswith(("{", "[")):
+        try:
+            persona = json.loads(text)
+        except ValueError:
+            persona = None
+    if not isinstance(persona, dict):
+        found = f"{text:.{LONGEST_EXCERPT}}"
+        return None, None, Problem("guest_persona", "bad_type", found, _PERSONA_EXPECTED)
+    inner = persona.get("guest_persona")
+    name = persona.get("full_name") or (inner.get("full_name") if isinstance(inner, dict) else None)
+    if name is not None and not isinstance(name, str):
+        problem = Problem("guest_persona.full_name", "bad_type", f"{name!r:.60}", "a string")
+        return None, None, problem
+    if name in file.attributes:
+        return name, file.attributes[name or ""], None
+    described = persona.get("message_generation_attributes")
+    if described is None:
+        return name, None, None
+    try:
+        return name, read_attributes(described), None
+    except ValueError as error:
+        path, _, rest = str(error).partition(" is ")
+        found, _, expected = rest.rpartition(", expected ")
+        field = f"guest_persona.message_generation_attributes{path}"
+        return name, None, Problem(field, "bad_type", found, expected)
+
+
+def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Targets:
+    """Find the list of items in each target order, and read its names."""
+    values = replace(column_values(target.alias("target_order")), dialogue=places)
+    other = (values.tags != OBJECT) & (values.tags != ARRAY) & ~values.is_missing
+    for at in np.flatnonzero(other).tolist():
+        excerpt = f"{target[at]:.{LONGEST_EXCERPT}}"
+        problem = Problem("target_order", "bad_type", repr(excerpt), _TARGET_EXPECTED)
+        problems.by_dialogue.setdefault(int(places[at]), problem)
+    found = members(values.where(values.tags == OBJECT), TARGET_KEYS, problems)
+    key = np.full(len(target), -1, np.int64)
+    data = found[TARGET_KEYS[0]].data
+    start, end = np.zeros(len(target), np.int64), np.zeros(len(target), np.int64)
+    for place, name in reversed(list(enumerate(TARGET_KEYS))):
+        lists = found[name]
+        present = ~lists.is_missing
+        key[present], start[present], end[present] = place, lists.start[present], lists.end[present]
+        key[present & (lists.tags != ARRAY)] = -2
+    for name in TARGET_KEYS:
+        wrong = np.flatnonzero((key == -2) & ~found[name].is_missing & (found[name].tags != ARRAY))
+        problems.note(found[name], wrong, "an array of items")
+    key[key == -2] = -1
+    listed = np.flatnonzero(key >= 0)
+    names = read_lists(data, start[listed], end[listed], listed, option_first=True)
+    bare = np.flatnonzero(values.tags == ARRAY)
+    key[bare] = 0
+    bare_names = read_lists(
+        values.data, values.start[bare], values.end[bare], bare, option_first=True
+    )
+    for at in bare_names.broken.tolist():
+        problem = Problem("target_order", "not_json", "a list that breaks off", _TARGET_EXPECTED)
+        problems.by_dialogue.setdefault(int(places[at]), problem)
+    return Targets(join_names([names, bare_names]), key, np.zeros(len(target), np.bool_))

@@ -1,0 +1,294 @@
+"""Compiled walks over cells that are nearly Python or JSON; `literals` has the rules.
+
+Comparisons are spelled out, as `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+
+from fastscore_kernels._jit import inlined, kernel
+
+ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
+
+_DOUBLE, _SINGLE, _BACKSLASH = 0x22, 0x27, 0x5C
+_COMMA, _COLON, _EQUALS, _LESS, _POINT = 0x2C, 0x3A, 0x3D, 0x3C, 0x2E
+_OPEN_ROUND, _CLOSE_ROUND, _OPEN_SQUARE, _CLOSE_SQUARE = 0x28, 0x29, 0x5B, 0x5D
+_OPEN_CURLY, _CLOSE_CURLY = 0x7B, 0x7D
+_NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
+_NO_RANK = 1 << 20
+
+
+@inlined
+def _is_space(byte: int) -> bool:
+    return byte == 0x20 or (byte >= 0x09 and byte <= 0x0D)
+
+
+@inlined
+def _is_letter(byte: int) -> bool:
+    lower = byte | 0x20
+    return (lower >= 0x61 and lower <= 0x7A) or byte == 0x5F
+
+
+@inlined
+def _is_word(byte: int) -> bool:
+    return _is_letter(byte) or (byte >= 0x30 and byte <= 0x39)
+
+
+@inlined
+def _is_quote(byte: int) -> bool:
+    return byte == _SINGLE or byte == _DOUBLE
+
+
+@inlined
+def _is_open(byte: int) -> bool:
+    return byte == _OPEN_ROUND or byte == _OPEN_SQUARE or byte == _OPEN_CURLY
+
+
+@inlined
+def _is_close(byte: int) -> bool:
+    return byte == _CLOSE_ROUND or byte == _CLOSE_SQUARE or byte == _CLOSE_CURLY
+
+
+@inlined
+def _after_spaces(data: Any, at: int, stop: int) -> int:
+    while at < stop and _is_space(data[at]):
+        at += 1
+    return at
+
+
+@inlined
+def _after_word(data: Any, at: int, stop: int) -> int:
+    while at < stop and _is_word(data[at]):
+        at += 1
+    return at
+
+
+@inlined
+def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
+    """Find a word among the keys, -1 where it is none of them."""
+    for key in range(offsets.size - 1):
+        first = offsets[key]
+        if offsets[key + 1] - first != end - start:
+            continue
+        same = True
+        for place in range(end - start):
+            if data[start + place] != names[first + place]:
+                same = False
+                break
+        if same:
+            return key
+    return -1
+
+
+@inlined
+def _grown(found: Any, count: int) -> Any:
+    """Make room for one more row."""
+    if count < found.shape[0]:
+        return found
+    larger = np.empty((2 * count + 16, found.shape[1]), np.int64)
+    larger[:count] = found
+    return larger
+
+
+@kernel(fastmath=False)
+def collect(
+    data: Any, offsets: Any, names: Any, name_offsets: Any, first_row: int, last_row: int
+) -> Any:
+    """List (row, key, start of the key, start of the value) of the wanted members."""
+    found, count = np.empty((64, 4), np.int64), 0
+    for row in range(first_row, last_row):
+        start, stop = offsets[row], offsets[row + 1]
+        for at in range(start, stop):
+            byte = data[np.uint64(at)]
+            if byte != _COLON and byte != _EQUALS:
+                continue
+            end = at
+            while end > start and _is_space(data[end - 1]):
+                end -= 1
+            while end > start and (_is_quote(data[end - 1]) or data[end - 1] == _BACKSLASH):
+                end -= 1
+            begin = end
+            while begin > start and _is_word(data[begin - 1]):
+                begin -= 1
+            key = _key_number(data, begin, end, names, name_offsets)
+            if key >= 0:
+                found = _grown(found, count)
+                found[count, 0], found[count, 1] = row, key
+                found[count, 2], found[count, 3] = begin, _after_spaces(data, at + 1, stop)
+                count += 1
+    return found[:count].copy()
+
+
+@kernel(fastmath=False)
+def scalars(data: Any, starts: Any, stops: Any, begins: Any, ends: Any) -> None:
+    """Find the text, enumeration member or bare word at each start."""
+    for row in range(starts.size):
+        at, stop = starts[row], stops[row]
+        begin = end = at
+        quote = at
+        while quote < stop and data[quote] == _BACKSLASH:
+            quote += 1
+        if quote < stop and _is_quote(data[quote]):
+            begin = end = quote + 1
+            while end < stop and not _is_quote(data[end]) and data[end] != _BACKSLASH:
+                end += 1
+        elif at < stop and data[at] == _LESS:
+            point = _after_word(data, at + 1, stop)
+            if point > at + 1 and point < stop and data[point] == _POINT:
+                begin = point + 1
+                end = _after_word(data, begin, stop)
+        else:
+            while end < stop and (
+                _is_word(data[end]) or data[end] == _POINT or data[end] == 0x2B or data[end] == 0x2D
+            ):
+                end += 1
+        begins[row], ends[row] = begin, end
+
+
+@inlined
+def _closes(data: Any, quote: int, stop: int) -> bool:
+    """Tell whether what follows a quote shows that it ends its text."""
+    at = _after_spaces(data, quote + 1, stop)
+    if at >= stop or _is_close(data[at]) or data[at] == _COLON:
+        return True
+    if data[at] != _COMMA:
+        return False
+    at += 1
+    while at < stop and (_is_space(data[at]) or data[at] == _BACKSLASH):
+        at += 1
+    if at >= stop:
+        return False
+    if _is_quote(data[at]) or _is_open(data[at]) or _is_close(data[at]):
+        return True
+    word = at
+    while at < stop and (_is_word(data[at]) or data[at] == _POINT):
+        at += 1
+    after = _after_spaces(data, at, stop)
+    if at == word or after >= stop:
+        return False
+    byte = data[after]
+    return byte == _EQUALS or byte == _OPEN_ROUND or byte == _COMMA or _is_close(byte)
+
+
+@inlined
+def _text_end(data: Any, quote: int, start: int, stop: int, assigned: bool) -> int:
+    """Find the quote that ends the text which the one at ``quote`` opens, -1 where none does."""
+    opened = quote
+    while opened > start and data[opened - 1] == _BACKSLASH:
+        opened -= 1
+    escapes = 0
+    for at in range(quote + 1, stop):
+        byte = data[at]
+        if byte == _BACKSLASH:
+            escapes += 1
+            continue
+        if (
+            byte == data[quote]
+            and (assigned or escapes <= quote - opened)
+            and _closes(data, at, stop)
+        ):
+            return at
+        escapes = 0
+    return -1
+
+
+@kernel(fastmath=False)
+def walk(
+    data: Any,
+    starts: Any,
+    stops: Any,
+    names: Any,
+    name_offsets: Any,
+    ranks: Any,
+    ends: Any,
+    first_row: int,
+    last_row: int,
+) -> Any:
+    """List (row, kind, start, end) of the names in lists of items, and find where each list ends.
+
+    Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
+    """
+    found, count = np.empty((64, 4), np.int64), 0
+    best = np.empty((3, 3), np.int64)
+    for row in range(first_row, last_row):
+        at, stop = starts[row], stops[row]
+        level, key = 0, -1
+        assigned = in_modifiers = had_modifiers = False
+        ends[row] = -1
+        while at < stop:
+            byte = data[at]
+            if _is_open(byte):
+                level += 1
+                if level == 2:
+                    best[:, 0] = _NO_RANK
+                    had_modifiers = False
+                elif level == 3:
+                    in_modifiers = key == _MODIFIERS_KEY and not had_modifiers
+                    had_modifiers |= in_modifiers
+                elif level == 4:
+                    best[2, 0] = _NO_RANK
+                key, assigned = -1, False
+            elif _is_close(byte):
+                level -= 1
+                key = -1
+                if level == 1:
+                    for kind, place in ((ITEM, 0), (FIELD, 1)):
+                        if best[place, 0] < _NO_RANK:
+                            found = _grown(found, count)
+                            found[count, 0], found[count, 1] = row, kind
+                            found[count, 2], found[count, 3] = best[place, 1], best[place, 2]
+                            count += 1
+                elif level == 3 and in_modifiers and best[2, 0] < _NO_RANK:
+                    found = _grown(found, count)
+                    found[count, 0], found[count, 1] = row, MODIFIER
+                    found[count, 2], found[count, 3] = best[2, 1], best[2, 2]
+                    count += 1
+                elif level <= 0:
+                    ends[row] = at + 1
+                    break
+            elif _is_quote(byte):
+                quote = _text_end(data, at, starts[row], stop, assigned)
+                if quote < 0:
+                    break
+                begin, end = at + 1, quote
+                while end > begin and data[end - 1] == _BACKSLASH:
+                    end -= 1
+                at = quote
+                assigned = False
+                after = _after_spaces(data, at + 1, stop)
+                if after < stop and data[after] == _COLON:
+                    key = _key_number(data, begin, end, names, name_offsets)
+                elif begin < end and (level == 1 or (level == 3 and in_modifiers)):
+                    found = _grown(found, count)
+                    found[count, 0] = row
+                    found[count, 1] = BARE_ITEM if level == 1 else MODIFIER
+                    found[count, 2], found[count, 3] = begin, end
+                    count += 1
+                    key = -1
+                elif begin < end and key >= 0:
+                    place, rank = -1, key
+                    if level == 2 and key < _NAME_KEYS:
+                        place = 0
+                    elif level == 2 and key == _MODIFIER_KEY:
+                        place = 1
+                    elif level == 4:
+                        place, rank = 2, ranks[key]
+                    if place >= 0 and rank < min(best[place, 0], ranks.size):
+                        best[place, 0], best[place, 1], best[place, 2] = rank, begin, end
+                    key = -1
+            elif byte == _COMMA:
+                key, assigned = -1, False
+            elif _is_letter(byte):
+                end = _after_word(data, at, stop)
+                after = _after_spaces(data, end, stop)
+                if after < stop and data[after] == _EQUALS:
+                    key = _key_number(data, at, end, names, name_offsets)
+                    assigned = True
+                    at = after
+                else:
+                    at = end - 1
+            at += 1
+    return found[:count].copy()

@@ -1,0 +1,247 @@
+r"""Cells that are nearly Python, or nearly JSON: members by key, and lists of named items.
+
+Logs hold results of tools as Python's ``repr`` wrote them: calls like ``Item(name='...')``, texts
+in either quote, escaped once, twice or, where a backslash was lost, wrongly. No parser takes them,
+and nothing may evaluate them. What these kernels read of them is this:
+
+- A *member* is an identifier, quoted or not, and ``=`` or ``:``; what follows is its value.
+- A text ends at its own quote where what follows shows it: a bracket's end, a colon, or a comma
+  before a quote, a bracket, or a bare word. Where ``:`` or nothing introduced the text, a quote
+  behind more backslashes than the opening one is part of it.
+- Brackets of any kind nest; what stands in texts does not count.
+
+Every byte is read a bounded number of times, whatever the cell holds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use
+from fastscore_kernels._literals import BARE_ITEM, FIELD, ITEM, MODIFIER, collect, scalars, walk
+from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
+
+__all__ = [
+    "BARE_ITEM",
+    "FIELD",
+    "ITEM",
+    "MODIFIER",
+    "ItemNames",
+    "Members",
+    "compile_kernels",
+    "find_members",
+    "item_names",
+    "scalar_ranges",
+]
+
+_ROWS_PER_CHUNK = 1 << 12
+_NAME_KEYS = (b"name", b"item_name", b"item")
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Members in order of their rows and positions.
+
+    Attributes
+    ----------
+    row, key : int64 (m,)
+        The row, and the key's place among those that were wanted.
+    at, value : int64 (m,)
+        Where in the bytes the key begins, and where its value does.
+    """
+
+    row: Longs
+    key: Longs
+    at: Longs
+    value: Longs
+
+
+@dataclass(frozen=True, slots=True)
+class ItemNames:
+    """Names in lists of items.
+
+    Attributes
+    ----------
+    row, kind : int64 (m,)
+        The list, and what is named: `ITEM`, `BARE_ITEM` (the item is a text), `MODIFIER` (of the
+        item's list) or `FIELD` (the item's own field ``modifier``).
+    start, end : int64 (m,)
+        The name's bytes, inside its quotes and as escaped as it was.
+    ends : int64 (lists,)
+        Where each list ends, its bracket included; -1 where it does not.
+    """
+
+    row: Longs
+    kind: Longs
+    start: Longs
+    end: Longs
+    ends: Longs
+
+
+def find_members(
+    data: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    keys: Sequence[bytes],
+    *,
+    threads: int | None = None,
+) -> Members:
+    """Find the members of some keys in every row, at any depth and also inside texts.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        The rows' UTF-8.
+    offsets : int64 (rows + 1,)
+        Row ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    keys
+        The wanted keys: distinct ASCII identifiers.
+    threads
+        None for one a processor.
+    """
+    flat, bounds = as_vector("data", data, np.uint8), _offsets(offsets, data)
+    table = _key_table(keys)
+    compile_kernels()
+    parts: dict[int, npt.NDArray[np.int64]] = {}
+
+    def work(start: int, stop: int) -> None:
+        parts[start] = collect(flat, bounds, *table, start, stop)
+
+    run_chunks(work, bounds.size - 1, chunk=_ROWS_PER_CHUNK, threads=threads)
+    row, key, at, value = _joined(parts, 4)
+    return Members(row, key, at, value)
+
+
+def scalar_ranges(
+    data: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike
+) -> tuple[Longs, Longs]:
+    """Find the simple value that begins at each place.
+
+    It is a text up to the next quote or backslash, the member's name of an enumeration that is
+    written ``<Class.MEMBER: ...>``, or a bare word.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        UTF-8.
+    starts, stops : int64 (n,)
+        Where each value begins, and where its cell ends.
+
+    Returns
+    -------
+    tuple of int64 (n,)
+        The ranges; empty ones where there is no such value.
+    """
+    flat = as_vector("data", data, np.uint8)
+    first, last = _ranges(flat, starts, stops)
+    compile_kernels()
+    begins, ends = np.empty(first.size, np.int64), np.empty(first.size, np.int64)
+    scalars(flat, first, last, begins, ends)
+    return begins, ends
+
+
+def item_names(
+    data: npt.ArrayLike,
+    starts: npt.ArrayLike,
+    stops: npt.ArrayLike,
+    *,
+    option_first: bool = False,
+    threads: int | None = None,
+) -> ItemNames:
+    """Find the names of items and of their modifiers in lists.
+
+    An item is a dictionary, a call with keywords, or a text. Its name stands under ``name``, else
+    ``item_name``, else ``item``; that of each of its ``modifiers`` under ``name``, else
+    ``modifier_option_name``, else ``modifier``. Empty names are none.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        UTF-8.
+    starts, stops : int64 (n,)
+        Where each list's bracket stands, and where its cell ends.
+    option_first
+        Whether ``modifier_option_name`` goes before ``name``.
+    threads
+        None for one a processor.
+    """
+    flat = as_vector("data", data, np.uint8)
+    first, last = _ranges(flat, starts, stops)
+    compile_kernels()
+    ends = np.empty(first.size, np.int64)
+    parts: dict[int, npt.NDArray[np.int64]] = {}
+
+    def work(start: int, stop: int) -> None:
+        parts[start] = walk(flat, first, last, *_ITEM_KEYS[option_first], ends, start, stop)
+
+    run_chunks(work, first.size, chunk=_ROWS_PER_CHUNK, threads=threads)
+    row, kind, start, end = _joined(parts, 4)
+    return ItemNames(row, kind, start, end, ends)
+
+
+def _offsets(offsets: npt.ArrayLike, data: npt.ArrayLike) -> Longs:
+    return as_offsets("offsets", offsets, np.asarray(data).size)
+
+
+def _ranges(data: Bytes, starts: npt.ArrayLike, stops: npt.ArrayLike) -> tuple[Longs, Longs]:
+    first: Longs = as_vector("starts", starts, np.int64)
+    last: Longs = as_vector("stops", stops, np.int64)
+    same_length("starts", first.size, "stops", last.size)
+    bad = np.flatnonzero((first < 0) | (last < first) | (last > data.size))
+    if bad.size:
+        raise ValueError(
+            f"`starts` and `stops` hold {first[bad[0]]} and {last[bad[0]]} at position {bad[0]}; "
+            f"expected ranges within 0 and {data.size}"
+        )
+    return first, last
+
+
+def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs]:
+    """Flatten keys to their bytes and offsets."""
+    for key in keys:
+        if not key.decode("ascii", "replace").isidentifier():
+            raise ValueError(f"`keys` holds {key!r}; expected ASCII identifiers")
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"`keys` holds {list(keys)!r}; expected distinct ones")
+    names = np.frombuffer(b"".join(keys), np.uint8)
+    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys]))).astype(np.int64)
+    return read_only(names), read_only(offsets)
+
+
+def _item_keys(option_first: bool) -> tuple[Bytes, Longs, Longs]:
+    """Return the keys of items with, for each, its rank as a modifier's name."""
+    keys = (*_NAME_KEYS, b"modifier_option_name", b"modifier", b"modifiers")
+    order = ("modifier_option_name", "name") if option_first else ("name", "modifier_option_name")
+    ranks = {name.encode(): rank for rank, name in enumerate((*order, "modifier"))}
+    return (
+        *_key_table(keys),
+        read_only(np.array([ranks.get(key, len(keys)) for key in keys], np.int64)),
+    )
+
+
+_ITEM_KEYS = {option_first: _item_keys(option_first) for option_first in (False, True)}
+
+
+def _joined(parts: dict[int, npt.NDArray[np.int64]], width: int) -> npt.NDArray[np.int64]:
+    """Join the chunks' rows in order, as columns."""
+    found = [parts[start] for start in sorted(parts)]
+    return np.concatenate([np.empty((0, width), np.int64), *found]).T.copy()
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    data = read_only(np.zeros(0, np.uint8))
+    place, none = read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64))
+    out = np.empty(0, np.int64)
+    collect(data, place, data, place, 0, 0)
+    scalars(data, none, none, out, out)
+    walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0)
