@@ -550,7 +550,7 @@ def score_conversation(
     scores["PAS"] = None
     if persona is not None:
         name = persona.get("full_name") or (persona.get("guest_persona") or {}).get("full_name")
-        expected = personas.get(name or "")
+        expected = personas.get(name or "", persona.get("message_generation_attributes"))
         parts = [
             message_score(state, expected)[0]
             if expected is not None

@@ -1,0 +1,501 @@
+"""Each formula and edge of the definitions, worked by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastscore.suites.guest_simulation.score import behavioural_variance
+from tests.suites.guest_simulation.guests import (
+    ADA,
+    call,
+    case,
+    dialogue,
+    guest,
+    items,
+    order_cell,
+    restaurant,
+    score,
+    state,
+    tracking,
+)
+
+ATTRIBUTES = "get_message_generation_attributes_for_next_message"
+B0 = {"complete": "no", "explores": "does_not_explore_menu", "mood": "casual",
+      "ordering": "all_at_once"}  # fmt: skip
+
+
+# --- PAS ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        (state(), 1.0),
+        (state(mood="confused"), 1.0),
+        (state(mood="frustrated"), 0.75),
+        (state(explores="does_not_explore_menu", mood="frustrated"), 0.5),
+        (state(complete="yes", mood="frustrated", ordering="all_at_once"), 0.25),
+        (state("yes", "does_not_explore_menu", "frustrated", "all_at_once"), 0.0),
+        # missing parts are those of the default state: no, does not explore, casual, all at once
+        (state(None, None, "confused", None), 0.5),
+    ],
+)
+def test_pas_is_the_share_of_matching_components(message: Any, value: float) -> None:
+    assert dialogue(message, case(ADA))["PAS"] == value
+
+
+def test_pas_is_the_mean_over_messages_and_exits_do_not_count() -> None:
+    rows = (state(), state(mood="frustrated"), state("yes", content="EXIT"), case(ADA))
+    for profile in ("default", "published"):
+        found = dialogue(*rows, profile=profile)
+        assert found["PAS"] == (1 + 0.75) / 2
+        assert found["n_scored_messages"] == 2
+
+
+def test_pas_divides_by_the_components_that_the_persona_has() -> None:
+    persona = {"full_name": "Bo", "message_generation_attributes": {
+        "next_message_menu_exploration_style": "explores_menu", "next_message_mood_tones": [],
+        "is_ordering_complete": "no"}}  # fmt: skip
+    found = score(state(), state(explores="does_not_explore_menu"), case(persona))
+    assert found["messages"]["message_score"].to_list() == [1.0, 0.5]
+    assert found["messages"]["mood_match"].to_list() == [None, None]
+    assert found["messages"]["ordering_match"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("bio", "message", "value"),
+    [
+        ("A busy professional.", state(**B0), 1.0),
+        ("A busy professional.", state(**{**B0, "mood": "confused"}), 0.66),
+        ("An INEFFICIENT cook.", state(**{**B0, "ordering": "one_by_one"}), 0.67),
+        ("Curious about food.", state(mood="enthusiastic"), 1.0),
+        ("An adventurous explorer.", state(**B0), 0.5),
+        ("Indecisive.", state(mood="confused"), 1.0),
+        ("uncertain", state(**B0), 0.5),
+        ("Loves family gatherings.", state(mood="frustrated"), 1.0),
+        ("Orders for a group.", state(**B0), 0.0),
+        ("Likes soup.", state(**B0), 0.5),
+        # the first branch that fits counts
+        ("A busy professional with a family.", state(mood="enthusiastic"), 0.0),
+    ],
+)
+def test_pas_falls_back_to_words_of_the_persona(bio: str, message: Any, value: float) -> None:
+    found = dialogue(message, case({"full_name": "Nobody", "guest_bio": bio}))
+    assert found["PAS"] == pytest.approx(value, abs=1e-15)
+    assert found["PAS_source"] == "fallback"
+
+
+def test_personas_come_from_a_file_by_full_name(tmp_path: Path) -> None:
+    path = tmp_path / "personas.json"
+    path.write_text(json.dumps({"persona_attributes": [ADA]}))
+    rows = (state(mood="frustrated"), case({"guest_persona": {"full_name": "Ada"}}))
+    found = dialogue(*rows, personas=str(path))
+    assert (found["PAS"], found["PAS_source"], found["persona"]) == (0.75, "attributes", "Ada")
+    assert dialogue(*rows)["PAS_source"] == "fallback"
+
+
+def test_pas_without_a_persona_or_a_state_is_null() -> None:
+    assert dialogue(state())["null_reasons"]["PAS"] == "missing_input"
+    assert dialogue(guest("exit"), case(ADA))["null_reasons"]["PAS"] == "not_applicable"
+    published = dialogue(guest("exit"), case(ADA), profile="published")
+    assert published["PAS"] == 0.0
+    assert dialogue(state(), profile="published")["PAS"] is None
+
+
+# --- BVS ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "transitions", "value"),
+    [
+        (2, 0, 0.0),  # a = 0
+        (6, 3, 1.0),  # a = 3/15, 0.2 exactly
+        (11, 6, 1.0),  # a = 6/30, 0.2 exactly
+        (2, 3, 0.0),  # a = 1
+        (2, 1, 1 - (1 / 3 - 0.2) / 0.8),  # 0.8333
+        (2, 2, 1 - (2 / 3 - 0.2) / 0.8),  # 0.4167
+        (11, 3, 0.5),  # a = 0.1, on the rising side
+        (11, 18, 0.5),  # a = 0.6, on the falling side
+        (16, 9, 1.0),  # a = 9/45, 0.2 exactly
+    ],
+)
+def test_bvs_of_states_and_transitions(states: int, transitions: int, value: float) -> None:
+    found = behavioural_variance(np.array([states]), np.array([transitions]))
+    assert found[0] == pytest.approx(value, abs=1e-15)
+    if value in (0.0, 0.5, 1.0):
+        assert found[0] == value
+
+
+def test_bvs_counts_changes_of_three_behaviours_only() -> None:
+    rows = [state(), state("yes"), state(mood="confused"),
+            state(explores="does_not_explore_menu", mood="confused"),
+            state(explores="does_not_explore_menu", mood="confused"),
+            state(**B0)]  # fmt: skip
+    # mood 1, exploration 1, mood and ordering 2: a = 4/15, BVS = 1 - (4/15 - 1/5) / (4/5) = 11/12
+    found = dialogue(*rows, case(ADA))
+    assert (found["n_states"], found["n_transitions"]) == (6, 4)
+    assert found["BVS"] == pytest.approx(11 / 12, abs=1e-15)
+
+
+def test_bvs_at_exactly_a_fifth() -> None:
+    changed = state(explores="does_not_explore_menu", mood="confused", ordering="all_at_once")
+    assert dialogue(*[state()] * 5, changed)["BVS"] == 1.0
+
+
+def test_an_exit_is_a_default_state_in_the_published_profile_only() -> None:
+    rows = (state(), guest("exit"), case(ADA))
+    assert dialogue(*rows)["null_reasons"]["BVS"] == "not_applicable"
+    published = dialogue(*rows, profile="published")
+    # exploration and ordering change: a = 2/3, BVS = 1 - (2/3 - 1/5) / (4/5) = 5/12
+    assert (published["n_states"], published["n_transitions"]) == (2, 2)
+    assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
+
+
+def test_a_message_without_a_state_is_none_or_the_default() -> None:
+    rows = (state(), guest("hm"), state())
+    assert dialogue(*rows)["n_states"] == 2
+    found = score(*rows, profile="published")["messages"]
+    assert found["ordering_style"].to_list() == ["one_by_one", "all_at_once", "one_by_one"]
+    assert found["state_source"].to_list() == ["columns", "default", "columns"]
+
+
+def test_fewer_than_two_states_are_zero_in_the_published_profile() -> None:
+    assert dialogue(state(), profile="published")["BVS"] == 0.0
+    assert dialogue(state())["BVS"] is None
+
+
+# --- ORA ------------------------------------------------------------------------------------------
+
+
+def ora(current: Any, target: Any, **options: Any) -> Any:
+    rows = (state(current_items_in_order=current), case(ADA, order={"order_items": target}))
+    return dialogue(*rows, **options)["ORA"]
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "value"),
+    [
+        (items("Cola"), items("cola"), 1.0),
+        (items("Cola"), items("Soup"), 0.0),
+        # c = t = 2, k = 1: F1 is 1/2; the seed's expanded formula would give 2/7
+        (items("Cola", "Fries"), items("Cola", "Soup"), 0.5),
+        # c = 1, t = 3, k = 1: 2/4
+        (items("Cola"), items("Cola", "Soup", "Fries"), 0.5),
+        (items("The Burger with  Cheese!"), items("burger -- CHEESE"), 1.0),
+        (items("Nonna's Pasta"), items("nonna s pasta"), 1.0),
+        (items("Café au lait"), items("Caf au lait"), 1.0),
+        # duplicates collapse
+        (items("Cola", "Cola", "Fries"), items("Cola", "Fries"), 1.0),
+        # modifiers are members of the same set, whatever item they belong to
+        (
+            [{"name": "Burger", "modifiers": [{"modifier_option_name": "Cheese"}]}],
+            [{"name": "Burger", "modifiers": ["Cheese", {"name": "Bacon"}]}],
+            0.8,
+        ),
+        ([{"item_name": "Cola"}], [{"item": "Cola"}], 1.0),
+        ([{"item": "Tea", "modifier": "Lemon"}], items("Tea", "Lemon"), 1.0),
+        # a modifier's own name goes first in the order, its option first in the target
+        (
+            [{"name": "Tea", "modifiers": [{"name": "a1", "modifier_option_name": "b1"}]}],
+            [{"name": "Tea", "modifiers": [{"name": "b1", "modifier_option_name": "a1"}]}],
+            1.0,
+        ),
+        # bare texts are items of the order, and none of the target
+        (["Cola"], items("Cola"), 1.0),
+        (items("Cola"), ["Cola", {"name": "Soup"}], 0.0),
+        (items("Cola"), [], 0.0),
+    ],
+)
+def test_ora_is_the_f1_of_two_sets(current: Any, target: Any, value: float) -> None:
+    assert ora(current, target) == pytest.approx(value, abs=1e-15)
+    assert ora(repr(current), target) == pytest.approx(value, abs=1e-15)
+    assert ora(json.dumps(current), target) == pytest.approx(value, abs=1e-15)
+
+
+def test_ora_of_two_empty_sets() -> None:
+    assert ora(items("the"), items("of the")) is None
+    assert ora(items("the"), items("of the"), profile="published") == 0.0
+
+
+def test_apostrophes_break_published_cells() -> None:
+    cell = repr(items("Nonna's Pasta"))
+    assert ora(cell, items("Nonna's Pasta")) == 1.0
+    # the cell is no JSON once every ' is ": the order is empty, and so is the text's target
+    found = dialogue(state(current_items_in_order=cell), case(ADA, "Nonna's Pasta"),
+                     profile="published")  # fmt: skip
+    assert (found["ORA"], found["ORA_source"]) == (0.0, "text")
+    broken = "[{'name': 'Cola', 'is_required': True}]"
+    assert ora(broken, items("Cola"), profile="published") == 0.0
+    assert ora(broken, items("Cola")) == 1.0
+    assert ora("[{'name': 'Cola'}]", items("Cola"), profile="published") == 1.0
+
+
+def test_the_final_order_is_the_last_that_is_not_empty() -> None:
+    rows = [state(current_items_in_order=items("Cola")), state(current_items_in_order=[]),
+            guest("exit", current_items_in_order=items("Soup"))]  # fmt: skip
+    assert dialogue(*rows, case(ADA, "Soup"))["ORA"] == 1.0
+    assert dialogue(*rows, case(ADA, "Soup"), profile="published")["ORA"] == 0.0
+    assert dialogue(*rows, case(ADA, "Cola"), profile="published")["ORA"] == 1.0
+
+
+@pytest.mark.parametrize("key", ["items", "target_order", "order_items"])
+def test_the_target_list_stands_under_the_first_key_present(key: str) -> None:
+    keys = ("items", "target_order", "order_items")
+    order = {later: items("Soup") for later in keys[keys.index(key) + 1 :]} | {key: items("Cola")}
+    rows = (state(current_items_in_order=items("Cola")), case(ADA, order=order))
+    assert dialogue(*rows)["ORA"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("key", "profile", "value"),
+    [
+        # said: chicken, salad; the target's words: caesar, salad, bowl: 1/4
+        ("items", "default", 0.25),
+        ("items", "published", 0.25),
+        ("order_items", "default", 0.25),
+        # the published fallback does not read order_items
+        ("order_items", "published", 0.0),
+    ],
+)
+def test_ora_falls_back_to_food_words(key: str, profile: str, value: float) -> None:
+    rows = (guest("A CHICKEN and"), restaurant("Pizza?"), guest("salads"),
+            case(ADA, order={key: items("Caesar Salad bowl")}))  # fmt: skip
+    found = dialogue(*rows, profile=profile)
+    assert (found["ORA"], found["ORA_source"]) == (value, "text")
+
+
+def test_the_text_fallback_reads_guests_by_role_only() -> None:
+    rows = ({"role": "user", "name": "guest_7", "content": "pizza"}, guest("hello"))
+    assert dialogue(*rows, case(ADA, "Pizza"))["ORA"] == 0.0
+    assert dialogue(*rows[:1], case(ADA, "Pizza"))["null_reasons"]["ORA"] == "not_applicable"
+    assert dialogue(guest("hello"), case(ADA))["null_reasons"]["ORA"] == "not_applicable"
+
+
+def test_ora_without_a_target_is_null() -> None:
+    row = state(current_items_in_order=items("Cola"))
+    for target in (None, {}, {"order_total_price": 3}):
+        content = json.dumps({"guest_persona": ADA, "target_order": target})
+        rows = (row, {"role": "system", "name": "test_case_info", "content": content})
+        for profile in ("default", "published"):
+            found = dialogue(*rows, profile=profile)
+            assert (found["ORA"], found["null_reasons"]["ORA"]) == (None, "missing_input")
+            assert found["PAS"] == 1.0
+
+
+# --- DEI ------------------------------------------------------------------------------------------
+
+ORDER, BEHAVIOUR, BASIC = call("update_order_tracking"), call(ATTRIBUTES), call("get_name_of_self")
+
+
+def calls(*cells: str | None) -> list[Any]:
+    return [guest("hi", tool_calls=cell) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("level", "cells", "value"),
+    [
+        (1, [ORDER, BASIC], 0.0),
+        (2, [BASIC, BASIC], 0.2),
+        (2, [BASIC, None, ORDER, BEHAVIOUR], 0.05),
+        (2, [call("get_target_order"), call("get_persona_of_self"),
+             call("get_past_messages_history"), ""], 0.15),
+        (3, [ORDER, ORDER], 0.5),
+        (3, [ORDER, BASIC, None, BEHAVIOUR], 0.125),
+        (4, [BEHAVIOUR, call("message_attributes")], 0.5),
+        (4, [BEHAVIOUR, ORDER], 0.25),
+        (5, [ORDER + BEHAVIOUR], 1.0),
+        (5, [ORDER, BEHAVIOUR, None, BASIC], 0.25),
+        (5, [ORDER + BEHAVIOUR, ORDER + ORDER], 0.75),
+    ],
+)  # fmt: skip
+def test_dei_of_every_level(level: int, cells: list[Any], value: float) -> None:
+    assert dialogue(*calls(*cells), level=level)["DEI"] == pytest.approx(value, abs=1e-15)
+
+
+def test_dei_counts_exits_and_errors_but_no_guest_by_name() -> None:
+    rows = [*calls(ORDER), guest("exit", tool_calls=ORDER), guest("Error"),
+            {"role": "user", "name": "guest_9", "content": "x", "tool_calls": ORDER}]  # fmt: skip
+    found = dialogue(*rows, level=3)
+    assert found["n_guest_messages"] == 3
+    assert found["DEI"] == pytest.approx(2 / 3 * 0.5)
+
+
+def test_dei_tests_the_whole_cell_in_the_published_profile() -> None:
+    cell = call("get_name_of_self", "I did no order_tracking")
+    assert dialogue(*calls(cell), level=3)["DEI"] == 0.0
+    assert dialogue(*calls(cell), level=3, profile="published")["DEI"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("level", "reason"), [(None, "missing_input"), (0, "bad_input"), (6, "bad_input")]
+)
+@pytest.mark.parametrize("profile", ["default", "published"])
+def test_dei_of_no_level_or_another(level: Any, reason: str, profile: str) -> None:
+    rows = (state(current_items_in_order=items("Cola")), state(), case(ADA, "Cola"))
+    found = dialogue(*rows, level=level, profile=profile)
+    assert found["null_reasons"] == {"DEI": reason, "CRRS": reason}
+    assert (found["PAS"], found["BVS"], found["ORA"]) == (1.0, 0.0, 1.0)
+
+
+# --- CRRS -----------------------------------------------------------------------------------------
+
+
+def test_crrs_weighs_its_parts() -> None:
+    # PAS (1 + 3/4)/2 = 7/8; a = 1/3, BVS = 5/6; C = {cola}, T = {cola, soup}, ORA = 2/3;
+    # both messages track the order at level 5: DEI = 2/4
+    rows = [state(tool_calls=ORDER, current_items_in_order=items("Cola")),
+            state(mood="frustrated", tool_calls=ORDER)]  # fmt: skip
+    found = dialogue(*rows, case(ADA, "Cola", "Soup"), level=5)
+    parts = [found[metric] for metric in ("PAS", "BVS", "ORA", "DEI")]
+    assert parts == pytest.approx([7 / 8, 5 / 6, 2 / 3, 1 / 2], abs=1e-15)
+    by_hand = 7 / 32 + 1 / 6 + 7 / 30 + 1 / 10
+    assert found["CRRS"] == pytest.approx(by_hand, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("level", "most", "tools"),
+    [(1, 0.80, ()), (2, 0.84, (BASIC,)), (3, 0.90, (ORDER,)), (4, 0.90, (BEHAVIOUR,)),
+     (5, 1.00, (ORDER, BEHAVIOUR))],
+)  # fmt: skip
+def test_the_most_that_crrs_can_be_at_each_level(level: int, most: float, tools: Any) -> None:
+    cell = "".join(tools)
+    explores = {"explores": "does_not_explore_menu", "mood": "confused", "ordering": "all_at_once"}
+    any_state = {"full_name": "Ada", "message_generation_attributes": {}}
+    rows = [state(tool_calls=cell, current_items_in_order=items("Cola"))] * 5
+    rows.append(state(tool_calls=cell, **explores))
+    found = dialogue(*rows, case(any_state, "Cola"), level=level, states="columns")
+    assert found["CRRS"] == pytest.approx(most, abs=1e-15)
+
+
+def test_crrs_is_null_for_the_gravest_reason() -> None:
+    found = dialogue(guest("exit"), case(None, "Cola"), level=7)
+    assert found["null_reasons"] == {
+        "PAS": "missing_input",
+        "BVS": "not_applicable",
+        "DEI": "bad_input",
+        "CRRS": "bad_input",
+    }
+
+
+def test_a_conversation_without_guests() -> None:
+    found = dialogue(restaurant(), case(ADA, "Cola"))
+    reasons = dict.fromkeys(("PAS", "BVS", "ORA", "DEI", "CRRS"), "not_applicable")
+    assert found["null_reasons"] == reasons
+    published = dialogue(restaurant(), case(ADA, "Cola"), profile="published")
+    assert [published[m] for m in ("PAS", "BVS", "ORA", "DEI", "CRRS")] == [0.0] * 5
+
+
+# --- where states come from -----------------------------------------------------------------------
+
+
+def test_states_come_from_columns_then_tools_then_words() -> None:
+    cell = call(ATTRIBUTES, "is_ordering_complete=<IsOrderingComplete.YES: 'yes'> "
+                "next_message_menu_exploration_style=<MenuExplorationStyle.DOES_NOT_EXPLORE_MENU: "
+                "'does_not_explore_menu'> next_message_mood_tone=<MessageMoodTone.FRUSTRATED: "
+                "'frustrated'> next_message_ordering_style=<OrderingStyle.ONE_BY_ONE: "
+                "'one_by_one'>")  # fmt: skip
+    rows = (guest("What do you have?", tool_calls=cell), guest("fine"))
+    by_tools = score(*rows)["messages"]
+    assert by_tools["state_source"].to_list() == ["tools", None]
+    assert by_tools.row(0, named=True)["mood_tone"] == "frustrated"
+    assert by_tools.row(0, named=True)["menu_exploration_style"] == "does_not_explore_menu"
+    assert by_tools.row(0, named=True)["is_ordering_complete"] == "yes"
+    by_columns = score(*rows, state())["messages"]
+    assert by_columns["state_source"].to_list() == [None, None, "columns"]
+    by_words = score(*rows, states="heuristic")["messages"]
+    assert by_words["state_source"].to_list() == ["heuristic"] * 2
+    assert by_words["menu_exploration_style"].to_list() == [
+        "explores_menu", "does_not_explore_menu"]  # fmt: skip
+    assert score(*rows, states="columns")["messages"]["state_source"].to_list() == [None, None]
+
+
+def test_order_and_behaviour_have_sources_of_their_own() -> None:
+    rows = (state(tool_calls=order_cell("Cola")), state(), case(ADA, "Cola"))
+    found = dialogue(*rows, level=3)
+    assert (found["state_source"], found["order_source"], found["ORA"]) == ("columns", "tools", 1.0)
+
+
+def test_the_heuristic() -> None:
+    rows = [
+        guest("Hi, what's on the menu?"),
+        guest("I'll take the soup. Is it spicy?"),
+        guest("ugh, hurry up"),
+        guest("I'm not sure... a cola and the Caesar salad"),
+        restaurant("Great! Your order has been placed."),
+        guest("Awesome"),
+        restaurant("Bye"),
+        guest("see you"),
+        guest("exit"),
+        case(ADA, "Soup", "Cola", "Caesar Salad", "Fries"),
+    ]
+    found = score(*rows)["messages"]
+    assert found["menu_exploration_style"].to_list() == [
+        "explores_menu", "explores_menu", "does_not_explore_menu", "does_not_explore_menu",
+        "does_not_explore_menu", "does_not_explore_menu", None]  # fmt: skip
+    assert found["mood_tone"].to_list() == [
+        "casual", "casual", "frustrated", "confused", "enthusiastic", "casual", None]  # fmt: skip
+    assert found["ordering_style"].to_list() == [
+        "all_at_once", "one_by_one", "one_by_one", "all_at_once", "all_at_once", "all_at_once",
+        None]  # fmt: skip
+    assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
+
+
+def test_the_heuristic_takes_all_that_is_left_for_all_at_once() -> None:
+    rows = [guest("a cola"), guest("now soup"), case(ADA, "Soup", "Cola")]
+    found = score(*rows)["messages"]["ordering_style"].to_list()
+    assert found == ["one_by_one", "all_at_once"]
+
+
+# --- conversations --------------------------------------------------------------------------------
+
+
+def test_stems_repeat_across_levels() -> None:
+    rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
+    found = score(*rows)["dialogues"]
+    assert found["dialogue"].to_list() == ["c", "c"]
+    assert found["experiment_level"].to_list() == [1, 2]
+    assert found["DEI"].to_list() == [0.0, 0.2]
+
+
+def test_rows_of_two_conversations_may_alternate() -> None:
+    rows = [row | {"conversation_id": each}
+            for row in (state(), state(mood="confused")) for each in "ab"]  # fmt: skip
+    found = score(*rows)
+    assert found["dialogues"]["n_states"].to_list() == [2, 2]
+    assert found["dialogues"]["n_transitions"].to_list() == [1, 1]
+    assert found["messages"]["dialogue"].to_list() == ["a", "a", "b", "b"]
+    assert found["messages"]["line"].to_list() == [1, 3, 2, 4]
+
+
+def test_test_cases_are_known_by_the_file_name() -> None:
+    name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
+    found = dialogue(state() | {"conversation_id": name})
+    assert found["test_case"] == "Ada-Okoro_test_case_number_7"
+    assert dialogue(state())["test_case"] == "c"
+    assert dialogue(state(test_case="t"))["test_case"] == "t"
+
+
+def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
+    order = {"items": items("Cola")}
+    rows = (state(current_items_in_order=items("Cola")),)
+    inline = dialogue(rows[0] | {"guest_persona": ADA, "target_order": order})
+    assert (inline["PAS"], inline["ORA"]) == (1.0, 1.0)
+    path = tmp_path / "cases.json"
+    case_ = {"test_case": "c", "guest_persona": ADA, "target_order": order}
+    path.write_text(json.dumps({"test_cases": [case_]}))
+    filed = dialogue(*rows, personas=str(path))
+    assert (filed["PAS"], filed["ORA"]) == (1.0, 1.0)
+    assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
+
+
+def test_tracked_orders_in_tools_and_exits() -> None:
+    last = guest("exit", tool_calls=order_cell("Cola", "Nonna's"))
+    rows = (guest("hi", tool_calls=order_cell("Cola")), last, case(ADA, "Cola", "Nonna's"))
+    assert dialogue(*rows)["ORA"] == 1.0
+    # an exit has no order there: C = {cola}, T = {cola, nonna s}, 2/3
+    assert dialogue(*rows, profile="published")["ORA"] == pytest.approx(2 / 3)
+    double = call("update_order_tracking", tracking("Soup") + tracking("Cola"))
+    assert dialogue(guest("hi", tool_calls=double), case(ADA, "Cola"))["ORA"] == 1.0

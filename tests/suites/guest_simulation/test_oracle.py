@@ -1,0 +1,110 @@
+"""Random conversations score as the plain scorer says, whatever shares their batch."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import plain_guest_simulation as plain
+from fastscore.suites.guest_simulation import SUITE
+from fastscore.vectors.view import VectorView
+from tests.suites.guest_simulation.guests import ADA, call, order_cell, read, tracking
+
+METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")
+PERSONAS = (
+    None, ADA, {"full_name": "Bo", "bio": "A busy professional"}, {"bio": "curious"},
+    {"guest_persona": {"full_name": "Ada"}, "bio": "indecisive"}, {"bio": "family"}, {},
+)  # fmt: skip
+NAMES = ("Cola", "Soup", "Caesar Salad", "Nonna's Pasta", "the", "Chicken Burger", "Café")
+names = st.lists(st.sampled_from(NAMES), max_size=4)
+modifiers = st.lists(
+    st.sampled_from(["Hot", {"name": "Cheese"}, {"modifier_option_name": "Oat"}]), max_size=2
+)
+item_lists = st.lists(
+    st.builds(
+        lambda name, more: {"name": name, "modifiers": more}, st.sampled_from(NAMES), modifiers
+    ),
+    max_size=3,
+)
+attributes = st.builds(
+    lambda mood, order: call(
+        plain.ATTRIBUTES_TOOL,
+        f"Message generation attributes: next_message_mood_tone=<MessageMoodTone.{mood}: '{mood}'> "
+        f"next_message_ordering_style=<OrderingStyle.{order}: '{order}'>",
+    ),
+    st.sampled_from(["CASUAL", "CONFUSED"]),
+    st.sampled_from(["ONE_BY_ONE", "ALL_AT_ONCE"]),
+)
+tools = st.one_of(
+    st.none(),
+    st.just(""),
+    names.map(lambda each: order_cell(*each)),
+    names.map(lambda each: order_cell(*each).replace("\\", "")),
+    names.map(lambda each: {"calls": [{"tool_name": "order_tracking", "result": tracking(*each)}]}),
+    item_lists.map(lambda each: {"tool_name": "order_tracking", "current_items_in_order": each}),
+    attributes,
+    st.tuples(names, attributes).map(lambda each: order_cell(*each[0]) + each[1]),
+    st.sampled_from(["get_name_of_self", "x"]).map(call),
+)
+messages = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["agent", "assistant", "guest", "system", "user"]),
+        "name": st.sampled_from([None, "guest_1", "order_taking_llm"]),
+        "content": st.sampled_from(
+            [None, "exit", "Exit", "What do you have?", "a cola and caesar salad", "chicken, pizza",
+             "ugh, soup?", "your order has been placed", "Any sides?"]
+        ),
+        "tool_calls": tools,
+    },
+    optional={
+        "is_ordering_complete": st.sampled_from(["yes", "no", ""]),
+        "next_message_menu_exploration_style": st.sampled_from(["explores_menu", "?"]),
+        "mood_tone": st.sampled_from(["casual", "friendly", "confused"]),
+        "ordering_style": st.sampled_from(["one_by_one", "all_at_once"]),
+        "current_items_in_order": st.one_of(st.none(), item_lists, item_lists.map(repr)),
+    },
+)  # fmt: skip
+targets = st.one_of(
+    st.none(),
+    st.builds(
+        lambda key, each: {key: each},
+        st.sampled_from(["items", "target_order", "order_items", "other"]),
+        item_lists,
+    ),
+)
+conversations = st.tuples(
+    st.lists(messages, max_size=6), st.sampled_from(PERSONAS), targets, st.integers(0, 6)
+)
+
+
+def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
+    rows, persona, target, level = conversation
+    content = json.dumps({"guest_persona": persona, "target_order": target})
+    case = {"role": "system", "name": "test_case_info", "content": content}
+    labels = {"conversation_id": f"c{number}", "experiment_level": level}
+    return [labels | row for row in [*rows, case]]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(conversations, min_size=1, max_size=4),
+    st.sampled_from(["default", "published"]),
+    st.sampled_from(["auto", "columns", "tools", "heuristic"]),
+)
+def test_suite_equals_the_plain_scorer(drawn: Any, profile: str, states: str) -> None:
+    rows = [row for number, each in enumerate(drawn) for row in rows_of(number, each)]
+    events, options, _ = read(*rows, options={"profile": profile, "states": states})
+    assert events.rejects.is_empty(), events.rejects.to_dicts()
+    tables = SUITE.score(events, VectorView.empty(), options)
+    lines = [json.dumps(row) for row in rows]
+    expected = plain.score_lines(lines, {}, profile=profile, states=states)
+    assert tables["dialogues"].height == len(expected)
+    for found in tables["dialogues"].iter_rows(named=True):
+        plainly = expected[found["dialogue"], found["experiment_level"]]
+        for metric in METRICS:
+            assert found[metric] == pytest.approx(plainly[metric], abs=1e-12), (metric, found)
+        reasons = {each["metric"] for each in found["null_reasons"]}
+        assert reasons == {metric for metric in METRICS if found[metric] is None}
+        assert found["state_source"] == plainly["state_source"]
