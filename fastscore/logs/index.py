@@ -22,6 +22,7 @@ from fastscore.logs.json_documents import read_document
 from fastscore.logs.line_scan import LineScan
 from fastscore.logs.parquet import parquet_rows, read_parquet
 from fastscore.logs.pieces import Damage, Piece
+from fastscore.logs.seals import stamp
 from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
@@ -80,6 +81,8 @@ class FileState:
         The dialogues, by the hash of their key; see `is_local` for other keys.
     header
         Of a CSV file, once it was asked for.
+    stamp
+        Of the input before it was read; see `seals.stamp`.
     """
 
     file: InputFile
@@ -93,6 +96,7 @@ class FileState:
     unpacked: bool = False
     spans: dict[bytes, Span] = field(default_factory=dict)
     header: bytes = b""
+    stamp: str = ""
 
     def observe(self, block: bytes) -> None:
         """Count and hash bytes as they are read from disk."""
@@ -132,6 +136,7 @@ def index_files(
     """Yield each file, in order, when its dialogues and its hash are known."""
     for index, state in enumerate(states):
         state.index, state.path, state.compression = index, state.file.path, state.file.compression
+        state.stamp = stamp(state.path)
     for format, group in itertools.groupby(states, lambda state: state.file.format):
         if format == "parquet":
             yield from map_ordered(

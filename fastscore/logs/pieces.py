@@ -43,6 +43,9 @@ class Piece:
         Why unpacking ended early where this piece ends, None when it did not.
     header
         The header of a CSV file, when the piece starts behind it.
+    seal
+        What tells that the file is still as it was planned: the hash of the piece's bytes, of a
+        Parquet file its `seals.stamp`; empty for what nobody else can change.
     """
 
     file: str
@@ -54,6 +57,7 @@ class Piece:
     first_line: int = 1
     damage: Damage | None = None
     header: bytes = b""
+    seal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

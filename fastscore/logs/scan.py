@@ -26,7 +26,8 @@ from fastscore.logs.json_documents import read_document
 from fastscore.logs.parquet import read_parquet
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.rejects import REASONS, Reject, reject_frame
-from fastscore.logs.streams import MAX_LINE_BYTES, Lines, read_blocks, read_lines
+from fastscore.logs.seals import check_stamp, sealed_blocks
+from fastscore.logs.streams import MAX_LINE_BYTES, Lines, read_lines
 from fastscore.suites.base import ROW_SCHEMA, Source
 
 
@@ -75,7 +76,7 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     Raises
     ------
     InputError
-        When a file cannot be read.
+        When a file cannot be read, or is not what was planned.
     """
     parts: list[_Part] = []
     for format, group in itertools.groupby(shard.pieces, lambda piece: piece.format):
@@ -108,9 +109,11 @@ def _read_parquet(piece: Piece, source: Source) -> Iterator[_Part]:
     """Read a piece of a Parquet file; its lines are its rows."""
     names: list[pl.Expr | str] = [pl.lit(piece.file).alias("file"), "line"]
     names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
+    check_stamp(piece)
     for count, frame, rejects in read_parquet(piece, source.columns):
         rows = frame.select(*names, *(column.name for column in source.columns))
         yield _Part(rows, rejects, lines=count, blank=0)
+    check_stamp(piece)
 
 
 def row_schema(source: Source) -> dict[str, pl.DataType]:
@@ -120,7 +123,7 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 
 def piece_lines(piece: Piece, source: Source) -> Iterator[Lines]:
     """Stream the lines of a piece that is not Parquet."""
-    blocks = read_blocks(piece.path, piece.compression, piece.start, piece.stop)
+    blocks = sealed_blocks(piece)
     if piece.format == "json":
         whole_array = source.array_column is not None
         return read_document(blocks, piece.file, whole_array=whole_array, damage=piece.damage)

@@ -16,6 +16,7 @@ from fastscore.logs.batches import map_ordered
 from fastscore.logs.index import DIGEST_BYTES, FileState, Span, index_files, is_local
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
+from fastscore.logs.seals import changed, stamp
 from fastscore.logs.streams import read_blocks
 from fastscore.suites.base import Source
 
@@ -92,7 +93,7 @@ def plan_shards(
     Raises
     ------
     InputError
-        When a file cannot be read, or rows of one dialogue stand in two files.
+        When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files.
     """
     states = [FileState(file) for file in files]
     total = sum(file.size for file in files)
@@ -200,8 +201,8 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
             state.damage if run.stop == state.size and state.unpacked else None,
             state.header_before(run.start),
         )
-        pieces.append(piece)
         content = state.digest.digest() if whole else _content(piece, state)
+        pieces.append(replace(piece, seal=_seal(state, content, whole)))
         place = repr(
             (piece.file, piece.start, piece.stop, piece.first_line, piece.damage, piece.header)
         )
@@ -209,6 +210,15 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
         fingerprint.update(content)
     size = sum(run.n_bytes for run in runs)
     return Shard(index, tuple(pieces), size, fingerprint.hexdigest())
+
+
+def _seal(state: FileState, content: bytes, whole: bool) -> str:
+    """Return a piece's seal; a file that is cut must not have changed since it was indexed."""
+    if state.unpacked:
+        return ""
+    if not whole and stamp(state.path) != state.stamp:
+        raise changed(state.file.path)
+    return state.stamp if state.file.format == "parquet" else content.hex()
 
 
 def _content(piece: Piece, state: FileState) -> bytes:

@@ -18,6 +18,7 @@ import polars as pl
 from fastscore.errors import StoreError
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Shard
+from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.context import RunContext
 from fastscore.run.interrupt import stop_if_asked
@@ -255,6 +256,11 @@ def _loaded_embedder(recipe: str, precision: str) -> Embedder:
     return Embedder(recipe, precision=precision)
 
 
+@functools.lru_cache(maxsize=1)
+def _opened_store(fingerprint: str, dim: int, root: Path) -> VectorStore:
+    return VectorStore.open(fingerprint, dim, root=root)
+
+
 def _embedder(context: RunContext) -> Embedder:
     settings = context.embedder
     if settings is None:
@@ -268,4 +274,10 @@ def _store(context: RunContext) -> VectorStore:
     embedder = _embedder(context)
     if settings is None:
         raise TypeError("this run has no embedder")
-    return VectorStore.open(embedder.fingerprint, embedder.dim, root=settings.store)
+    root = settings.store or cache_root() / "vectors"
+    with _model_lock:
+        store = _opened_store(embedder.fingerprint, embedder.dim, root)
+        if not store.folder.is_dir():  # removed since
+            _opened_store.cache_clear()
+            store = _opened_store(embedder.fingerprint, embedder.dim, root)
+    return store

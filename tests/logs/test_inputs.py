@@ -1,12 +1,17 @@
 """Files, folders and globs: what is found, in which order, and what is refused."""
 
+import builtins
+import errno
 import os
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs import InputFile, resolve_inputs
+from fastscore.logs.shards import plan_shards
+from fastscore.suites.base import Source
 
 
 @pytest.fixture
@@ -129,8 +134,54 @@ def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
         paths("logs")
 
 
+def test_a_file_that_may_not_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for anybody but root: root opens what its mode forbids."""
+    opened = builtins.open
+
+    def refuse(path: str, *arguments: Any, **named: Any) -> IO[Any]:
+        if str(path).endswith("b.jsonl"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    with pytest.raises(InputError, match=r"'logs/b.jsonl' cannot be read: Permission denied"):
+        paths("logs")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_an_unreadable_file(folder: Path) -> None:
     Path("logs/b.jsonl").chmod(0)
     with pytest.raises(InputError, match="cannot be read: Permission denied"):
         paths("logs/b.jsonl")
+
+
+@pytest.mark.parametrize("name", ["b.jsonl", "c.csv", "d.json", "b.jsonl.gz", "d.parquet"])
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
+def test_a_file_that_opens_but_fails_to_read(folder: Path, name: str) -> None:
+    """A process's memory is a regular file to whom reading its first byte is an error."""
+    Path("broken").mkdir()
+    os.symlink("/proc/self/mem", f"broken/{name}")
+    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
+    files = resolve_inputs(["broken"], source.formats)
+    with pytest.raises(InputError, match=rf"'broken/{name}' cannot be read: Input/output error"):
+        plan_shards(files, source, scratch=folder)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.jsonl", "x.jsonl.zst", "x.parquet"])
+def test_a_file_that_goes_after_it_was_listed(folder: Path, name: str) -> None:
+    Path(name).write_bytes(b"")
+    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
+    files = resolve_inputs([name], source.formats)
+    Path(name).unlink()
+    with pytest.raises(InputError, match=f"'{name}' cannot be read: No such file"):
+        plan_shards(files, source, scratch=folder)
+
+
+def test_a_folder_named_like_a_log_is_searched(folder: Path) -> None:
+    Path("logs/x.jsonl").mkdir()
+    Path("logs/x.jsonl/y.jsonl").write_text("{}")
+    assert "logs/x.jsonl/y.jsonl" in paths("logs")
+    assert paths("logs/x.jsonl") == ["logs/x.jsonl/y.jsonl"]
+    Path("logs/x.jsonl/y.jsonl").unlink()
+    with pytest.raises(InputError, match="holds no file"):
+        paths("logs/x.jsonl")

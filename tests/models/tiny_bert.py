@@ -2,12 +2,17 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fastscore_models import Recipe
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
 
 
 def make_config(**changes: Any) -> dict[str, Any]:
@@ -131,3 +136,19 @@ def write_folder(folder: Path, tokenizer: str = '{"version": "1.0"}', **changes:
     (folder / "tokenizer.json").write_text(tokenizer)
     save_file(make_weights(config), folder / "model.safetensors")
     return folder
+
+
+def word_tokenizer(words: Sequence[str]) -> str:
+    """Make the tokenizer.json of a vocabulary of whole words, at most 26."""
+    vocabulary = {
+        word: row for row, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])
+    }
+    tokenizer = Tokenizer(WordLevel(vocabulary, "[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    # As published tokenizers do: what the recipe says must win.
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=4)
+    return tokenizer.to_str()

@@ -1,6 +1,7 @@
 """Small miner logs for tests of the run: deterministic, several files, several dialogues each."""
 
 import json
+import random
 from pathlib import Path
 
 WORDS = [
@@ -51,6 +52,28 @@ def write_logs(folder: Path, files: int = 4, dialogues: int = 3) -> list[Path]:
             for dialogue in range(dialogues)
             for line in dialogue_lines(f"d{file}-{dialogue}", utterances=2 + dialogue)
         ]
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(path)
+    return paths
+
+
+def write_varied_logs(folder: Path, files: int, dialogues: int) -> list[Path]:
+    """Write log files in which hardly a text comes twice; returns their paths."""
+    rng = random.Random(0)
+    paths = []
+    for file in range(files):
+        path = folder / f"varied-{file:02d}.jsonl"
+        lines = []
+        for dialogue in range(dialogues):
+            for utterance in range(4):
+                truth = rng.choices(WORDS, k=rng.randint(3, 12))
+                place = {"dialogue_uid": f"v{file}-{dialogue}", "utterance_index": utterance}
+                for step in range(3):
+                    guess = " ".join(truth[: step + 1] + rng.choices(WORDS, k=3))
+                    row = {"event": "predicted", **place, "step": step, "prediction": guess}
+                    lines.append(json.dumps(row))
+                row = {"event": "utterance_complete", **place, "ground_truth": " ".join(truth)}
+                lines.append(json.dumps(row))
         path.write_text("\n".join(lines) + "\n")
         paths.append(path)
     return paths

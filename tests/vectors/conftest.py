@@ -6,38 +6,19 @@ from pathlib import Path
 
 import pytest
 from fastscore_models import DownloadError, export, load_recipe
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
 
 from fastscore.paths import cache_root
 from fastscore.vectors import Embedder
-from tests.models.tiny_bert import make_recipe, write_folder
+from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
 WORDS = [f"w{number}" for number in range(26)]
-
-
-def word_tokenizer() -> str:
-    vocabulary = {
-        word: row for row, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])
-    }
-    tokenizer = Tokenizer(WordLevel(vocabulary, "[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    # As published tokenizers do: what the recipe says must win.
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=4)
-    return tokenizer.to_str()
 
 
 @pytest.fixture(scope="session")
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that holds the tiny model."""
     cache = tmp_path_factory.mktemp("cache")
-    export(make_recipe(), cache, folder=write_folder(cache / "source", word_tokenizer()))
+    export(make_recipe(), cache, folder=write_folder(cache / "source", word_tokenizer(WORDS)))
     return cache
 
 

@@ -17,8 +17,8 @@ from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import reference_texts
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.models import list_models
-from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
-from tests.vectors.conftest import WORDS, word_tokenizer
+from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
+from tests.vectors.conftest import WORDS
 
 REFERENCE = Path(fastscore_models.__file__).parent / "reference"
 TEXTS = [" ".join(WORDS[start : start + length]) for length in range(7) for start in range(9)]
@@ -148,7 +148,7 @@ def test_fingerprint_follows_all_that_decides_a_vector(tmp_path, tiny_cache, tin
         export(recipe, tmp_path, folder=tmp_path / "source")
         seen.add(Embedder(recipe.name, cache_dir=tmp_path).fingerprint)
     assert len(seen) == len(changes)  # the first is the tiny model under another name
-    tokenizer = json.loads(word_tokenizer())
+    tokenizer = json.loads(word_tokenizer(WORDS))
     tokenizer["truncation"] = None
     (tmp_path / "source" / "tokenizer.json").write_text(json.dumps(tokenizer))
     export(make_recipe(name="other"), tmp_path, folder=tmp_path / "source")

@@ -1,0 +1,150 @@
+"""Semantic runs that are killed in any stage: the next one finishes them, byte for byte."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastscore_models import export
+
+from fastscore.paths import cache_root
+from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+from tests.run.logs import WORDS, write_varied_logs
+from tests.run.running import contents
+
+TEXTS_COLLECTED = ".work/texts/part-*.parquet"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_varied_logs(tmp_path_factory.mktemp("logs"), files=6, dialogues=40)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
+    cache = tmp_path_factory.mktemp("cache")
+    folder = write_folder(cache / "source", word_tokenizer(WORDS))
+    export(make_recipe(max_tokens=16), cache, folder=folder)
+    kernels = cache_root() / "kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    (cache / "kernels").symlink_to(kernels)
+    return cache
+
+
+RUN = """
+import sys
+from pathlib import Path
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
+from fastscore.run.progress import SilentReporter
+from fastscore.vectors import missing
+missing._TEXTS_PER_APPEND = 300  # many segments, so that some are there already
+run, *logs = map(Path, sys.argv[1:])
+config = RunConfig(
+    suite="score_dialogue",
+    inputs=tuple(map(str, logs)),
+    output=run,
+    options={"lex_weight": 0.5, "baseline_pairs": 200},
+    embedder="tiny",
+    store=run.parent / "store",
+    workers=2,
+    shard_bytes=20_000,
+)
+execute(config, SilentReporter())
+"""
+
+
+def start(logs: list[Path], run: Path, cache: Path) -> subprocess.Popen[str]:
+    """Start a run of many small shards that embeds into a store of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(run), *map(str, logs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "FASTSCORE_CACHE": str(cache)},
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    logs: list[Path], cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, bytes], float]:
+    """What a run leaves that nobody kills, and how long it takes once kernels are compiled."""
+    for _ in range(2):
+        run = tmp_path_factory.mktemp("undisturbed") / "run"
+        started = time.monotonic()
+        process = start(logs, run, cache)
+        assert process.wait(timeout=300) == 0, process.communicate()[1]
+    found = contents(run)
+    assert sum(name.startswith("steps/") for name in found) > 5
+    return found, time.monotonic() - started
+
+
+def kill_and_finish(
+    logs: list[Path], run: Path, cache: Path, wait: Callable[[subprocess.Popen[str]], None]
+) -> None:
+    process = start(logs, run, cache)
+    wait(process)
+    process.kill()
+    process.wait()
+    finisher = start(logs, run, cache)
+    assert finisher.wait(timeout=300) == 0, finisher.communicate()[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_killed_at_any_moment_is_finished_by_the_next(
+    logs: list[Path],
+    cache: Path,
+    undisturbed: tuple[dict[str, bytes], float],
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    expected, seconds = undisturbed
+    moment = random.Random(seed).uniform(0.3, 1.0) * seconds
+    kill_and_finish(logs, tmp_path / "run", cache, lambda _: time.sleep(moment))
+    assert contents(tmp_path / "run") == expected
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        f"run/{TEXTS_COLLECTED}",
+        "store/*/*.tmp",
+        "store/*/*.ids",
+        "run/receipts/score-*.json",
+    ],
+)
+def test_a_run_killed_in_a_certain_stage_is_finished_by_the_next(
+    logs: list[Path],
+    cache: Path,
+    undisturbed: tuple[dict[str, bytes], float],
+    tmp_path: Path,
+    sign: str,
+) -> None:
+    def until_it_shows(process: subprocess.Popen[str]) -> None:
+        while process.poll() is None and not any(tmp_path.glob(sign)):
+            time.sleep(0.001)
+
+    kill_and_finish(logs, tmp_path / "run", cache, until_it_shows)
+    assert contents(tmp_path / "run") == undisturbed[0]
+
+
+def test_a_run_killed_again_and_again_is_finished(
+    logs: list[Path], cache: Path, undisturbed: tuple[dict[str, bytes], float], tmp_path: Path
+) -> None:
+    expected, seconds = undisturbed
+    rng = random.Random(0)
+    for _ in range(3):
+        process = start(logs, tmp_path / "run", cache)
+        time.sleep(rng.uniform(0.4, 0.8) * seconds)
+        process.kill()
+        process.wait()
+    process = start(logs, tmp_path / "run", cache)
+    assert process.wait(timeout=300) == 0, process.communicate()[1]
+    assert contents(tmp_path / "run") == expected
+    assert not os.path.lexists(tmp_path / "run" / ".work")
