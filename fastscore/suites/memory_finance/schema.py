@@ -81,6 +81,7 @@ SOURCE = Source(
         _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
     ),
     formats=("jsonl",),
+    row_dialogues=("jsonl",),
 )
 
 
