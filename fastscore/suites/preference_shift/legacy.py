@@ -12,6 +12,7 @@ from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 MOST_FREQUENT = 10
 JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
+_KINDS = ("missing", "hallucinated")
 _KEY = ("file", "line")
 _ROW = "dialogue_row"
 
@@ -88,47 +89,40 @@ def _model_metrics(dialogues: pl.DataFrame) -> pl.DataFrame:
 def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShiftOptions) -> bytes:
     """Write one line a conversation."""
     structured = options.profile == "structured"
-    dialogues = tables["dialogues"].with_row_index(_ROW)
-    rows = dialogues.select(*_KEY, _ROW)
+    frame = tables["dialogues"].with_row_index(_ROW)
+    rows = frame.select(*_KEY, _ROW)
     turns = tables["turns"].join(rows, on=_KEY, how="left", maintain_order="left")
     segments = tables["segments"].join(rows, on=_KEY, how="left", maintain_order="left")
-    lists = {
-        "turn_level": (turns, _turn_item(options)),
-        "segments": (segments, _segment_item()),
-        **{
-            f"{kind}_concepts_per_turn": (turns, pl.struct(v=f"{kind}_concepts"))
-            for kind in ("missing", "hallucinated")
-        },
+    per_turn = {
+        "turn_level": _turn_item(options),
+        **{f"{kind}_concepts_per_turn": _json(f"{kind}_concepts") for kind in _KINDS},
+        **({f"{metric}_per_turn": _number(metric) for metric in _DST} if structured else {}),
     }
-    frame = dialogues
-    for name, (source, item) in lists.items():
-        encoded = item if name == "turn_level" else _encoded(item)
-        if name.endswith("_per_turn"):
-            encoded = encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
-        frame = _with_lists(frame, source.select(_ROW, encoded.alias(name)), name)
-    for kind in ("missing", "hallucinated"):
-        frame = frame.join(_most_frequent(turns, kind), on=_ROW, how="left", maintain_order="left")
-    if structured:
-        for metric in _DST:
-            values = turns.select(_ROW, pl.col(metric).cast(pl.String).fill_null("null"))
-            frame = _with_lists(frame, values.rename({metric: f"{metric}_per_turn"}), None)
-    members = _members(structured)
-    line = pl.concat_str(
-        pl.lit("{"),
-        pl.concat_str(
-            [pl.format(f'"{key}":{{}}', value) for key, value in members.items()], separator=","
-        ),
-        pl.lit("}\n"),
-    )
+    for items in (
+        _listed_by_row(turns, per_turn),
+        _listed_by_row(segments, {"segments": _segment_item()}),
+        *(_most_frequent(turns, kind) for kind in _KINDS),
+    ):
+        frame = frame.join(items, on=_ROW, how="left", maintain_order="left")
+    members = [
+        pl.concat_str(pl.lit(f'"{key}":'), value) for key, value in _members(structured).items()
+    ]
+    line = pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=","), pl.lit("}\n"))
     return "".join(frame.select(line).to_series().to_list()).encode()
+
+
+def _listed_by_row(frame: pl.DataFrame, items: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Join the items of each conversation by commas."""
+    written = frame.select(_ROW, *(item.alias(name) for name, item in items.items()))
+    return written.group_by(_ROW, maintain_order=True).agg(pl.col(*items).str.join(","))
 
 
 def _members(structured: bool) -> dict[str, pl.Expr]:
     """Return the members of a line in order, each as JSON text."""
-    names = {"model": _text("model"), **({"model_name": _text("model")} if structured else {})}
+    names = {"model": _json("model"), **({"model_name": _json("model")} if structured else {})}
     members = {
         **names,
-        "session_id": _text("dialogue"),
+        "session_id": _json("dialogue"),
         **{key: _number(column) for key, column in _HEADLINES.items()},
         **{f"{kind}_concepts_total": _number(f"{kind}_concepts_total") for kind in _KINDS},
         **{f"{kind}_concepts_per_turn": _listed(f"{kind}_concepts_per_turn") for kind in _KINDS},
@@ -159,14 +153,12 @@ def _members(structured: bool) -> dict[str, pl.Expr]:
     return {**members, "detail": detail, "judge": pl.col("judge").fill_null("{}")}
 
 
-_KINDS = ("missing", "hallucinated")
-
-
 def _number(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).fill_null("null")
 
 
-def _text(column: str) -> pl.Expr:
+def _json(column: str) -> pl.Expr:
+    """Write a column's value as JSON."""
     encoded = pl.struct(v=column).struct.json_encode()
     return encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
 
@@ -175,20 +167,9 @@ def _listed(column: str) -> pl.Expr:
     return pl.concat_str(pl.lit("["), pl.col(column).fill_null(""), pl.lit("]"))
 
 
-def _encoded(item: pl.Expr) -> pl.Expr:
-    return item.struct.json_encode()
-
-
-def _with_lists(frame: pl.DataFrame, items: pl.DataFrame, name: str | None) -> pl.DataFrame:
-    """Add the conversation's items to each row, with commas between."""
-    column = name or next(column for column in items.columns if column != _ROW)
-    joined = items.group_by(_ROW, maintain_order=True).agg(pl.col(column).str.join(","))
-    return frame.join(joined, on=_ROW, how="left", maintain_order="left")
-
-
 def _turn_item(options: PreferenceShiftOptions) -> pl.Expr:
     """Return a turn as JSON text: its metadata stand in it as they were in the log."""
-    head = _encoded(pl.struct("turn", "cc", "cr", "i", "tas"))
+    head = pl.struct("turn", "cc", "cr", "i", "tas").struct.json_encode()
     rest = [pl.col("missing_concepts"), pl.col("hallucinated_concepts")]
     if options.profile == "structured":
         rest += [
@@ -204,7 +185,7 @@ def _turn_item(options: PreferenceShiftOptions) -> pl.Expr:
         pl.lit(',"user_meta":'),
         pl.col("user_meta").fill_null("{}"),
         pl.lit(","),
-        _encoded(pl.struct(rest)).str.strip_prefix("{"),
+        pl.struct(rest).struct.json_encode().str.strip_prefix("{"),
     )
 
 
@@ -232,7 +213,7 @@ def _segment_item() -> pl.Expr:
         *(pl.col(f"segment_{name}").alias(name) for name in ("cc", "cr", "i", "tas")),
         "missing_concepts",
         "hallucinated_concepts",
-    )
+    ).struct.json_encode()
 
 
 def _most_frequent(turns: pl.DataFrame, kind: str) -> pl.DataFrame:
@@ -248,9 +229,4 @@ def _most_frequent(turns: pl.DataFrame, kind: str) -> pl.DataFrame:
         .sort(_ROW, "count", "place", descending=[False, True, False])
         .filter(pl.int_range(pl.len()).over(_ROW) < MOST_FREQUENT)
     )
-    item = _encoded(pl.struct("concept", "count")).alias(name)
-    return (
-        counted.select(_ROW, item)
-        .group_by(_ROW, maintain_order=True)
-        .agg(pl.col(name).str.join(","))
-    )
+    return _listed_by_row(counted, {name: pl.struct("concept", "count").struct.json_encode()})

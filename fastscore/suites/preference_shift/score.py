@@ -21,7 +21,12 @@ from fastscore.suites.preference_shift.extraction import Extracted, extract_conc
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import DIALOGUES, SEGMENTS, SHIFTS, TURNS
-from fastscore.suites.preference_shift.segments import Segments, find_segments, segment_scores
+from fastscore.suites.preference_shift.segments import (
+    Segments,
+    find_segments,
+    segment_scores,
+    shift_rows,
+)
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -171,11 +176,8 @@ def _turns_table(
 
 def _is_shift(owner: Indices, turn: Indices, shifts: pl.DataFrame) -> Mask:
     """Whether a turn is a shift point of its conversation."""
-    first = np.searchsorted(owner, shifts["dialogue_row"].to_numpy())
-    last = np.searchsorted(owner, shifts["dialogue_row"].to_numpy(), side="right")
-    place = first + shifts["turn"].to_numpy() - 1
     marked = np.zeros(len(owner), np.bool_)
-    marked[place[place < last]] = True
+    marked[shift_rows(owner, shifts)] = True
     return marked
 
 

@@ -77,11 +77,25 @@ def find_segments(
     if options.segments != "metadata":
         inner = np.flatnonzero(detects & ~begins)
         begins[inner[_turns_away(turns["user_text"], inner, user, vectors, options)]] = True
-    first = np.searchsorted(owner, np.arange(dialogues.height + 1))
-    place = first[shifts["dialogue_row"].to_numpy()] + shifts["turn"].to_numpy() - 1
-    inside = place < first[shifts["dialogue_row"].to_numpy() + 1]
-    begins[place[inside]] = True
+    begins[shift_rows(owner, shifts)] = True
     return Segments(np.cumsum(begins) - 1, np.flatnonzero(begins))
+
+
+def shift_rows(owner: Indices, shifts: pl.DataFrame) -> Indices:
+    """Return the rows of turns that are shift points; points beyond the last turn have none.
+
+    Parameters
+    ----------
+    owner
+        The conversation of each turn, int64 (turns,), ascending.
+    shifts
+        ``dialogue_row`` and ``turn`` of each shift point.
+    """
+    of_shift, turn = shifts["dialogue_row"].to_numpy(), shifts["turn"].to_numpy()
+    first = np.searchsorted(owner, of_shift)
+    inside = turn <= np.searchsorted(owner, of_shift, side="right") - first
+    rows: Indices = first[inside] + turn[inside] - 1
+    return rows
 
 
 def _turns_away(

@@ -215,6 +215,22 @@ def test_segments_end_at_shifts_and_sum_their_turns(catalogue: str) -> None:
     assert tables["dialogues"]["segments_by"].item() == "metadata"
 
 
+def test_points_far_beyond_the_last_turn_cut_nothing(catalogue: str) -> None:
+    tables = score([shifted(*GOOD, *GOOD, points=[3, 2**63 - 1])], options(catalogue))
+    assert tables["shifts"]["in_dialogue"].to_list() == [False, False]
+    assert tables["segments"].height == 1
+    assert not tables["turns"]["is_shift"].any()
+
+
+def test_fields_of_any_name_and_catalogues_without_plots(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path, [{"кухня": ["Грузинская", "thai"]}, {"кухня": "Thai"}])
+    turns = user("грузинская!", constraints={"кухня": "Грузинская"}), system("Thai")
+    (row,) = turn_rows(score([log(*turns)], options(path, fields="кухня")))
+    assert row["missing_concepts"] == row["gold_concepts"] == ["кухня=грузинская"]
+    (row,) = turn_rows(score([log(*turns)], options(path, fields="", plot_keywords=True)))
+    assert (row["user_concepts"], row["cc"]) == ([], 1.0)
+
+
 def test_shift_points_come_from_events_and_from_either_metadata(catalogue: str) -> None:
     turns = [
         user(DRAMA, turn=1), system(DRAMA), user(DRAMA, shift_event=True), system(DRAMA),
