@@ -6,7 +6,7 @@ cannot use is found where it stands: `expect` notes it in `Problems` and leaves 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.arrow import string_column
+from fastscore_kernels.json_paths import Place, Shape, find_places
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
@@ -27,7 +28,6 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
     integers,
-    scan_jsonl,
     unescaped,
     views,
 )
@@ -36,7 +36,6 @@ from fastscore.suites._json_kernels import (
     Bytes,
     Longs,
     array_elements,
-    as_lines,
     value_kinds,
 )
 
@@ -173,8 +172,10 @@ def column_values(column: pl.Series) -> JsonValues:
 
 def _on_one_line(column: pl.Series) -> pl.Series:
     """Make line ends spaces: inside JSON they can only be white space between values."""
-    broken = column.str.contains_any(["\n", "\r"])
-    return column.str.replace_many(["\n", "\r"], [" ", " "]) if broken.any() else column
+    for line_end in ("\n", "\r"):
+        if column.str.contains(line_end, literal=True).any():
+            column = column.str.replace_all(line_end, " ", literal=True)
+    return column
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
@@ -185,7 +186,7 @@ def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict
     values
         Objects; the members of anything else are absent.
     keys
-        The keys that are wanted, ASCII.
+        The keys that are wanted.
     problems
         Where objects are noted that are not valid JSON.
 
@@ -194,20 +195,96 @@ def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict
     dict of JsonValues
         For each key as many values as there are objects.
     """
-    rows = np.flatnonzero(values.tags == OBJECT)
-    lines = as_lines(values.data, values.start[rows], values.end[rows])
-    scan = scan_jsonl(lines, [key.encode() for key in keys])
-    if len(scan.fault_line):
-        problems.note(values, rows[scan.fault_line - 1], "valid JSON", "not_json")
-    at = rows[scan.line - 1]
-    found = {}
-    for position, key in enumerate(keys):
-        tags = np.full(len(values), ABSENT, np.uint8)
-        start, end = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-        tags[at] = scan.tags[position]
-        start[at], end[at] = scan.value_start[position], scan.value_end[position]
-        found[key] = JsonValues(lines, tags, start, end, values.dialogue, _member(values.path, key))
-    return found
+    found = places(values.where(values.tags == OBJECT), dict.fromkeys(keys), problems)
+    return {key: found[key].values for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPlaces:
+    """Values at one place, and those at the places below it.
+
+    Parameters
+    ----------
+    values
+        The values.
+    owner
+        For elements of arrays, and their members, the row of each one's array.
+    members
+        The places of their members by key, each of as many values.
+    elements
+        The place of their elements, where it was asked for.
+    """
+
+    values: JsonValues
+    owner: Indices
+    members: Mapping[str, "JsonPlaces"]
+    elements: "JsonPlaces | None"
+
+    def __getitem__(self, key: str) -> "JsonPlaces":
+        """Return the place of a member."""
+        return self.members[key]
+
+    @property
+    def each(self) -> "JsonPlaces":
+        """The place of the elements."""
+        if self.elements is None:
+            raise KeyError("the shape has no elements here")
+        return self.elements
+
+
+def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
+    """Find all that a shape wants of arrays and objects, in one walk over each.
+
+    Parameters
+    ----------
+    values
+        Arrays and objects; nothing stands below other values.
+    shape
+        As in `fastscore_kernels.json_paths`: a mapping of members, a list of one shape for
+        elements, None for the value alone.
+    problems
+        Where values are noted that are not valid JSON.
+    """
+    container = (values.tags == ARRAY) | (values.tags == OBJECT)
+    until = np.where(container, values.end, 0)
+    root, faulty = find_places(values.data, np.where(container, values.start, 0), until, shape)
+    problems.note(values, faulty, "valid JSON", "not_json")
+    return _placed(values, root, np.arange(len(values)))
+
+
+def _placed(values: JsonValues, place: Place, owner: Indices) -> JsonPlaces:
+    """Give places names and dialogues."""
+    members = {}
+    for key, below in place.members.items():
+        named = replace(
+            values,
+            tags=below.tags,
+            start=below.start,
+            end=below.end,
+            path=_member(values.path, key),
+        )
+        members[key] = _placed(named, below, owner)
+    elements = None
+    if place.elements is not None:
+        below = place.elements
+        named = JsonValues(
+            values.data,
+            below.tags,
+            below.start,
+            below.end,
+            values.dialogue[below.owner],
+            _element(values.path, below.owner),
+        )
+        elements = _placed(named, below, below.owner)
+    return JsonPlaces(values, owner, members, elements)
+
+
+def _element(path: Callable[[int], str], owner: Indices) -> Callable[[int], str]:
+    def element_path(row: int) -> str:
+        array = int(owner[row])
+        return f"{path(array)}[{row - int(np.searchsorted(owner, array))}]"
+
+    return element_path
 
 
 def _member(path: Callable[[int], str], key: str) -> Callable[[int], str]:
@@ -227,13 +304,8 @@ def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
         values.data, values.start[arrays], values.end[arrays]
     )
     owner = np.repeat(arrays, np.diff(offsets))
-    first = np.repeat(offsets[:-1], np.diff(offsets))
-    path = values.path
-
-    def element_path(row: int) -> str:
-        return f"{path(int(owner[row]))}[{row - int(first[row])}]"
-
-    found = JsonValues(values.data, tags, start, end, values.dialogue[owner], element_path)
+    path = _element(values.path, owner)
+    found = JsonValues(values.data, tags, start, end, values.dialogue[owner], path)
     return found, owner
 
 

@@ -58,7 +58,7 @@ def _literal(data: int, index: int, stop: int, length: int, word: np.uint64) -> 
 
 
 @inlined
-def _scan_scalar(data: int, index: int, stop: int) -> tuple[int, int]:
+def scan_scalar(data: int, index: int, stop: int) -> tuple[int, int]:
     """Walk a scalar: (position behind it or ``-1 - fault``, tag)."""
     byte = load_byte(data, index)
     if byte == QUOTE:
@@ -99,7 +99,7 @@ def _scan_key(data: int, index: int, stop: int) -> int:
 
 
 @inlined
-def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) -> int:
+def scan_container(data: int, index: int, stop: int, depth: int, objects: int) -> int:
     """Walk an array or object that stands at ``depth``: position behind it, or a fault."""
     base = depth
     while True:
@@ -121,7 +121,7 @@ def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) 
             else:
                 opened = True
         else:
-            index, _ = _scan_scalar(data, index, stop)
+            index, _ = scan_scalar(data, index, stop)
             if index < 0:
                 return index
         while not opened:
@@ -147,7 +147,7 @@ def _scan_container(data: int, index: int, stop: int, depth: int, objects: int) 
 
 
 @inlined
-def _find_key(
+def find_key(
     data: int, start: int, end: int, stop: int, names: int, offsets: int, words: int, n_keys: int
 ) -> int:
     """Index of the wanted key whose bytes are data[start:end], or -1."""
@@ -170,16 +170,16 @@ def _find_key(
 
 
 @inlined
-def _find_escaped_key(
+def find_escaped_key(
     data: int, start: int, end: int, names: int, offsets: int, words: int, n_keys: int
 ) -> int:
-    """Like `_find_key` for a key that is written with escapes."""
+    """Like `find_key` for a key that is written with escapes."""
     plain = np.empty(end - start, np.uint8)
     base = address_of(plain)
     length = unescape(data, start, end, base, 0)
     if length < 0:
         return -1
-    key = _find_key(base, 0, length, plain.size, names, offsets, words, n_keys)
+    key = find_key(base, 0, length, plain.size, names, offsets, words, n_keys)
     # naming the array here keeps it alive until its address is used no more
     return key if plain.size >= length else -1
 
@@ -219,15 +219,15 @@ def scan_object(
         byte = load_byte(data, value)
         if byte == _OPEN_ARRAY or byte == _OPEN_OBJECT:
             tag = OBJECT if byte == _OPEN_OBJECT else ARRAY
-            index = _scan_container(data, value, stop, 1, objects)
+            index = scan_container(data, value, stop, 1, objects)
         else:
-            index, tag = _scan_scalar(data, value, stop)
+            index, tag = scan_scalar(data, value, stop)
         if index < 0:
             return index
         if name_escaped:
-            key = _find_escaped_key(data, name, name_end, names, offsets, words, n_keys)
+            key = find_escaped_key(data, name, name_end, names, offsets, words, n_keys)
         else:
-            key = _find_key(data, name, name_end, stop, names, offsets, words, n_keys)
+            key = find_key(data, name, name_end, stop, names, offsets, words, n_keys)
         if key >= 0:
             inside = 1 if tag == STRING or tag == ESCAPED else 0
             tags[key, row] = tag
@@ -364,7 +364,7 @@ def scan_lines(
                 )
             else:
                 status = NOT_OBJECT
-                after = _scan_container(base, index, stop, 0, objects)
+                after = scan_container(base, index, stop, 0, objects)
                 if array_key >= 0 and load_byte(base, index) == _OPEN_ARRAY:
                     status = 0
                     tags[array_key, row] = ARRAY

@@ -1,0 +1,164 @@
+"""Places in nested JSON against a walk over what Python's json reads."""
+
+import json
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from fastscore_kernels import jsonl
+from fastscore_kernels.json_paths import Place, Shape, find_places
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.test_jsonl import tag_of
+
+SHARE = 0.04 if numba.config.DISABLE_JIT else 1
+MISSING = object()
+
+KEYS = ["a", "key of many bytes", "key of many letters", "é", ""]
+
+
+def shapes_below(inner: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
+    return st.dictionaries(st.sampled_from(KEYS), inner, max_size=3) | inner.map(lambda s: [s])
+
+
+SHAPES = st.recursive(st.none(), shapes_below, max_leaves=6)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=70)
+
+
+class Members(list[tuple[str, Any]]):
+    """An object as it is written, equal keys and all."""
+
+
+def values_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    keys = st.sampled_from([*KEYS, "other"])
+    return st.lists(inner, max_size=3) | st.lists(st.tuples(keys, inner), max_size=4).map(Members)
+
+
+VALUES = st.recursive(SCALARS, values_of, max_leaves=12)
+
+
+def written(value: Any, ascii: bool) -> str:
+    if isinstance(value, Members):
+        parts = [f"{json.dumps(k, ensure_ascii=ascii)} : {written(v, ascii)}" for k, v in value]
+        return "{ " + " ,\t".join(parts) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(written(element, ascii) for element in value) + " ]"
+    return json.dumps(value, ensure_ascii=ascii)
+
+
+def naive_place(values: list[Any], owner: list[int], shape: Shape) -> dict[str, Any]:
+    """Collect what a shape wants of parsed values; `MISSING` where there is none."""
+    found: dict[str, Any] = {"values": values, "owner": owner}
+    if isinstance(shape, dict):
+        found["members"] = {
+            key: naive_place(
+                [v.get(key, MISSING) if isinstance(v, dict) else MISSING for v in values],
+                owner,
+                below,
+            )
+            for key, below in shape.items()
+        }
+    elif shape is not None:
+        pairs = [
+            (element, row)
+            for row, value in enumerate(values)
+            if isinstance(value, list)
+            for element in value
+        ]
+        found["elements"] = naive_place([e for e, _ in pairs], [r for _, r in pairs], shape[0])
+    return found
+
+
+def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
+    assert place.owner.tolist() == expected["owner"]
+    assert len(place.tags) == len(expected["values"])
+    for row, value in enumerate(expected["values"]):
+        tag = int(place.tags[row])
+        if value is MISSING:
+            assert tag == jsonl.ABSENT
+            continue
+        assert tag in tag_of(value)
+        raw = data[place.start[row] : place.end[row]]
+        if tag in (jsonl.STRING, jsonl.ESCAPED):
+            assert (b"\\" in raw) == (tag == jsonl.ESCAPED)
+            raw = b'"' + raw + b'"'
+        assert json.dumps(json.loads(raw)) == json.dumps(value)
+    assert place.members.keys() == expected.get("members", {}).keys()
+    for key, below in expected.get("members", {}).items():
+        check(place.members[key], below, data)
+    assert (place.elements is None) == ("elements" not in expected)
+    if place.elements is not None:
+        check(place.elements, expected["elements"], data)
+
+
+def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
+    data = b"".join(texts)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    ends = np.cumsum(lengths)
+    place, faulty = find_places(np.frombuffer(data, np.uint8), ends - lengths, ends, shape)
+    return place, faulty.tolist(), data
+
+
+@given(st.lists(VALUES, max_size=4), SHAPES, st.booleans())
+@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
+def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
+    texts = [written(value, ascii) for value in values]
+    place, faulty, data = find([text.encode("utf-8", "surrogatepass") for text in texts], shape)
+    assert faulty == []
+    parsed = [json.loads(text) for text in texts]
+    check(place, naive_place(parsed, list(range(len(values))), shape), data)
+
+
+@given(VALUES, SHAPES, st.data())
+@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
+def test_values_that_are_no_json_are_absent_and_leave_the_others(
+    value: Any, shape: Shape, data: st.DataObject
+) -> None:
+    text = written(value, True)
+    place = data.draw(st.integers(0, len(text)))
+    broken = data.draw(
+        st.sampled_from([text[:place], text[:place] + "\n" + text[place:], text + "]", text[1:]])
+    ).encode()
+    sound = b'{"a": [1, {"a": "x"}], "a": [[2]]}'
+    found, faulty, whole = find([sound, broken, sound], shape)
+    try:
+        # control characters, line ends among them, are no white space here
+        assert b"\n" not in broken
+        parsed = json.loads(broken) if broken.strip() else MISSING
+        expected_faults = []
+    except (ValueError, AssertionError):
+        parsed, expected_faults = MISSING, [1] if broken.strip(b" \t") else []
+    assert faulty == expected_faults
+    values = [json.loads(sound), parsed, json.loads(sound)]
+    check(found, naive_place(values, [0, 1, 2], shape), whole)
+
+
+def test_of_equal_keys_the_last_counts() -> None:
+    text = b'{"a":[{"b":[1,2]},{"b":[3]}],"c":1,"a":[{"b":[4]}],"\\u0063":null}'
+    place, _, data = find([text], {"a": [{"b": [None]}], "c": None})
+    objects = place.members["a"].elements
+    assert objects is not None
+    assert objects.owner.tolist() == [0]
+    numbers = objects.members["b"].elements
+    assert numbers is not None
+    assert [data[s:e] for s, e in zip(numbers.start, numbers.end, strict=True)] == [b"4"]
+    assert place.members["c"].tags.tolist() == [jsonl.NULL]
+
+
+def test_more_values_than_expected() -> None:
+    """Room is made while the walk goes on, and a value that found none is walked again."""
+    rows = [b'{"a":[' + b",".join([b"[1]"] * n) + b"]}" for n in (3, 5_000, 0, 700)]
+    place, faulty, _ = find(rows, {"a": [[None]]})
+    assert faulty == []
+    arrays = place.members["a"].elements
+    assert arrays is not None
+    assert np.bincount(arrays.owner).tolist() == [3, 5_000, 0, 700]
+    assert arrays.elements is not None
+    assert arrays.elements.owner.tolist() == list(range(5_703))
+
+
+def test_keys_must_be_distinct_shapes_whole() -> None:
+    with pytest.raises(ValueError, match="values to unpack"):
+        find([b"[]"], [None, None])
