@@ -1,92 +1,97 @@
 """Measure the suite memory_finance against a plain scorer, on the same synthetic traces.
 
-Both read the same file and score every turn, by turns in one process; medians of processor and
-wall time are printed for reading (JSON to values or columns) and scoring (to rows and summary), and
-the two results are compared in full before anything is printed.
+Both go from the same file on disk to written results: ours to a run directory (Parquet tables and
+summary), the plain one to the public evaluation's files (turn rows as JSON Lines, summary). They
+run by turns, once inside this process and once as processes of their own, start-up included. The
+two results are compared in full before anything is printed.
 
 Usage: python -m benchmarks.memory_finance --data FILE [--turns 100000] [--repeats 3]
 """
 
 import json
+import os
 import platform
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 import polars as pl
 
+import fastscore
 from benchmarks import plain_memory_finance as plain
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.processors import available_processors
 from fastscore.suites.memory_finance.legacy import legacy_summary
-from fastscore.vectors.view import VectorView
-from fastscore.version import __version__
-
-Stages = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """Processor and wall seconds of a scorer's stages, and its summary."""
+class Contender:
+    """How one side scores a trace into a folder, and its processor and wall seconds."""
 
-    stages: Stages
-    summary: Any
+    score: Callable[[Path, Path], Any]
+    in_process: bool
+    times: list[tuple[float, float]] = field(default_factory=list)
 
+    def run(self, traces: Path, output: Path) -> None:
+        """Score into an empty folder and note the time."""
+        shutil.rmtree(output, ignore_errors=True)
+        processor, wall = self._processor_seconds(), time.perf_counter()
+        self.score(traces, output)
+        self.times.append((self._processor_seconds() - processor, time.perf_counter() - wall))
 
-def _time(stages: Stages, stage: str, work: Callable[[], Any]) -> Any:
-    processor, wall = time.process_time(), time.perf_counter()
-    result = work()
-    stages[stage] = (time.process_time() - processor, time.perf_counter() - wall)
-    return result
+    def medians(self) -> tuple[float, float]:
+        """Return the medians of processor and wall seconds."""
+        processor, wall = zip(*self.times, strict=True)
+        return statistics.median(processor), statistics.median(wall)
 
-
-def run_ours(path: Path) -> Timed:
-    """Score a trace with the suite."""
-    stages: Stages = {}
-    options = MemoryFinanceOptions()
-
-    def read() -> Any:
-        return SUITE.events(read_shard(whole_file(str(path)), SUITE.source).frame, options)
-
-    def score(events: Any) -> dict[str, pl.DataFrame]:
-        tables = SUITE.score(events, VectorView.empty(), options)
-        SUITE.summarise({name: table.lazy() for name, table in tables.items()}, options)
-        return tables
-
-    events = _time(stages, "read", read)
-    tables = _time(stages, "score", lambda: score(events))
-    return Timed(stages, legacy_summary(tables["turns"], tables["dialogues"], "set"))
+    def _processor_seconds(self) -> float:
+        if self.in_process:
+            return time.process_time()
+        times = os.times()
+        return times.children_user + times.children_system
 
 
-def run_plain(path: Path) -> Timed:
-    """Score a trace in plain Python."""
-    stages: Stages = {}
-    words = plain.read_words()
-
-    def read() -> Any:
-        with path.open(encoding="utf-8") as lines:
-            return plain.read_traces(lines)
-
-    def score(dialogs: Any) -> Any:
-        rows = plain.score_turns(dialogs, words)
-        return plain.summarise(dialogs, rows, words, "set")
-
-    dialogs = _time(stages, "read", read)
-    return Timed(stages, _time(stages, "score", lambda: score(dialogs)))
+def ours_inside(traces: Path, output: Path) -> fastscore.Run:
+    """Score a trace with the suite, in this process."""
+    return fastscore.score(traces, "memory_finance", output=output, embedder=None)
 
 
-def median_times(runs: list[Timed], stages: tuple[str, ...]) -> tuple[float, float]:
-    """Return the medians of processor and wall seconds of some stages together."""
-    processor = [sum(run.stages[stage][0] for stage in stages) for run in runs]
-    wall = [sum(run.stages[stage][1] for stage in stages) for run in runs]
-    return statistics.median(processor), statistics.median(wall)
+def ours_alone(traces: Path, output: Path) -> None:
+    """Score a trace with the command line."""
+    command = ["fastscore", "score", "memory_finance", str(traces), "-o", str(output), "-q"]
+    subprocess.run([sys.executable, "-m", *command], check=True)
+
+
+def plain_alone(traces: Path, output: Path) -> None:
+    """Score a trace with the plain scorer, in a process of its own."""
+    command = ["benchmarks.plain_memory_finance", str(traces), str(output)]
+    subprocess.run([sys.executable, "-m", *command], check=True)
+
+
+def check_equal(run: fastscore.Run, summary: Any) -> None:
+    """Compare the public evaluation's summary, as both sides make it."""
+    turns, dialogues = (run.table(name).collect() for name in ("turns", "dialogues"))
+    ours = legacy_summary(turns, dialogues, summary["dataset_path"])
+    if json.dumps(ours) != json.dumps(summary):
+        raise click.ClickException("the two scorers disagree")
+
+
+def show(title: str, ours: Contender, peer: Contender) -> None:
+    """Print medians and ratios of a pair."""
+    fast, slow = ours.medians(), peer.medians()
+    click.echo(
+        f"{title:<14} ours {fast[0]:6.2f} s CPU {fast[1]:6.2f} s wall   "
+        f"plain {slow[0]:6.2f} s CPU {slow[1]:6.2f} s wall   "
+        f"{slow[0] / fast[0]:5.1f}x CPU {slow[1] / fast[1]:5.1f}x wall"
+    )
 
 
 @click.command()
@@ -96,29 +101,24 @@ def median_times(runs: list[Timed], stages: tuple[str, ...]) -> tuple[float, flo
 @click.option("--seed", default=0, show_default=True)
 def main(data: Path, turns: int, repeats: int, seed: int) -> None:
     """Compare the suite with a plain scorer."""
+    inside = Contender(ours_inside, True), Contender(plain.evaluate, True)
+    alone = Contender(ours_alone, False), Contender(plain_alone, False)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "dialog_trace.jsonl"
-        n_bytes = write_traces(path, read_dialogues(data), turns, seed)
-        run_ours(path)  # compiles
-        ours: list[Timed] = []
-        theirs: list[Timed] = []
+        traces, output = Path(folder) / "dialog_trace.jsonl", Path(folder) / "output"
+        n_bytes = write_traces(traces, read_dialogues(data), turns, seed)
+        # compiles
+        check_equal(ours_inside(traces, output), plain.evaluate(traces, Path(folder) / "plain"))
         for _ in range(repeats):
-            ours.append(run_ours(path))
-            theirs.append(run_plain(path))
-    if json.dumps(ours[0].summary) != json.dumps(theirs[0].summary):
-        raise click.ClickException("the two scorers disagree")
+            for contender in (*inside, *alone):
+                contender.run(traces, output)
     click.echo(
-        f"fastscore {__version__}, Python {platform.python_version()}, polars {pl.__version__}, "
-        f"{platform.machine()}; {turns} synthetic turns, {n_bytes / 1e6:.0f} MB, seed {seed}, "
+        f"fastscore {fastscore.__version__}, Python {platform.python_version()}, polars "
+        f"{pl.__version__}, {platform.machine()}, {available_processors()} processors, load "
+        f"{os.getloadavg()[0]:.1f}; {turns} synthetic turns, {n_bytes / 1e6:.0f} MB, seed {seed}, "
         f"medians of {repeats}; results equal"
     )
-    for stages in (("read",), ("score",), ("read", "score")):
-        fast, slow = median_times(ours, stages), median_times(theirs, stages)
-        click.echo(
-            f"{' + '.join(stages):<13} ours {fast[0]:7.2f} s CPU {fast[1]:7.2f} s wall   "
-            f"plain {slow[0]:7.2f} s CPU {slow[1]:7.2f} s wall   "
-            f"{slow[0] / fast[0]:5.1f}x CPU {slow[1] / fast[1]:5.1f}x wall"
-        )
+    show("in one process", *inside)
+    show("as processes", *alone)
 
 
 if __name__ == "__main__":

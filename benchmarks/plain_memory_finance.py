@@ -2,10 +2,13 @@
 
 Written from the definitions in docs/suites/memory_finance.md, with the standard library alone: the
 peer that `benchmarks.memory_finance` measures against, and the oracle of the suite's tests.
+
+Usage: python -m benchmarks.plain_memory_finance TRACES OUTPUT
 """
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -418,3 +421,23 @@ def summarise(
             "total_turn_pairs": sum(len(dialog.get("turns") or []) for dialog in dialogs),
         },
     }
+
+
+def evaluate(traces: Path, output: Path) -> Row:
+    """Score a trace file and write what the public evaluation writes: turn rows and a summary."""
+    words = read_words()
+    with traces.open(encoding="utf-8") as lines:
+        dialogs = read_traces(lines)
+    rows = score_turns(dialogs, words)
+    summary = summarise(dialogs, rows, words, str(traces))
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / "turn_eval.jsonl").open("w", encoding="utf-8") as turn_rows:
+        for row in rows:
+            turn_rows.write(json.dumps(row, ensure_ascii=False) + "\n")
+    content = json.dumps(summary, ensure_ascii=False, indent=2)
+    (output / "metrics_summary.json").write_text(content, encoding="utf-8")
+    return summary
+
+
+if __name__ == "__main__":
+    evaluate(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -65,9 +65,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+_MODULES_OF_SCANNERS = ("csv", "json_elements", "json_paths", "jsonl", "literals")
+
+
 def warm() -> None:
     """Compile every kernel, or load it from the cache, so that no later call has to."""
-    for module in sorted({*_MODULE_OF.values(), "csv", "json_elements", "jsonl", "literals"}):
+    for module in sorted({*_MODULE_OF.values(), *_MODULES_OF_SCANNERS}):
         import_module(f"{__name__}.{module}").compile_kernels()
 
 

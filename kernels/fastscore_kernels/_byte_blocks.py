@@ -58,6 +58,34 @@ def _lowest(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
+@instruction_or(_plain.copy_block)
+def copy_block(typing_context: Any, source: Any, target: Any) -> Any:
+    """Copy 64 bytes from one address to another."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = load(builder, arguments[0], _BYTES)
+        builder.store(block, builder.inttoptr(arguments[1], _BYTES.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@inlined
+def copy_until(source: int, target: int, length: int, byte: int) -> int:
+    """Copy whole blocks up to ``byte``: how many bytes were copied of ``length`` at most.
+
+    As many bytes are written behind them as fit into their last block.
+    """
+    copied = 0
+    while copied + BLOCK <= length:
+        copy_block(source + copied, target + copied)
+        found = equal_bytes(source + copied, byte)
+        if found != _NONE:
+            return int(copied + _lowest(found))
+        copied += BLOCK
+    return copied
+
+
 @inlined
 def _whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
     """Bytes of the valid UTF-8 characters within the first ``size`` of a block, -1 for a fault.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fastscore_kernels._byte_blocks import copy_until
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
@@ -74,10 +75,15 @@ def _encode(point: int, out: int, at: int) -> int:
 def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
     """Write a valid JSON string's text to ``out`` from ``at`` on.
 
-    Returns the position behind it, or -1 when the string holds half of a surrogate pair.
+    Returns the position behind it, or -1 when the string holds half of a surrogate pair. There is
+    room for the string as it is written.
     """
     index = start
     while index < end:
+        copied = copy_until(data + index, out + at, end - index, BACKSLASH)
+        index, at = index + copied, at + copied
+        if index >= end:
+            break
         byte = load_byte(data, index)
         if byte != BACKSLASH:
             store_byte(out, at, byte)

@@ -77,5 +77,10 @@ def lower_bytes(address: int, byte: int) -> Any:
     return _marked(found < byte for found in ctypes.string_at(int(address), 64))
 
 
+def copy_block(source: int, target: int) -> None:
+    """Copy 64 bytes from one address to another."""
+    ctypes.memmove(int(target), ctypes.string_at(int(source), 64), 64)
+
+
 def _marked(flags: Iterable[bool]) -> Any:
     return np.uint64(sum(1 << place for place, flag in enumerate(flags) if flag))

@@ -391,3 +391,22 @@ def test_every_fault_is_found_at_every_place_of_a_block() -> None:
         for before in range(0, 68, 1 if SHARE == 1 else 23):
             check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + behind)
             check_against_json(b'{"a":"' + b"x" * before + fault + behind)
+
+
+@given(LONG_TEXT, LONG_TEXT)
+@settings(max_examples=int(200 * SHARE) or 1, deadline=None)
+def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes]) -> None:
+    texts = [b"".join(pieces) for pieces in (left, right)]
+    texts = [text for text in texts if is_string(text)]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - [len(text) for text in texts]
+    plain, at, until = jsonl.unescaped(as_bytes(b"".join(texts)), starts, ends)
+    for text, start, end in zip(texts, at, until, strict=True):
+        assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
+
+
+def is_string(inside: bytes) -> bool:
+    try:
+        return isinstance(json.loads(b'"' + inside + b'"'), str)
+    except ValueError:
+        return False

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_kernels.json_paths import Shape
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import list_column
 from fastscore.suites.json_values import (
+    JsonPlaces,
     JsonValues,
     Mask,
     Problem,
@@ -23,7 +25,7 @@ from fastscore.suites.json_values import (
     elements,
     expect,
     expect_texts,
-    members,
+    places,
     python_texts,
     texts,
     truths,
@@ -32,24 +34,28 @@ from fastscore.suites.json_values import (
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.schema import LABELS
 
-_TURN_KEYS = (
-    "turn_pair_id",
-    "turn_status",
-    "pred_assistant_text",
-    "gt_turn_tags",
-    "recall",
-    "compliance",
-    "profile_snapshot",
-    "user_text",
-    "role",
-    "text",
-)
-_TAG_KEYS = (
-    "memory_required_keys_gt",
-    "risk_disclosure_required_gt",
-    "explainability_rubric_gt",
-    "compliance_label_gt",
-)
+_TURN: Shape = {
+    "turn_pair_id": None,
+    "turn_status": None,
+    "pred_assistant_text": None,
+    "gt_turn_tags": {
+        "memory_required_keys_gt": [None],
+        "risk_disclosure_required_gt": [None],
+        "explainability_rubric_gt": [None],
+        "compliance_label_gt": None,
+    },
+    "recall": {
+        "short_term_context": None,
+        "profile_context": None,
+        "items": [{"content": None}],
+    },
+    "compliance": {"violations": [{"type": None, "severity": None}]},
+    "profile_snapshot": None,
+    "user_text": None,
+    "role": None,
+    "text": None,
+}
+_SPOKEN: Shape = {"role": None, "text": None}
 _PROFILE_TEXTS = {
     "risk_level_gt": "risk_level",
     "horizon_gt": "horizon",
@@ -117,23 +123,19 @@ def _read(
     problems = Problems()
     valid = truths(column_values(raw["valid_dialog"]))
     turn_lists = expect(column_values(raw["turns"]), ARRAY, "an array of turns", problems)
-    all_turns, owner = elements(turn_lists)
-    n_turns = np.bincount(owner, minlength=raw.height)
-    of_valid = np.flatnonzero(valid[owner])
-    turn_values = all_turns.take(of_valid)
-    problems.note(
-        turn_values, np.flatnonzero(turn_values.tags != OBJECT), "an object that holds a turn"
-    )
-    turn = members(turn_values, _TURN_KEYS, problems)
+    turn = places(turn_lists.where(valid), [_TURN], problems).each
+    _, uncounted = elements(turn_lists.where(~valid))
+    n_turns = np.bincount(np.concatenate([turn.owner, uncounted]), minlength=raw.height)
+    _expect_objects(turn.values, "an object that holds a turn", problems)
 
     frames = _read_turns(turn, options, problems)
     profile, eligible = _read_profile(raw["profile_gt"], valid, problems)
-    snapshots = turn["profile_snapshot"]
+    snapshots = turn["profile_snapshot"].values
     snapshot = _read_snapshot(snapshots.where(eligible[snapshots.dialogue]), raw.height, problems)
     blueprint = expect(
         column_values(raw["blueprint"]).where(valid), OBJECT, "an object or null", problems
     )
-    forbidden = members(blueprint, ("forbidden_list",), problems)["forbidden_list"]
+    forbidden = places(blueprint, {"forbidden_list": [None]}, problems)["forbidden_list"]
     raw_turns = column_values(raw["raw_turns"]).where(valid)
     frames |= profile.lists | snapshot.lists
     frames |= _read_history(raw_turns, turn, problems)
@@ -162,51 +164,47 @@ class _Profile:
 
 
 def _read_turns(
-    turn: dict[str, JsonValues], options: MemoryFinanceOptions, problems: Problems
+    turn: JsonPlaces, options: MemoryFinanceOptions, problems: Problems
 ) -> dict[str, pl.DataFrame]:
-    tags = members(
-        expect(turn["gt_turn_tags"], OBJECT, "an object or null", problems), _TAG_KEYS, problems
-    )
-    keys = tags["memory_required_keys_gt"]
-    if options.ignore_memory_keys:
-        keys = keys.where(np.zeros(len(keys), np.bool_))
-    recall = members(
-        expect(turn["recall"], OBJECT, "an object or null", problems),
-        ("short_term_context", "profile_context", "items"),
-        problems,
-    )
-    compliance = members(
-        expect(turn["compliance"], OBJECT, "an object or null", problems),
-        ("violations",),
-        problems,
-    )
+    for key in ("gt_turn_tags", "recall", "compliance"):
+        expect(turn[key].values, OBJECT, "an object or null", problems)
+    tags, recall = turn["gt_turn_tags"], turn["recall"]
+    number = turn["turn_pair_id"].values
     turns = pl.DataFrame(
         {
-            "dialogue_row": turn["turn_pair_id"].dialogue,
-            "turn_pair_id": whole_numbers(turn["turn_pair_id"], problems),
-            "ok": texts(turn["turn_status"], problems).eq_missing("ok"),
-            "reply": python_texts(turn["pred_assistant_text"], problems, falsy_is_empty=True),
-            "short_term": expect_texts(recall["short_term_context"], problems, null=""),
+            "dialogue_row": number.dialogue,
+            "turn_pair_id": whole_numbers(number, problems),
+            "ok": texts(turn["turn_status"].values, problems).eq_missing("ok"),
+            "reply": python_texts(
+                turn["pred_assistant_text"].values, problems, falsy_is_empty=True
+            ),
+            "short_term": expect_texts(recall["short_term_context"].values, problems, null=""),
             "long_term": _join_items(recall["items"], problems),
-            "profile_context": expect_texts(recall["profile_context"], problems, null=""),
+            "profile_context": expect_texts(recall["profile_context"].values, problems, null=""),
             "compliance_label": python_texts(
-                tags["compliance_label_gt"], problems, falsy_is_empty=True
+                tags["compliance_label_gt"].values, problems, falsy_is_empty=True
             ),
         }
     )
+    keys = tags["memory_required_keys_gt"]
+    risks, rubric = tags["risk_disclosure_required_gt"], tags["explainability_rubric_gt"]
     return {
         "turns": turns,
-        "memory_keys": _read_list(keys, "turn_row", "key", problems, null_is_text=True),
-        "risk_labels": _read_list(
-            tags["risk_disclosure_required_gt"], "turn_row", "label", problems, drop_null=True
-        ),
-        "rubric": _read_list(tags["explainability_rubric_gt"], "turn_row", "item", problems),
-        "violations": _read_violations(compliance["violations"], problems),
+        "memory_keys": pl.DataFrame(schema={"turn_row": pl.Int64, "key": pl.String})
+        if options.ignore_memory_keys
+        else _read_list(keys, "turn_row", "key", problems, null_is_text=True),
+        "risk_labels": _read_list(risks, "turn_row", "label", problems, drop_null=True),
+        "rubric": _read_list(rubric, "turn_row", "item", problems),
+        "violations": _read_violations(turn["compliance"]["violations"], problems),
     }
 
 
+def _expect_objects(values: JsonValues, expected: str, problems: Problems) -> None:
+    problems.note(values, np.flatnonzero(values.tags != OBJECT), expected)
+
+
 def _read_list(
-    lists: JsonValues,
+    lists: JsonPlaces,
     row_name: str,
     name: str,
     problems: Problems,
@@ -216,7 +214,8 @@ def _read_list(
     drop_falsy: bool = False,
 ) -> pl.DataFrame:
     """Read arrays of strings: a row an element, with the row of its array."""
-    found, owner = elements(expect(lists, ARRAY, "an array of strings or null", problems))
+    expect(lists.values, ARRAY, "an array of strings or null", problems)
+    found, owner = lists.each.values, lists.each.owner
     keep: Mask = np.ones(len(found), np.bool_)
     if drop_null:
         keep = ~found.is_missing
@@ -238,25 +237,24 @@ def truths_of_items(items: JsonValues) -> Mask:
     return keep
 
 
-def _join_items(lists: JsonValues, problems: Problems) -> pl.Series:
+def _join_items(lists: JsonPlaces, problems: Problems) -> pl.Series:
     """Join the contents of each turn's recalled items by line ends."""
-    items, owner = elements(expect(lists, ARRAY, "an array of items or null", problems))
-    problems.note(items, np.flatnonzero(items.tags != OBJECT), "an object that holds an item")
-    content = expect_texts(members(items, ("content",), problems)["content"], problems, null="")
-    offsets = np.searchsorted(owner, np.arange(len(lists) + 1))
+    expect(lists.values, ARRAY, "an array of items or null", problems)
+    _expect_objects(lists.each.values, "an object that holds an item", problems)
+    content = expect_texts(lists.each["content"].values, problems, null="")
+    offsets = np.searchsorted(lists.each.owner, np.arange(len(lists.values) + 1))
     return list_column(content, offsets).list.join("\n")
 
 
-def _read_violations(lists: JsonValues, problems: Problems) -> pl.DataFrame:
-    found, owner = elements(expect(lists, ARRAY, "an array of violations or null", problems))
-    problems.note(found, np.flatnonzero(found.tags != OBJECT), "an object that holds a violation")
-    named = members(found, ("type", "severity"), problems)
+def _read_violations(lists: JsonPlaces, problems: Problems) -> pl.DataFrame:
+    expect(lists.values, ARRAY, "an array of violations or null", problems)
+    _expect_objects(lists.each.values, "an object that holds a violation", problems)
     return pl.DataFrame(
         {
-            "turn_row": owner,
+            "turn_row": lists.each.owner,
             **{
-                name: python_texts(values, problems, falsy_is_empty=False)
-                for name, values in named.items()
+                name: python_texts(lists.each[name].values, problems, falsy_is_empty=False)
+                for name in ("type", "severity")
             },
         }
     )
@@ -265,10 +263,11 @@ def _read_violations(lists: JsonValues, problems: Problems) -> pl.DataFrame:
 def _read_profile(column: pl.Series, valid: Mask, problems: Problems) -> tuple[_Profile, Mask]:
     """Read the labelled profiles, and which of them are objects with any member."""
     values = expect(column_values(column).where(valid), OBJECT, "an object or null", problems)
-    found = members(values, (*_PROFILE_TEXTS, "constraints_gt", "preferences_gt"), problems)
+    wanted = {**dict.fromkeys(_PROFILE_TEXTS), "constraints_gt": [None], "preferences_gt": [None]}
+    found = places(values, wanted, problems)
     profile = _Profile(
         {
-            name: python_texts(found[key], problems, falsy_is_empty=False)
+            name: python_texts(found[key].values, problems, falsy_is_empty=False)
             for key, name in _PROFILE_TEXTS.items()
         },
         {
@@ -296,7 +295,8 @@ def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> 
     # numpy assigns in order, so the last turn's row stays
     last[values.dialogue[rows]] = rows
     dialogues = np.flatnonzero(last >= 0)
-    found = members(values.take(last[dialogues]), (*_SNAPSHOT_TEXTS, *_SNAPSHOT_LISTS), problems)
+    wanted = {**dict.fromkeys(_SNAPSHOT_TEXTS), **{key: [None] for key in _SNAPSHOT_LISTS}}
+    found = places(values.take(last[dialogues]), wanted, problems)
     at = np.full(n_dialogues, -1, np.int64)
     at[dialogues] = np.arange(len(dialogues))
     gather = pl.Series(at).set(pl.Series(at < 0), None)
@@ -308,7 +308,7 @@ def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> 
         )
     return _Profile(
         {
-            name: python_texts(found[key], problems, falsy_is_empty=False).gather(gather)
+            name: python_texts(found[key].values, problems, falsy_is_empty=False).gather(gather)
             for key, name in _SNAPSHOT_TEXTS.items()
         },
         {"topics": lists["preferred_topics"], "assets": lists["forbidden_assets"]},
@@ -316,29 +316,31 @@ def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> 
 
 
 def _read_history(
-    column: JsonValues, turn: dict[str, JsonValues], problems: Problems
+    column: JsonValues, turn: JsonPlaces, problems: Problems
 ) -> dict[str, pl.DataFrame]:
     """Read the turns that a memory key can point at.
 
     They are the dataset's own turns; in their absence the trace's user texts or, where the first
     turn of the trace has none, the trace's turns taken as the dataset's.
     """
-    found, _ = elements(expect(column, ARRAY, "an array of turns or null", problems))
-    found = expect(found, OBJECT, "an object that holds a turn", problems)
-    spoken = members(found, ("role", "text"), problems)
-    has_raw = np.isin(turn["text"].dialogue, np.unique(found.dialogue))
-    dialogue = turn["text"].dialogue
+    lists = expect(column, ARRAY, "an array of turns or null", problems)
+    spoken = places(lists, [_SPOKEN], problems).each
+    expect(spoken.values, OBJECT, "an object that holds a turn", problems)
+    dialogue = turn.values.dialogue
+    has_raw = np.isin(dialogue, np.unique(spoken.values.dialogue))
     first = np.append(True, dialogue[1:] != dialogue[:-1]) if len(dialogue) else np.zeros(0, bool)
-    says_user_text = (turn["user_text"].tags[first] != 0)[np.cumsum(first) - 1]
+    says_user_text = (turn["user_text"].values.tags[first] != 0)[np.cumsum(first) - 1]
 
     as_raw = np.flatnonzero(~has_raw & ~says_user_text)
     history = pl.concat(
         [
-            _spoken_frame(spoken, problems),
-            _spoken_frame({key: turn[key].take(as_raw) for key in ("role", "text")}, problems),
+            _spoken_frame(spoken["role"].values, spoken["text"].values, problems),
+            _spoken_frame(
+                turn["role"].values.take(as_raw), turn["text"].values.take(as_raw), problems
+            ),
         ]
     ).sort("dialogue_row", maintain_order=True)
-    told = turn["user_text"].take(np.flatnonzero(~has_raw & says_user_text))
+    told = turn["user_text"].values.take(np.flatnonzero(~has_raw & says_user_text))
     users = pl.concat(
         [
             _paired_users(history),
@@ -353,12 +355,12 @@ def _read_history(
     return {"history": history.drop("role"), "user_history": users}
 
 
-def _spoken_frame(values: dict[str, JsonValues], problems: Problems) -> pl.DataFrame:
+def _spoken_frame(role: JsonValues, text: JsonValues, problems: Problems) -> pl.DataFrame:
     return pl.DataFrame(
         {
-            "dialogue_row": values["role"].dialogue,
-            "role": texts(values["role"], problems),
-            "text": python_texts(values["text"], problems, falsy_is_empty=True),
+            "dialogue_row": role.dialogue,
+            "role": texts(role, problems),
+            "text": python_texts(text, problems, falsy_is_empty=True),
         }
     )
 

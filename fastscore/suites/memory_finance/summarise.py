@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from fastscore.suites.base import NULL_REASONS
+from fastscore.suites.columns import null_reasons
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import summarise_metrics
 
@@ -53,19 +53,13 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
         .alias(metric.id)
         for metric in schema.RATIOS
     ]
-    missing = [
-        pl.when(pl.col(metric.id).is_null()).then(
-            pl.struct(
-                pl.lit(metric.id).alias("metric"),
-                pl.lit("not_applicable").cast(pl.Enum(NULL_REASONS)).alias("reason"),
-            )
-        )
-        for metric in schema.RATIOS
-    ]
-    return (
+    merged = (
         dialogues.with_columns(pl.col("dialogue").fill_null(""))
         .group_by("dialogue")
         .agg(pl.col(*schema.GROUPS).min(), pl.col(*summed).sum())
         .with_columns(ratios)
-        .with_columns(pl.concat_list(missing).list.drop_nulls().alias("null_reasons"))
+        .collect(engine="streaming")
     )
+    missing = {metric.id: merged[metric.id].is_null().to_numpy() for metric in schema.RATIOS}
+    reasons = null_reasons(missing, "not_applicable", merged.height)
+    return merged.with_columns(reasons).lazy()
