@@ -1,4 +1,4 @@
-"""Overlap of two sets a row: Jaccard, F1, IDF-weighted cosine, differences.
+"""Overlap of two sets a row, or of all sets of a group: Jaccard, F1, cosine, differences.
 
 A column of sets is a pair ``(values, offsets)``: row ``i`` has the members
 ``values[offsets[i]:offsets[i + 1]]``, integers that strictly ascend within the row.
@@ -158,6 +158,33 @@ def set_difference_csr(
     return values, offsets
 
 
+def least_jaccard_groups(
+    sets: Sets, offsets: npt.ArrayLike, *, threads: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Find the least Jaccard index of two sets of each group; empty sets are left out.
+
+    Parameters
+    ----------
+    sets : (int32 values, int64 offsets)
+        The sets; see the module.
+    offsets : int64 (groups + 1,)
+        Group ``g`` has the sets ``offsets[g]`` to ``offsets[g + 1] - 1``.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    float64 (groups,)
+        From 0 to 1; NaN for a group with fewer than two sets that are not empty.
+    """
+    compile_kernels()
+    values, set_offsets = _column("sets", sets)
+    bounds = as_offsets("offsets", offsets, set_offsets.size - 1)
+    out = np.empty(bounds.size - 1, np.float64)
+    _run(partial(_least_jaccard, values, set_offsets, bounds, out), out.size, threads)
+    return out
+
+
 def _two_columns(a: Sets, b: Sets, names: tuple[str, str] = ("a", "b")) -> tuple[_Csr, _Csr]:
     compile_kernels()
     left, right = _column(names[0], a), _column(names[1], b)
@@ -198,6 +225,7 @@ def _compile() -> None:
     _f1(*column, *column, 1.0, np.empty(0), 0, 0)
     _idf_cosine(*column, *column, read_only(np.zeros(0)), np.empty(0), 0, 0)
     _differences(*column, *column, offsets, np.empty(0, np.int32), 0, 0)
+    _least_jaccard(*column, offsets, np.empty(0), 0, 0)
 
 
 @kernel(fastmath=False)
@@ -301,3 +329,24 @@ def _differences(  # type: ignore[no-untyped-def]
             if j == b_offsets[row + 1] or b[j] != a[i]:
                 out[place] = a[i]
                 place += 1
+
+
+@kernel(fastmath=False)
+def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[no-untyped-def]
+    for group in range(start, stop):
+        least = np.nan
+        for a in range(groups[group], groups[group + 1]):
+            size_a = offsets[a + 1] - offsets[a]
+            if size_a == 0:
+                continue
+            for b in range(a + 1, groups[group + 1]):
+                size_b = offsets[b + 1] - offsets[b]
+                if size_b == 0:
+                    continue
+                common = common_count(
+                    values, offsets[a], offsets[a + 1], values, offsets[b], offsets[b + 1]
+                )
+                index = np.float64(common) / np.float64(size_a + size_b - common)
+                if np.isnan(least) or index < least:
+                    least = index
+        out[group] = least

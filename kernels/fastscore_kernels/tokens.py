@@ -1,0 +1,184 @@
+"""Texts as sequences of numbered tokens: a token is what stands between single spaces."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._validate import read_only
+from fastscore_kernels.arrow import string_column
+
+_SPACE = 32
+_SMALLEST_TABLE = 1 << 12
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequences:
+    """The tokens of texts.
+
+    Attributes
+    ----------
+    ids : int32 (tokens,)
+        The token's number: its place in `vocabulary`.
+    offsets : int64 (texts + 1,)
+        Text ``i`` is ``ids[offsets[i]:offsets[i + 1]]``.
+    vocabulary
+        pyarrow.LargeStringArray of distinct tokens, in order of first appearance.
+    """
+
+    ids: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    vocabulary: Any
+
+
+def number_tokens(strings: Any) -> TokenSequences:
+    """Cut texts at spaces and number their distinct tokens by first appearance.
+
+    Parameters
+    ----------
+    strings
+        Arrow strings or a polars Series, without nulls. Any number of spaces separates.
+
+    Returns
+    -------
+    TokenSequences
+        The same for any number of threads: one pass reads all texts.
+    """
+    column = string_column("strings", strings)
+    compile_kernels()
+    offsets = np.zeros(len(column) + 1, np.int64)
+    _count_tokens(column.data, column.offsets, offsets)
+    np.cumsum(offsets, out=offsets)
+    ids = np.empty(offsets[-1], np.int32)
+    table = np.full(_SMALLEST_TABLE, -1, np.int32)
+    entries = np.empty((_SMALLEST_TABLE // 2, 3), np.int64)
+    known = row = 0
+    while True:
+        row, known = _number(
+            column.data, column.offsets, read_only(offsets), ids, table, entries, known, row
+        )
+        if row == len(column):
+            break
+        # a text is only begun with room for all its tokens
+        longest = int(offsets[row + 1] - offsets[row])
+        size = 2 * table.size
+        while size // 2 < known + longest:
+            size *= 2
+        table = np.full(size, -1, np.int32)
+        grown = np.empty((size // 2, 3), np.int64)
+        grown[:known] = entries[:known]
+        entries = grown
+        _place_again(entries, known, table)
+    return TokenSequences(ids, offsets, _vocabulary(column.data, entries[:known]))
+
+
+def _vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> Any:
+    import pyarrow as pa
+
+    sizes = entries[:, 1]
+    offsets = np.zeros(len(entries) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    out = np.empty(offsets[-1], np.uint8)
+    _gather(data, entries, offsets, out)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.large_string(), len(entries), buffers)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
+    entries, table = np.empty((0, 3), np.int64), np.full(2, -1, np.int32)
+    _count_tokens(data, offsets, np.zeros(1, np.int64))
+    _number(data, offsets, offsets, np.empty(0, np.int32), table, entries, 0, 0)
+    _place_again(entries, 0, table)
+    _gather(data, entries, np.zeros(1, np.int64), np.empty(0, np.uint8))
+
+
+@kernel(fastmath=False)
+def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size - 1):
+        inside = False
+        count = 0
+        for at in range(offsets[row], offsets[row + 1]):
+            is_token = data[at] != _SPACE
+            count += np.int64(is_token and not inside)
+            inside = is_token
+        counts[row + 1] = count
+
+
+@inlined
+def _find(data, start, size, hashed, table, entries):  # type: ignore[no-untyped-def]
+    """Return the slot of a token, or the empty one where it belongs."""
+    mask = table.size - 1
+    slot = np.int64(hashed >> np.uint64(20)) & mask
+    while table[slot] >= 0:
+        entry = table[slot]
+        if entries[entry, 1] == size and np.uint64(entries[entry, 2]) == hashed:
+            other = entries[entry, 0]
+            same = True
+            for at in range(size):
+                if data[other + at] != data[start + at]:
+                    same = False
+                    break
+            if same:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel(fastmath=False)
+def _number(  # type: ignore[no-untyped-def]
+    data, offsets, places, ids, table, entries, known, row
+):
+    """Give numbers to the tokens from a row on; stop before a row that may not fit the table."""
+    while row < offsets.size - 1:
+        place = places[row]
+        if known + places[row + 1] - place > entries.shape[0]:
+            break
+        at = offsets[row]
+        end = offsets[row + 1]
+        while at < end:
+            if data[at] == _SPACE:
+                at += 1
+                continue
+            start = at
+            hashed = np.uint64(0)
+            while at < end and data[at] != _SPACE:
+                hashed = (hashed ^ np.uint64(data[at])) * _MULTIPLIER
+                hashed ^= hashed >> np.uint64(32)
+                at += 1
+            slot = _find(data, start, at - start, hashed, table, entries)
+            if table[slot] < 0:
+                table[slot] = known
+                entries[known, 0] = start
+                entries[known, 1] = at - start
+                entries[known, 2] = np.int64(hashed)
+                known += 1
+            ids[place] = table[slot]
+            place += 1
+        row += 1
+    return row, known
+
+
+@kernel(fastmath=False)
+def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
+    mask = table.size - 1
+    for entry in range(known):
+        slot = np.int64(np.uint64(entries[entry, 2]) >> np.uint64(20)) & mask
+        while table[slot] >= 0:
+            slot = (slot + 1) & mask
+        table[slot] = entry
+
+
+@kernel(fastmath=False)
+def _gather(data, entries, offsets, out):  # type: ignore[no-untyped-def]
+    for entry in range(entries.shape[0]):
+        for at in range(entries[entry, 1]):
+            out[offsets[entry] + at] = data[entries[entry, 0] + at]

@@ -1,0 +1,95 @@
+"""Characters, tokens and targets against their oracles."""
+
+import numpy as np
+import pytest
+from fastscore_kernels import (
+    count_token_hits,
+    find_phrases,
+    least_jaccard_groups,
+    number_tokens,
+    replace_characters,
+)
+from fastscore_kernels.targets import Targets
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import naive_texts
+
+texts = st.lists(
+    st.text(st.sampled_from("aab  é汉😀\u0301&'-\n") | st.characters(codec="utf-8"), max_size=12)
+)
+
+
+def shouted(character: str) -> str:
+    """Delete, widen, cut and change characters."""
+    table = {"'": "", "&": " and ", "\n": " ", "-": "  ", "b": "汉b😀", "😀": "x"}
+    return table.get(character, character.upper())
+
+
+@given(texts)
+def test_replaced_characters_oracle(given_texts):
+    expected = naive_texts.replace_characters(given_texts, shouted)
+    assert replace_characters(given_texts, shouted).to_pylist() == expected
+    assert replace_characters(given_texts, shouted, threads=1).to_pylist() == expected
+
+
+@given(texts)
+def test_numbered_tokens_oracle(given_texts):
+    found = number_tokens(given_texts)
+    sequences, vocabulary = naive_texts.number_tokens(given_texts)
+    cuts = zip(found.offsets[:-1], found.offsets[1:], strict=True)
+    assert [found.ids[a:b].tolist() for a, b in cuts] == sequences
+    assert found.vocabulary.to_pylist() == vocabulary
+
+
+def test_the_table_of_tokens_grows():
+    given_texts = [f"t{row % 7000} common u{row}" for row in range(9000)]
+    given_texts.append(" ".join(f"v{place}" for place in range(70_000)))
+    found = number_tokens(given_texts)
+    sequences, vocabulary = naive_texts.number_tokens(given_texts)
+    assert found.ids.tolist() == [token for sequence in sequences for token in sequence]
+    assert found.vocabulary.to_pylist() == vocabulary
+
+
+tokens = st.lists(st.integers(0, 5), max_size=7)
+targets = st.lists(st.lists(tokens, max_size=3), min_size=1, max_size=4)
+
+
+def flat(rows, dtype):
+    values = [value for row in rows for value in row]
+    return np.array(values, dtype), np.append(0, np.cumsum([len(row) for row in rows], dtype=int))
+
+
+@given(targets, st.data())
+def test_hits_and_phrases_oracle(given_targets, data):
+    place = st.integers(0, len(given_targets) - 1)
+    queries = data.draw(st.lists(st.tuples(st.lists(st.integers(0, 6), max_size=3), place)))
+    all_texts = [text for target in given_targets for text in target]
+    rows, start = [], 0
+    for target in given_targets:
+        rows.append(list(range(start, start + len(target))))
+        start += len(target)
+    packed = Targets(flat(all_texts, np.int32), flat(rows, np.int64))
+    asked = flat([query for query, _ in queries], np.int32)
+    owner = np.array([target for _, target in queries], np.int64)
+    plain_queries = [query for query, _ in queries]
+    plain_targets = [given_targets[target] for _, target in queries]
+    hits = count_token_hits(asked, owner, packed)
+    assert hits.tolist() == naive_texts.count_token_hits(plain_queries, plain_targets)
+    found = find_phrases(asked, owner, packed)
+    assert found.tolist() == naive_texts.find_phrases(plain_queries, plain_targets)
+
+
+def test_negative_tokens_are_refused():
+    packed = Targets(([-1], [0, 1]), ([0], [0, 1]))
+    with pytest.raises(ValueError, match="`tokens` holds -1"):
+        count_token_hits(([0], [0, 1]), [0], packed)
+
+
+@given(st.lists(st.lists(st.sets(st.integers(0, 8), max_size=5), max_size=5), max_size=5))
+def test_least_jaccard_oracle(groups):
+    sets = [sorted(members) for group in groups for members in group]
+    bounds = np.append(0, np.cumsum([len(group) for group in groups], dtype=int))
+    found = least_jaccard_groups(flat(sets, np.int32), bounds)
+    expected = [naive_texts.least_jaccard(group) for group in groups]
+    assert [None if np.isnan(value) else value for value in found] == expected

@@ -1,0 +1,39 @@
+"""Plain-Python oracles of the kernels over characters, tokens and targets, by their docstrings."""
+
+from collections.abc import Callable, Sequence
+
+
+def replace_characters(texts: Sequence[str], replacement: Callable[[str], str]) -> list[str]:
+    replaced = ("".join(map(replacement, text)) for text in texts)
+    return [" ".join(part for part in text.split(" ") if part) for text in replaced]
+
+
+def number_tokens(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:
+    numbers: dict[str, int] = {}
+    sequences = [
+        [numbers.setdefault(token, len(numbers)) for token in text.split(" ") if token]
+        for text in texts
+    ]
+    return sequences, list(numbers)
+
+
+def count_token_hits(queries: Sequence[list[int]], targets: Sequence[list[list[int]]]) -> list[int]:
+    return [
+        sum(token in [t for text in target for t in text] for token in query)
+        for query, target in zip(queries, targets, strict=True)
+    ]
+
+
+def find_phrases(phrases: Sequence[list[int]], targets: Sequence[list[list[int]]]) -> list[bool]:
+    found = []
+    for phrase, target in zip(phrases, targets, strict=True):
+        joined = [token for text in target for token in text]
+        starts = range(len(joined) - len(phrase) + 1)
+        found.append(bool(phrase) and any(joined[s : s + len(phrase)] == phrase for s in starts))
+    return found
+
+
+def least_jaccard(group: Sequence[set[int]]) -> float | None:
+    sets = [members for members in group if members]
+    indices = [len(a & b) / len(a | b) for place, a in enumerate(sets) for b in sets[place + 1 :]]
+    return min(indices, default=None)
