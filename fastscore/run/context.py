@@ -75,6 +75,8 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     """
     if not suite.needs_vectors(options):
         return None
+    if config.embedder is None and suite.runs_without_embedder:
+        return None
     if config.embedder is None:
         raise UsageError(
             f"{suite.name} needs an embedder with these options, and --embedder is none.",

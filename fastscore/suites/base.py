@@ -309,6 +309,13 @@ class Suite(Protocol):
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics in those tables."""
 
+    @property
+    def runs_without_embedder(self) -> bool:
+        """Whether ``--embedder none`` turns off what is compared by meaning.
+
+        Otherwise it is refused where `needs_vectors` says so.
+        """
+
     def needs_vectors(self, options: Any) -> bool:
         """Whether scoring with these options needs an embedder."""
 

@@ -25,6 +25,8 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
     "mean": pl.Float64(),
     "sd": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
     "minimum": pl.Float64(),
     "maximum": pl.Float64(),
     "micro_numerator": pl.Float64(),
@@ -33,9 +35,12 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
 }
 """One row for each group, value of it and metric. ``group`` is ``all`` (``value`` null) or a label
 column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the sample standard
-deviation (n - 1), null for fewer than two values; ``micro`` is the ratio of the two sums."""
+deviation (n - 1), ``ci_low`` and ``ci_high`` the mean -/+ 1.96 sd / sqrt(n), all three null for
+fewer than two values; ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
+NORMAL_QUANTILE = 1.96
+"""Half the width of a published 95 % interval, in standard errors."""
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
@@ -237,14 +242,19 @@ def _record(
 ) -> dict[str, Any]:
     name, value = metric.id, row["value"]
     count, total, squares = row[f"{name}:n"], row[f"{name}:sum"], row[f"{name}:squares"]
+    mean = _scaled(total, count, grids[name]) if count else None
+    deviation = _deviation(total, squares, count, grids[name]) if count > 1 else None
+    half = None if deviation is None else NORMAL_QUANTILE * deviation / math.sqrt(count)
     record = {
         "value": value,
         "metric": name,
         "n": count,
         "n_null": row[f"{name}:null"],
         **{f"n_{reason}": reasons.get((value, name, reason), 0) for reason in NULL_REASONS},
-        "mean": _scaled(total, count, grids[name]) if count else None,
-        "sd": _deviation(total, squares, count, grids[name]) if count > 1 else None,
+        "mean": mean,
+        "sd": deviation,
+        "ci_low": None if mean is None or half is None else mean - half,
+        "ci_high": None if mean is None or half is None else mean + half,
         "minimum": row[f"{name}:min"],
         "maximum": row[f"{name}:max"],
     }

@@ -128,7 +128,7 @@ def _squeeze(data, begin, end, starts, pieces, out, place):  # type: ignore[no-u
     """Write a replaced row at ``place`` unless ``out`` is empty; return its length."""
     writes = out.size > 0
     length = np.int64(0)
-    pending = False
+    pending = np.int64(0)
     at = begin
     while at < end:
         size = _size_of(data[at])
@@ -137,13 +137,13 @@ def _squeeze(data, begin, end, starts, pieces, out, place):  # type: ignore[no-u
         for piece in range(starts[code, 0], starts[code, 1]):
             byte = pieces[piece]
             if byte == _SPACE:
-                pending = length > 0
+                pending = np.int64(length > 0)
                 continue
-            if pending:
+            if pending > 0:
                 if writes:
                     out[place + length] = _SPACE
                 length += 1
-                pending = False
+                pending = np.int64(0)
             if writes:
                 out[place + length] = byte
             length += 1

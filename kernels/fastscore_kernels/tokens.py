@@ -105,7 +105,7 @@ def _compile() -> None:
 def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         inside = False
-        count = 0
+        count = np.int64(0)
         for at in range(offsets[row], offsets[row + 1]):
             is_token = data[at] != _SPACE
             count += np.int64(is_token and not inside)

@@ -30,6 +30,7 @@ class GuestSimulationSuite:
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
+    runs_without_embedder: bool = False
 
     def needs_vectors(self, options: GuestSimulationOptions) -> bool:
         """Nothing is compared by meaning."""

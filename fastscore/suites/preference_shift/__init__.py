@@ -31,6 +31,7 @@ class PreferenceShiftSuite:
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
+    runs_without_embedder: bool = False
 
     def check(self, options: PreferenceShiftOptions) -> None:
         """Refuse a catalogue that cannot be read or lacks the fields; compile a new one."""

@@ -27,6 +27,7 @@ class ScoreDialogueSuite:
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
+    runs_without_embedder: bool = False
 
     def needs_vectors(self, options: ScoreDialogueOptions) -> bool:
         """Whether the semantic part has weight and compares vectors."""

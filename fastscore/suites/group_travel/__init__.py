@@ -1,0 +1,79 @@
+"""Suite ``group_travel``: how groups plan a trip together with a mediating assistant.
+
+The metrics M1 to M16 and the welfare measures W1 to W3, over dialogues and their plans.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.group_travel import schema
+from fastscore.suites.group_travel.options import GroupTravelOptions
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+__all__ = ["SUITE", "GroupTravelOptions", "GroupTravelSuite"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTravelSuite:
+    """Dialogues of groups with an assistant, the plan they end in, and what it draws on."""
+
+    name: str = "group_travel"
+    title: str = "How well an assistant mediates a group's wishes, and the trip plan that results"
+    version: int = 1
+    options: type[GroupTravelOptions] = GroupTravelOptions
+    source: Source = schema.SOURCE
+    tables: tuple[Table, ...] = schema.TABLES
+    metrics: tuple[Metric, ...] = schema.METRICS
+    runs_without_embedder: bool = True
+
+    def needs_vectors(self, options: GroupTravelOptions) -> bool:
+        """Preferences are compared by meaning, whatever the options."""
+        return True
+
+    def events(self, raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
+        """Read raw rows into preferences, syntheses, texts of plans, places and records."""
+        from fastscore.suites.group_travel.events import read_dialogues
+
+        return read_dialogues(raw, options)
+
+    def texts(self, events: Events, options: GroupTravelOptions) -> pl.Series:
+        """Return the distinct texts that any metric compares by meaning."""
+        from fastscore.suites.group_travel.similarity import compared_texts
+
+        return compared_texts(events.frames)
+
+    def score(
+        self, events: Events, vectors: "VectorView", options: GroupTravelOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Score whole dialogues into the tables pairs, places and dialogues."""
+        from fastscore.suites.group_travel.score import score_dialogues
+
+        return score_dialogues(events, vectors, options)
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+    ) -> pl.DataFrame:
+        """Summarise every metric over all dialogues and by condition; compare conditions."""
+        from fastscore.suites.group_travel.summarise import summarise_dialogues
+
+        return summarise_dialogues(tables, options)
+
+    def legacy_files(
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        inputs: tuple[str, ...],
+        options: GroupTravelOptions,
+    ) -> dict[str, bytes]:
+        """Return the scores and the summary as CSV and Markdown; none without the option."""
+        from fastscore.suites.group_travel.legacy import legacy_files
+
+        return legacy_files(tables, options) if options.legacy_files else {}
+
+
+SUITE = GroupTravelSuite()

@@ -1,0 +1,215 @@
+"""Catalogues: the records of real places that a plan can draw on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.cells import (
+    ABSENT_CELLS,
+    as_text,
+    canonical_key,
+    parse_cell,
+    read_distinct,
+)
+from fastscore.suites.group_travel.lexicon import Lexicon
+from fastscore.suites.group_travel.normalise import fold, normalise
+from fastscore.suites.group_travel.plans import NAME_KEYS
+from fastscore.suites.group_travel.ragged import Indices
+from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
+from fastscore.suites.group_travel.wording import catalogue_rooms
+
+_CATEGORY_KEYS = {
+    "accommodations": (),
+    "restaurants": ("cuisines", "cuisine"),
+    "attractions": ("subcategories", "subcategory", "categories", "category", "type"),
+    "events": ("segmentname", "segment", "genre", "category", "classification"),
+}
+_ROOM_KEYS = ("roomtype",)
+_RULE_KEYS = ("houserules",)
+_DESCRIPTION_KEYS = ("description",)
+_SHORTEST_COMPONENT = 3
+
+KIND_DTYPE = pl.Enum(CATALOGUES)
+_RECORD_SCHEMA: dict[str, pl.DataType] = {
+    "cell": pl.Int64(),
+    "kind": KIND_DTYPE,
+    "name": pl.String(),
+    "categories": pl.List(pl.String()),
+    "room_type": pl.String(),
+    "house_rules": pl.String(),
+    "description": pl.String(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The records of distinct catalogue cells.
+
+    Attributes
+    ----------
+    cells
+        A row a distinct cell and kind: ``kind``, ``is_readable``.
+    records
+        A row a record with a name: ``cell``, ``kind``, ``key`` (its normalised name), ``text``,
+        ``room`` (entire, private, shared or null), ``components`` (of its categories).
+    """
+
+    cells: pl.DataFrame
+    records: pl.DataFrame
+
+
+def read_catalogue(
+    cells: dict[str, pl.Series], lexicon: Lexicon
+) -> tuple[dict[str, Indices], Catalogue]:
+    """Read catalogue cells.
+
+    Parameters
+    ----------
+    cells
+        By kind the cells that hold something.
+    lexicon
+        For categories and room types.
+
+    Returns
+    -------
+    tuple
+        By kind the row of each cell in `Catalogue.cells`, and the distinct ones.
+    """
+    rows_of: dict[str, Indices] = {}
+    kinds: list[str] = []
+    readable: list[bool] = []
+    columns: dict[str, list[Any]] = {name: [] for name in _RECORD_SCHEMA}
+    for kind, column in cells.items():
+        codes, values = read_distinct(column, lambda value: value)
+        rows_of[kind] = codes + len(kinds)
+        for value in values:
+            records = _records(value)
+            _read_records(columns, len(kinds), kind, records or ())
+            kinds.append(kind)
+            readable.append(records is not None)
+    found = pl.DataFrame(
+        {"kind": kinds, "is_readable": readable},
+        schema={"kind": KIND_DTYPE, "is_readable": pl.Boolean()},
+    )
+    all_records = pl.DataFrame(columns, schema=_RECORD_SCHEMA)
+    return rows_of, Catalogue(found, _complete(all_records, lexicon))
+
+
+def _records(value: Any) -> list[Any] | None:
+    """Return the records of a list, or of all lists of an object; None for anything else."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        lists = [part for part in value.values() if isinstance(part, list)]
+        return [record for part in lists for record in part] if lists else None
+    return value if isinstance(value, list) else None
+
+
+def _read_records(columns: dict[str, list[Any]], cell: int, kind: str, records: Any) -> None:
+    """Read a cell's records; those of one layout share the search for their keys."""
+    layouts: dict[tuple[str, ...], tuple[list[str], ...]] = {}
+    wanted = (NAME_KEYS, _CATEGORY_KEYS[kind], _ROOM_KEYS, _RULE_KEYS, _DESCRIPTION_KEYS)
+    for record in records:
+        if not isinstance(record, dict):
+            continue
+        layout = tuple(record)
+        keys = layouts.get(layout)
+        if keys is None:
+            keys = layouts[layout] = _find_keys(layout, wanted)
+        name, categories, room, rules, description = (
+            next((record[key] for key in found if record[key] is not None), None) for found in keys
+        )
+        text = as_text(name)
+        if text is None:
+            continue
+        columns["cell"].append(cell)
+        columns["kind"].append(kind)
+        columns["name"].append(text)
+        columns["categories"].append(_categories(categories))
+        columns["room_type"].append(_meant(room))
+        columns["house_rules"].append(_meant(rules))
+        columns["description"].append(_meant(description))
+
+
+def _find_keys(
+    layout: tuple[str, ...], wanted: tuple[tuple[str, ...], ...]
+) -> tuple[list[str], ...]:
+    """Return for each wanted field the keys of a record that may hold it, the best first."""
+    by_name: dict[str, str] = {}
+    for key in layout:
+        by_name.setdefault(canonical_key(key), key)
+    return tuple([by_name[name] for name in names if name in by_name] for names in wanted)
+
+
+def _meant(value: object) -> str | None:
+    text = as_text(value)
+    return None if text is None or text.strip().casefold() in ABSENT_CELLS else text
+
+
+def _categories(value: Any) -> list[str]:
+    """Cut a text at commas, semicolons and bars, a list literal first into its elements."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        literal = parse_cell(value)
+        value = literal if isinstance(literal, list) else value.strip().strip("[]")
+    if isinstance(value, list | tuple):
+        parts = [text for part in value if (text := as_text(part)) is not None]
+    else:
+        parts = (as_text(value) or "").replace(";", ",").replace("|", ",").split(",")
+    stripped = [part.strip() for part in parts]
+    return [part for part in stripped if part.casefold() not in ABSENT_CELLS]
+
+
+def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
+    """Give records their key, text, room and components; leave out those without a key."""
+    keyed = records.with_columns(normalise(records["name"]).alias("key")).filter(
+        pl.col("key") != ""
+    )
+    stays = pl.concat_list("room_type", "house_rules").list.drop_nulls()
+    about = pl.when(pl.col("categories").list.len() > 0).then("categories").otherwise(stays)
+    described = pl.when(pl.col("description").is_not_null()).then(
+        pl.concat_str(pl.lit(". "), "description")
+    )
+    room = normalise(keyed["room_type"])
+    return keyed.with_columns(
+        pl.concat_str("name", pl.lit(". "), about.list.join(", "), described.fill_null("")).alias(
+            "text"
+        ),
+        pl.select(catalogue_rooms(pl.lit(room), lexicon)).to_series().alias("room"),
+        components(keyed["categories"], lexicon).alias("components"),
+    ).select("cell", "kind", "key", "text", "room", "components")
+
+
+def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
+    """Return the parts of each row's categories that mean something: List(String), distinct."""
+    codes, names = distinct(categories.list.join("\n"))
+    parts = (
+        names.str.split("\n")
+        .to_frame("part")
+        .with_row_index("row")
+        .explode("part")
+        .with_columns(pl.col("part").map_batches(normalise, return_dtype=pl.String).str.split(" "))
+        .explode("part")
+        .with_columns(component(pl.col("part"), lexicon))
+        .group_by("row", maintain_order=True)
+        .agg(pl.col("part").drop_nulls().unique(maintain_order=True))
+    )
+    return parts["part"].gather(codes)
+
+
+def component(tokens: pl.Expr, lexicon: Lexicon) -> pl.Expr:
+    """Return what a token means as a part of a category, null for nothing."""
+    folded = fold(tokens)
+    means = (folded.str.len_chars() >= _SHORTEST_COMPONENT) & ~folded.is_in(
+        list(lexicon.category_drop)
+    )
+    return pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
+
+
+def built_in_components(lexicon: Lexicon) -> dict[str, list[str]]:
+    """Return by kind of catalogue the parts of the categories that count in any."""
+    return {
+        KIND_OF_SLOT[slot]: components(pl.Series([list(names)]), lexicon)[0].to_list()
+        for slot, names in lexicon.categories.items()
+    }

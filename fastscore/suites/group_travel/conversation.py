@@ -1,0 +1,226 @@
+"""M1 to M7: how the conversation went, without a look at the plan."""
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import least_jaccard_groups
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.evidence import Informative
+from fastscore.suites.group_travel.lexicon import ROOM_TYPES, Lexicon
+from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.ragged import Ragged, group_rows, offsets_of, ragged, take
+from fastscore.suites.group_travel.schema import ACTIONABLE, CATEGORY_SLOTS
+from fastscore.suites.group_travel.turns import (
+    ACCEPT_PLAN,
+    APPROVE,
+    PRESENT_PLAN,
+    PROVIDE,
+    SYNTHESIZE,
+    SYS_FEEDBACK,
+    USER_FEEDBACK,
+)
+from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
+
+Indices = npt.NDArray[np.int64]
+
+DIVERGENT_BELOW = 0.5
+_LEAST_TOKENS = 6
+_FEEDBACK = (USER_FEEDBACK, SYS_FEEDBACK)
+_OF_SLOT = ["dialogue_row", "slot"]
+
+
+def count_conversation(
+    frames: dict[str, pl.DataFrame],
+    wishes: pl.DataFrame,
+    informative: Informative,
+    lexicon: Lexicon,
+) -> pl.DataFrame:
+    """Count what M1 to M7 are made of.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each dialogue ``M1_num``, ``M1_den`` and so on, as counted: the conditions' flags are
+        not looked at but in M1 and M6, whose definitions name them.
+    """
+    dialogues = frames["dialogues"]
+    parts = (
+        _count_turns(frames["turns"], lexicon),
+        _count_syntheses(frames, lexicon),
+        _count_divergence(frames, wishes, informative, lexicon),
+    )
+    counts = dialogues.select("dialogue_row", "multi_user", "member_count", "listed_members")
+    for part in parts:
+        counts = counts.join(part, on="dialogue_row", how="left", maintain_order="left")
+    counts = counts.with_columns(
+        pl.col(name).fill_null(False if dtype == pl.Boolean else 0)
+        for part in parts
+        for name, dtype in part.schema.items()
+        if name != "dialogue_row"
+    )
+    members = pl.coalesce("member_count", "listed_members", "speakers")
+    stated = pl.when("multi_user").then("providers").otherwise(1)
+    accepting = pl.when("everyone_accepts").then(pl.col("M6_den")).otherwise("accepting")
+    return counts.with_columns(
+        pl.min_horizontal(stated, members).alias("M1_num"),
+        members.alias("M1_den"),
+        pl.max_horizontal(stated, 1).alias("M6_den"),
+    ).with_columns(pl.min_horizontal(accepting, "M6_den").alias("M6_num"))
+
+
+def _count_turns(turns: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
+    kind, member = pl.col("kind"), pl.col("member")
+    is_member = ~pl.col("is_system") & (member != "")
+    accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
+    spoken = (pl.col("intent").str.strip_chars() != "") | (
+        pl.col("utterance").str.strip_chars() != ""
+    )
+    candidate = kind.is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN])
+    codes, texts = distinct(
+        turns["utterance"].filter(turns.select(candidate.fill_null(False)).to_series())
+    )
+    quoting = quotes_theory(texts, lexicon).gather(codes)
+    place = candidate.fill_null(False).cast(pl.Int64).cum_sum() - 1
+    quotes = pl.lit(quoting).gather(pl.max_horizontal(place, 0)) if len(quoting) else pl.lit(False)
+    return (
+        turns.with_columns((candidate & quotes).fill_null(False).alias("quotes"))
+        .group_by("dialogue_row", maintain_order=True)
+        .agg(
+            member.filter((kind == PROVIDE) & is_member).n_unique().alias("providers"),
+            member.filter(is_member & ~pl.col("is_everyone")).n_unique().alias("speakers"),
+            member.filter(accepts & ~pl.col("is_everyone")).n_unique().alias("accepting"),
+            (accepts & pl.col("is_everyone")).any().alias("everyone_accepts"),
+            accepts.any().alias("anyone_accepts"),
+            spoken.sum().cast(pl.Int64).alias("M7_total_turns"),
+            pl.col("slot").filter(kind == PROVIDE).n_unique().alias("provided_slots"),
+            kind.is_in(_FEEDBACK).sum().cast(pl.Int64).alias("M7_feedback_turn_overhead"),
+            pl.col("quotes").sum().cast(pl.Int64).alias("M4b_num"),
+            candidate.sum().cast(pl.Int64).alias("M4b_den"),
+        )
+        .with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    )
+
+
+def _count_syntheses(frames: dict[str, pl.DataFrame], lexicon: Lexicon) -> pl.DataFrame:
+    """Count the slots that are synthesised, explained, in conflict and given feedback."""
+    codes, texts = distinct(frames["synthesis"]["utterance"])
+    normal = normalise(texts)
+    n_tokens = pl.select(
+        pl.when(normal != "").then(normal.str.count_matches(" ", literal=True) + 1).otherwise(0)
+    ).to_series()
+    slots = (
+        frames["synthesis"]
+        .with_columns(n_tokens.gather(codes).alias("n_tokens"))
+        .group_by(_OF_SLOT)
+        .agg(
+            (pl.col("explanation").is_not_null() | (pl.col("n_tokens") >= _LEAST_TOKENS))
+            .any()
+            .alias("explained"),
+            pl.col("has_strategy").any(),
+            pl.col("has_conflict").fill_null(False).any(),
+        )
+    )
+    with_feedback = (
+        frames["turns"]
+        .filter(pl.col("kind").is_in(_FEEDBACK))
+        .select(_OF_SLOT)
+        .unique()
+        .with_columns(pl.lit(True).alias("has_feedback"))
+    )
+    actionable = pl.col("slot").is_in(ACTIONABLE)
+    conflict = pl.col("has_conflict")
+    return (
+        slots.join(with_feedback, on=_OF_SLOT, how="left")
+        .group_by("dialogue_row")
+        .agg(
+            pl.col("explained").sum().alias("M3_num"),
+            pl.len().alias("M3_den"),
+            (actionable & pl.col("has_strategy")).sum().alias("M4_num"),
+            actionable.sum().alias("M4_den"),
+            (conflict & pl.col("has_feedback").fill_null(False)).sum().alias("M5_num"),
+            conflict.sum().alias("M5_den"),
+        )
+        .with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    )
+
+
+def _count_divergence(
+    frames: dict[str, pl.DataFrame],
+    wishes: pl.DataFrame,
+    informative: Informative,
+    lexicon: Lexicon,
+) -> pl.DataFrame:
+    """Count the slots on which members diverge, and those whose synthesis names a conflict."""
+    pairs = frames["pairs"]
+    slot_row = pairs["slot_row"].to_numpy()
+    n_slots = int(slot_row.max(initial=-1)) + 1
+    values, offsets = _wish_sets(pairs, wishes, informative, n_slots)
+    rows, group_offsets = group_rows(slot_row, n_slots)
+    taken, taken_offsets = take((values, offsets), rows)
+    least = least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
+    divergent = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
+    divergent = divergent.filter(pl.Series(least < DIVERGENT_BELOW))
+    return (
+        divergent.join(_detected(frames["synthesis"], lexicon), on=_OF_SLOT, how="left")
+        .group_by("dialogue_row")
+        .agg(
+            pl.col("detected").fill_null(False).sum().cast(pl.Int64).alias("M2_num"),
+            pl.len().cast(pl.Int64).alias("M2_den"),
+        )
+    )
+
+
+def _wish_sets(
+    pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informative, n_slots: int
+) -> Ragged:
+    """Return what each pair wants as a set.
+
+    Room types for lodging and categories for the other actionable slots, where every member of
+    the slot names some; else informative tokens.
+    """
+    slot_row = pairs["slot_row"].to_numpy()
+    room_number = {room: number for number, room in enumerate(ROOM_TYPES)}
+    rooms = wishes["wanted_rooms"].list.eval(
+        pl.element().replace_strict(room_number, return_dtype=pl.Int64).sort()
+    )
+    tokens = wishes["category_tokens"].explode(empty_as_null=False)
+    codes, _ = distinct(tokens)
+    sizes = wishes["category_tokens"].list.len().to_numpy()
+    order = np.lexsort((codes, np.repeat(np.arange(len(sizes)), sizes)))
+    categories = (codes[order], offsets_of(sizes))
+    named = (ragged(rooms), categories, take(informative.every, informative.row))
+
+    slot = pairs["slot"]
+    is_lodging = (slot == "lodging").to_numpy()
+    has_categories = slot.is_in(CATEGORY_SLOTS).to_numpy()
+    kind = np.full(len(slot), 2)
+    for number, applies in ((0, is_lodging), (1, has_categories)):
+        lacking = np.bincount(slot_row, weights=np.diff(named[number][1]) == 0, minlength=n_slots)
+        kind = np.where(applies & (lacking[slot_row] == 0), number, kind)
+    stacked = (
+        np.concatenate([values for values, _ in named]),
+        np.concatenate(
+            [
+                named[0][1][:-1],
+                named[1][1][:-1] + named[0][1][-1],
+                named[2][1] + named[0][1][-1] + named[1][1][-1],
+            ]
+        ),
+    )
+    return take(stacked, kind * len(slot) + np.arange(len(slot)))
+
+
+def _detected(synthesis: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
+    """Tell for each slot whether its synthesis flags a conflict or names one."""
+    rows = synthesis.select(*_OF_SLOT, "has_conflict", "utterance", "description")
+    texts = pl.concat([rows["utterance"], rows["description"].fill_null("").rename("utterance")])
+    codes, found = distinct(texts)
+    names = names_conflict(found, lexicon).gather(codes)
+    named = names.head(rows.height) | names.tail(rows.height)
+    flagged = pl.col("has_conflict").fill_null(False) | pl.col("is_named")
+    return (
+        rows.with_columns(named.alias("is_named"))
+        .group_by(_OF_SLOT)
+        .agg(flagged.any().alias("detected"))
+    )

@@ -1,0 +1,410 @@
+"""From raw rows to what is compared: preferences, syntheses, texts of plans, places and records."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.suites.base import Events
+from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
+from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.conditions import name_conditions
+from fastscore.suites.group_travel.grounding import Grounded, ground_places
+from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
+from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.plans import Plans, read_plans
+from fastscore.suites.group_travel.schema import (
+    ACTIONABLE,
+    CATALOGUE_COLUMNS,
+    CATALOGUES,
+    CATEGORY_SLOTS,
+    KIND_OF_SLOT,
+)
+from fastscore.suites.group_travel.synthesis import read_synthesis
+from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
+
+MOST_LINES = 400
+_LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
+_OF_SLOT = ["itinerary", "slot"]
+
+
+def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
+    """Read the dialogues of raw rows.
+
+    Parameters
+    ----------
+    raw
+        `ROW_SCHEMA`, then the columns of the suite's source.
+    options
+        The lexicon, what M12 compares, and how days may end.
+
+    Returns
+    -------
+    Events
+        ``dialogues``; ``turns`` and ``synthesis`` (rows of synthesis) by ``dialogue_row``;
+        ``pairs``, a member's preference for a slot, with ``itinerary`` (-1 without a plan);
+        ``synthesis_texts`` and ``resolutions`` by dialogue and slot; ``plan_texts`` and
+        ``plan_lines`` by dialogue; what `_choices` says by ``choice``, a slot of an itinerary;
+        ``places``, ``place_texts`` and ``itineraries``; ``vocabulary``, parts of categories by
+        catalogue and slot.
+    """
+    lexicon = load_lexicon(options.lexicon)
+    read = read_turns(raw)
+    synthesis = read_synthesis(read.turns)
+    named = name_conditions(read, synthesis)
+    plan_of, plans, plan_warnings = _plans(read, options)
+    cells_of, catalogue, catalogue_warnings = _catalogues(read, lexicon)
+    catalogue_row, catalogue_cells = _distinct_catalogues(cells_of, named.height)
+    dialogues, itineraries = _itineraries(named, plan_of, plans, catalogue_row)
+    grounded = ground_places(itineraries, plans, catalogue, catalogue_cells)
+    dialogues = dialogues.join(
+        _warnings(named, plan_warnings, catalogue_warnings), on="dialogue_row", how="left"
+    ).sort("dialogue_row")
+
+    pairs, choices = _pairs(read.turns, dialogues)
+    plan_texts = _plan_texts(read.turns, dialogues, plans)
+    frames = {
+        "dialogues": dialogues,
+        "turns": read.turns.select(
+            *("dialogue_row", "member", "is_system", "is_everyone", "intent", "kind", "slot"),
+            "utterance",
+        ),
+        "pairs": pairs,
+        "synthesis": synthesis,
+        "plan_texts": plan_texts,
+        "plan_lines": _plan_lines(plan_texts),
+        **_synthesis_texts(synthesis, dialogues, pairs),
+        **_choices(itineraries, plans, catalogue, grounded, choices, options),
+        **_places(itineraries, plans, catalogue, catalogue_cells, grounded),
+        "vocabulary": _vocabulary(catalogue, catalogue_cells, catalogue_row, lexicon),
+    }
+    counts = {"dialogues": dialogues.height, "turns": read.turns.height, "pairs": pairs.height}
+    return Events(frames, read.rejects, counts)
+
+
+def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
+    """Return each dialogue's plan, the distinct plans, and what could not be read."""
+    cells = (
+        read.turns.filter(is_present(read.turns["plan"]))
+        .group_by("dialogue_row", maintain_order=True)
+        .agg(pl.col("line", "plan").last())
+    )
+    codes, plans = read_plans(cells["plan"], strict_overnight=options.strict_overnight)
+    plan_of = cells.select("dialogue_row", "line").with_columns(pl.Series("plan", codes))
+    plain = plans.plans["is_plain_text"].gather(codes)
+    warnings = plan_of.filter(plain).select(
+        "dialogue_row",
+        pl.format("line {}, plan: neither JSON nor a literal; read as raw output", "line").alias(
+            "warning"
+        ),
+    )
+    return plan_of.drop("line"), plans, warnings
+
+
+def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue, pl.DataFrame]:
+    """Return the catalogue cells of each dialogue, the distinct ones, and what is not readable."""
+    found = {
+        kind: read.turns.filter(is_present(read.turns[column])).select(
+            "dialogue_row", "line", pl.col(column).alias("cell")
+        )
+        for kind, column in zip(CATALOGUES, CATALOGUE_COLUMNS, strict=True)
+    }
+    rows_of, catalogue = read_catalogue(
+        {kind: cells["cell"] for kind, cells in found.items()}, lexicon
+    )
+    cells_of = pl.concat(
+        cells.select("dialogue_row", "line", pl.Series("cell", rows_of[kind], dtype=pl.Int64))
+        for kind, cells in found.items()
+    )
+    unreadable = catalogue.cells.with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("cell")
+    ).filter(~pl.col("is_readable"))
+    warnings = cells_of.join(unreadable, on="cell").select(
+        "dialogue_row",
+        pl.format("line {}, ref_info_{}: no list of records; ignored", "line", "kind").alias(
+            "warning"
+        ),
+    )
+    return cells_of.drop("line"), catalogue, warnings
+
+
+def _distinct_catalogues(
+    cells_of: pl.DataFrame, n_dialogues: int
+) -> tuple[pl.Series, pl.DataFrame]:
+    """Return the row of each dialogue's catalogue, and the cells of each distinct one."""
+    sets = (
+        pl.DataFrame({"dialogue_row": np.arange(n_dialogues)})
+        .join(
+            cells_of.unique().sort("dialogue_row", "cell").group_by("dialogue_row").agg("cell"),
+            on="dialogue_row",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.col("cell").fill_null([]))
+    )
+    codes, _ = distinct(sets["cell"].cast(pl.List(pl.String)).list.join(","))
+    first = pl.Series(codes).is_first_distinct()
+    cells = (
+        sets.filter(first)
+        .select(pl.int_range(pl.len(), dtype=pl.Int64).alias("catalogue"), "cell")
+        .explode("cell")
+        .drop_nulls("cell")
+    )
+    return pl.Series("catalogue", codes, dtype=pl.Int64), cells
+
+
+def _itineraries(
+    named: pl.DataFrame, plan_of: pl.DataFrame, plans: Plans, catalogue_row: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give dialogues with a plan that has days their itinerary."""
+    dialogues = named.with_columns(catalogue_row).join(
+        plan_of, on="dialogue_row", how="left", maintain_order="left"
+    )
+    has_days = pl.lit(plans.plans["n_days"]).gather(pl.col("plan")) > 0
+    key = pl.when(has_days).then(pl.format("{},{}", "plan", "catalogue"))
+    keys = dialogues.select(key.alias("key"))["key"]
+    planned = keys.is_not_null()
+    codes, _ = distinct(keys.filter(planned))
+    itinerary = np.full(dialogues.height, -1, np.int64)
+    itinerary[planned.to_numpy()] = codes
+    dialogues = dialogues.with_columns(pl.Series("itinerary", itinerary))
+    itineraries = (
+        dialogues.filter(pl.col("itinerary") >= 0)
+        .unique("itinerary", keep="first", maintain_order=True)
+        .select("plan", "catalogue")
+    )
+    return dialogues, itineraries
+
+
+def _warnings(named: pl.DataFrame, *warnings: pl.DataFrame) -> pl.DataFrame:
+    unread = named.filter(~pl.col("metadata_is_readable")).select(
+        "dialogue_row",
+        pl.format("line {}, metadata: no object; ignored", "line").alias("warning"),
+    )
+    return (
+        pl.concat([unread, *warnings])
+        .sort("dialogue_row", "warning")
+        .group_by("dialogue_row", maintain_order=True)
+        .agg(pl.col("warning").alias("warnings"))
+    )
+
+
+def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what each member wants of each slot, and which slots of itineraries that asks for."""
+    stated = turns.filter(
+        (pl.col("kind") == PROVIDE)
+        & ~pl.col("is_system")
+        & (pl.col("member") != "")
+        & (pl.col("utterance").str.strip_chars() != "")
+    )
+    pairs = stated.group_by("dialogue_row", "member", "slot", maintain_order=True).agg(
+        pl.col("utterance").str.join(" ").alias("preference")
+    )
+    about = dialogues.select("dialogue_row", "itinerary", "catalogue")
+    pairs = pairs.join(about, on="dialogue_row", how="left", maintain_order="left")
+    pairs = pairs.with_columns(
+        pl.col("slot").is_in(ACTIONABLE).alias("actionable"),
+        _number(pairs.select("dialogue_row", "member")).alias("member_row"),
+        _number(pairs.select("dialogue_row", "slot")).alias("slot_row"),
+    )
+    choices = (
+        pairs.filter(pl.col("actionable") & (pl.col("itinerary") >= 0))
+        .select(_OF_SLOT)
+        .unique(maintain_order=True)
+        .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("choice"))
+    )
+    pairs = pairs.join(choices, on=_OF_SLOT, how="left", maintain_order="left")
+    return pairs.with_columns(pl.col("choice").fill_null(-1)), choices
+
+
+def _number(keys: pl.DataFrame) -> pl.Series:
+    """Return each row's number, equal rows having one, by first appearance."""
+    found = keys.unique(maintain_order=True).with_row_index("number")
+    joined = keys.join(found, on=keys.columns, how="left", maintain_order="left")
+    return joined["number"].cast(pl.Int64)
+
+
+def _synthesis_texts(
+    synthesis: pl.DataFrame, dialogues: pl.DataFrame, pairs: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Return the texts of the synthesis of each slot that somebody has a preference for.
+
+    ``resolutions`` has the last explanation of a slot. There are none without synthesis.
+    """
+    enabled = dialogues.filter("enable_synthesis").select("dialogue_row")
+    stated = pairs.select("dialogue_row", "slot", "slot_row").unique(maintain_order=True)
+    rows = synthesis.join(enabled, on="dialogue_row", how="semi", maintain_order="left")
+    rows = rows.join(stated, on=["dialogue_row", "slot"], maintain_order="left")
+    texts = (
+        pl.concat(
+            rows.select("slot_row", pl.col(name).alias("text")).with_row_index("row")
+            for name in ("utterance", "explanation")
+        )
+        .filter(pl.col("text").fill_null("").str.strip_chars() != "")
+        .sort("slot_row", "row", maintain_order=True)
+        .select("slot_row", "text")
+    )
+    resolutions = (
+        rows.drop_nulls("explanation")
+        .group_by("slot_row", maintain_order=True)
+        .agg(pl.col("explanation").last().alias("text"))
+    )
+    return {"synthesis_texts": texts, "resolutions": resolutions}
+
+
+def _plan_texts(turns: pl.DataFrame, dialogues: pl.DataFrame, plans: Plans) -> pl.DataFrame:
+    """Return what the plan is presented by: presentations, then the planner's raw output."""
+    presented = turns.filter(pl.col("kind") == PRESENT_PLAN).select(
+        "dialogue_row", pl.col("utterance").alias("text"), pl.lit(False).alias("is_raw")
+    )
+    raw = dialogues.drop_nulls("plan").select(
+        "dialogue_row",
+        pl.lit(plans.plans["raw_output"]).gather(pl.col("plan")).alias("text"),
+        pl.lit(True).alias("is_raw"),
+    )
+    return (
+        pl.concat([presented, raw])
+        .filter(pl.col("text").str.strip_chars() != "")
+        .sort("dialogue_row", "is_raw", maintain_order=True)
+    )
+
+
+def _plan_lines(plan_texts: pl.DataFrame) -> pl.DataFrame:
+    """Cut the texts of plans into lines that are not empty, at most `MOST_LINES` a dialogue."""
+    codes, texts = distinct(plan_texts["text"])
+    lines = (
+        texts.str.replace_all(_LINE_ENDS, "\n")
+        .str.split("\n")
+        .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
+    )
+    return (
+        plan_texts.select("dialogue_row", lines.gather(codes).alias("text"))
+        .explode("text")
+        .filter(pl.int_range(pl.len()).over("dialogue_row") < MOST_LINES)
+        .unique(maintain_order=True)
+    )
+
+
+def _choices(
+    itineraries: pl.DataFrame,
+    plans: Plans,
+    catalogue: Catalogue,
+    grounded: Grounded,
+    choices: pl.DataFrame,
+    options: GroupTravelOptions,
+) -> dict[str, pl.DataFrame]:
+    """Return what itineraries chose for slots.
+
+    All frames have ``choice``. ``choice_places``: ``text``, a place's record or, where it has
+    none, its name. ``choice_texts``: all that lexical evidence may stand in. ``choice_targets``:
+    what M12 compares. ``choice_rooms`` and ``choice_components``: room types of the records, and
+    the parts of their categories.
+    """
+    records = catalogue.records.select(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("record"), "text", "room", "components"
+    )
+    found = choices.join(grounded.slot_places, on=_OF_SLOT, maintain_order="left_right").join(
+        records, on="record", how="left", maintain_order="left"
+    )
+    raws = choices.join(
+        itineraries.select(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("itinerary"),
+            "plan",
+            pl.lit(plans.plans["raw_output"]).gather(pl.col("plan")).alias("raw"),
+        ),
+        on="itinerary",
+        maintain_order="left",
+    )
+    texts = [
+        found.select("choice", pl.col("name").alias("text")),
+        found.select("choice", "text").drop_nulls(),
+        raws.select("choice", pl.col("raw").alias("text")),
+    ]
+    targets = (
+        raws.join(plans.entries, on=["plan", "slot"], how="left", maintain_order="left_right")
+        .group_by("choice", maintain_order=True)
+        .agg(pl.col("text").drop_nulls().str.join("; "), pl.col("raw").first())
+    )
+    target = pl.col("text")
+    if options.m12_target == "plan":
+        target = pl.concat_str("text", pl.lit("\n"), "raw")
+    return {
+        "choice_places": found.select("choice", pl.coalesce("text", "name").alias("text")).unique(
+            maintain_order=True
+        ),
+        "choice_texts": pl.concat(texts).unique(maintain_order=True),
+        "choice_targets": targets.select("choice", target.alias("text")).filter(
+            pl.col("text").str.strip_chars() != ""
+        ),
+        "choice_rooms": found.select("choice", "room").drop_nulls().unique(maintain_order=True),
+        "choice_components": found.select("choice", pl.col("components").alias("component"))
+        .explode("component")
+        .drop_nulls()
+        .unique(maintain_order=True),
+    }
+
+
+def _places(
+    itineraries: pl.DataFrame,
+    plans: Plans,
+    catalogue: Catalogue,
+    catalogue_cells: pl.DataFrame,
+    grounded: Grounded,
+) -> dict[str, pl.DataFrame]:
+    """Return the places of itineraries, their records' texts, and the checks of their days."""
+    filled = catalogue.records.select("cell").unique()
+    has_records = catalogue_cells.join(filled, on="cell").select("catalogue").unique()
+    checks = (
+        itineraries.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("itinerary"))
+        .join(plans.checks, on="plan", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("catalogue").is_in(has_records["catalogue"].implode()).alias("has_catalogue")
+        )
+    )
+    texts = grounded.place_records.select(
+        "place_row",
+        pl.lit(catalogue.records["text"]).gather(pl.col("record")).alias("text"),
+    ).unique(maintain_order=True)
+    return {
+        "places": grounded.places,
+        "place_texts": texts,
+        "itineraries": checks.select("itinerary", "passed", "checks", "has_catalogue"),
+    }
+
+
+def _vocabulary(
+    catalogue: Catalogue, cells: pl.DataFrame, catalogue_row: pl.Series, lexicon: Lexicon
+) -> pl.DataFrame:
+    """Return the parts of categories that preferences can name, by catalogue and slot."""
+    slots = {KIND_OF_SLOT[slot]: slot for slot in CATEGORY_SLOTS}
+    of_cells = (
+        catalogue.records.filter(pl.col("kind").cast(pl.String).is_in(list(slots)))
+        .select("cell", "kind", pl.col("components").alias("component"))
+        .explode("component")
+        .drop_nulls()
+        .unique(maintain_order=True)
+    )
+    found = cells.join(of_cells, on="cell").select("catalogue", "kind", "component")
+    built_in: list[dict[str, Any]] = [
+        {"kind": kind, "component": component}
+        for kind, names in built_in_components(lexicon).items()
+        for component in names
+    ]
+    everywhere = (
+        catalogue_row.unique()
+        .sort()
+        .to_frame()
+        .join(
+            pl.DataFrame(built_in, schema={"kind": pl.String, "component": pl.String}), how="cross"
+        )
+    )
+    return (
+        pl.concat([found.with_columns(pl.col("kind").cast(pl.String)), everywhere])
+        .select(
+            "catalogue",
+            pl.col("kind").replace_strict(slots, return_dtype=pl.String).alias("slot"),
+            "component",
+        )
+        .unique(maintain_order=True)
+    )

@@ -1,0 +1,61 @@
+"""The options of the suite."""
+
+from dataclasses import dataclass
+
+from fastscore.suites.base import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTravelOptions:
+    """The options of `group_travel`."""
+
+    address_sim: float = option(
+        0.45,
+        help="Similarity from which a text addresses a preference (M8).",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    satisfy_sim: float = option(
+        0.42,
+        help="Similarity from which a place satisfies a preference (M10).",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    serendipity_sim: float = option(
+        0.30,
+        help="Similarity from which a place that nobody named is serendipitous (M15).",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    m12_target: str = option(
+        "plan",
+        help="What M12 compares a preference with: the plan's entries for the slot and the "
+        "planner's raw output, or the entries alone.",
+        choices=("plan", "slot"),
+    )
+    negation: str = option(
+        "rooms",
+        help="Where negations count: in wishes for rooms, or for categories too: one that has a "
+        "negator among the three words before it is then not wished for.",
+        choices=("rooms", "all"),
+    )
+    strict_overnight: bool = option(
+        False,
+        help="Do not let the last stop of a day end after midnight (M16).",
+    )
+    lexicon: str = option(
+        "",
+        help="A TOML file of words that replaces the built-in lexicon as a whole.",
+        names_file=True,
+    )
+    by_group_type: bool = option(
+        False,
+        help="Also summarise by group type, and by condition within each.",
+        signed=False,
+    )
+    legacy_files: bool = option(
+        False,
+        help="Also write scores.csv, summary.csv and summary.md, a row a dialogue and a row a "
+        "metric with the conditions side by side.",
+        signed=False,
+    )

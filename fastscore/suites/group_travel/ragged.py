@@ -1,0 +1,47 @@
+"""Rows of varying length as flat arrays: values, and offsets at which each row begins."""
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Ragged = tuple[npt.NDArray[np.int64], Indices]
+
+
+def ragged(lists: pl.Series) -> Ragged:
+    """Return a column of lists of numbers without nulls as values and offsets."""
+    return (
+        lists.explode(empty_as_null=False).to_numpy().astype(np.int64),
+        offsets_of(lists.list.len().to_numpy()),
+    )
+
+
+def offsets_of(sizes: npt.NDArray[np.integer]) -> Indices:
+    """Return where rows of these sizes begin and end."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def group_rows(owners: Indices, n_owners: int) -> Ragged:
+    """Return the rows of each owner, in order."""
+    order = np.argsort(owners, kind="stable")
+    return order, offsets_of(np.bincount(owners, minlength=n_owners))
+
+
+def take(rows_of: Ragged, rows: Indices) -> Ragged:
+    """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
+    values, offsets = rows_of
+    sizes = np.where(rows >= 0, np.diff(np.append(offsets, offsets[-1]))[rows], 0)
+    taken = offsets_of(sizes)
+    within = np.arange(taken[-1]) - np.repeat(taken[:-1], sizes)
+    return values[np.repeat(offsets[np.maximum(rows, 0)], sizes) + within], taken
+
+
+def sum_by(owners: Indices, values: Reals, n_owners: int) -> Reals:
+    """Add values by owner from the least up, so that their order does not matter."""
+    order = np.lexsort((values, owners))
+    sums = np.bincount(owners[order], weights=values[order], minlength=n_owners)
+    # without any value the result is of integers
+    return sums.astype(np.float64)

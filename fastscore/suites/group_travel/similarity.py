@@ -1,0 +1,115 @@
+"""Similarity by meaning: the cosine of two texts' vectors, never below 0.
+
+Every distinct text has one vector, whichever metrics compare it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import cosine_pairs, max_cosine_ragged
+
+from fastscore.suites.base import Events
+from fastscore.suites.group_travel.ragged import Ragged, group_rows, take
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_COMPARED = {
+    "pairs": "preference",
+    "synthesis_texts": "text",
+    "resolutions": "text",
+    "plan_lines": "text",
+    "choice_places": "text",
+    "choice_targets": "text",
+    "place_texts": "text",
+}
+"""By frame of the events the column whose texts are compared."""
+
+
+def compared_texts(frames: Mapping[str, pl.DataFrame]) -> pl.Series:
+    """Return the distinct texts that are compared by meaning."""
+    columns = [frames[name][column].rename("text") for name, column in _COMPARED.items()]
+    return pl.concat(columns).unique(maintain_order=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Similarities of the texts of events; all of them are NaN without vectors.
+
+    Attributes
+    ----------
+    matrix : float32 (texts, dim)
+        The vectors.
+    rows
+        By frame the row of each text in `matrix`, int64 (n,); empty without vectors.
+    is_on
+        Whether there are vectors.
+    """
+
+    matrix: npt.NDArray[np.float32]
+    rows: Mapping[str, Indices]
+    is_on: bool
+
+    @classmethod
+    def of(cls, events: Events, vectors: "VectorView") -> "Similarity":
+        """Find the vectors of the events' texts."""
+        is_on = len(vectors) > 0
+        rows: dict[str, Indices] = {}
+        if is_on:
+            columns = [events.frames[name][column] for name, column in _COMPARED.items()]
+            codes = vectors.codes(pl.concat([c.rename("text") for c in columns])).astype(np.int64)
+            cuts = np.cumsum([len(column) for column in columns])[:-1]
+            rows = dict(zip(_COMPARED, np.split(codes, cuts), strict=True))
+        return cls(vectors.matrix, rows, is_on)
+
+    def grouped(self, name: str, owners: pl.Series, n_owners: int) -> Ragged:
+        """Return for each owner the rows of its texts in a frame."""
+        if not self.is_on:
+            return np.zeros(0, np.int64), np.zeros(n_owners + 1, np.int64)
+        order, offsets = group_rows(owners.to_numpy(), n_owners)
+        return self.rows[name][order], offsets
+
+    def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Reals:
+        """Return the greatest similarity of each text to the candidates of its owner.
+
+        Parameters
+        ----------
+        rows : int64 (n,)
+            Rows of `matrix`; ignored without vectors.
+        candidates
+            Rows of `matrix` by owner.
+        owners : int64 (n,)
+            Negative for no candidates.
+
+        Returns
+        -------
+        float64 (n,)
+            From 0 to 1; NaN where there is no candidate.
+        """
+        if not self.is_on:
+            return np.full(len(owners), np.nan)
+        greatest, _ = max_cosine_ragged(self.matrix, rows, *take(candidates, owners))
+        return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
+
+    def pairwise(self, rows: Indices, others: Indices) -> Reals:
+        """Return the similarity of pairs of texts; NaN where the other is negative."""
+        found = np.full(len(others), np.nan)
+        present = others >= 0
+        if self.is_on and present.any():
+            cosines = cosine_pairs(self.matrix, rows[present], others[present])
+            found[present] = np.maximum(cosines, 0.0)
+        return found
+
+
+def reaches(similarity: Reals, threshold: float) -> Mask:
+    """Tell which similarities reach a threshold, as float32; NaN reaches none."""
+    reached: Mask = similarity.astype(np.float32) >= np.float32(threshold)
+    return reached

@@ -1,0 +1,74 @@
+"""The suite's summary: every metric over all and by condition, and what each condition adds."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import polars as pl
+
+from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.schema import CONDITIONS, METRICS
+from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
+
+CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_condition"
+DELTA = "condition_delta"
+
+_KEY = "place"
+
+
+def summarise_dialogues(
+    tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+) -> pl.DataFrame:
+    """Summarise committed tables.
+
+    Returns
+    -------
+    pl.DataFrame
+        In the schema of `fastscore.suites.summary`, over all and by condition; by group type and
+        by condition within each (``family/C4``) where that is asked for. The group
+        ``condition_delta`` has in ``mean`` what a condition's mean is above the one before it
+        (``C2-C1`` to ``C5-C4``), and nothing else.
+    """
+    dialogues = tables["dialogues"].with_columns(
+        # ids repeat from condition to condition
+        pl.format("{}:{}", "file", "line").alias(_KEY),
+        pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
+    )
+    groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
+    summary = summarise_metrics(
+        {"dialogues": dialogues}, METRICS, groups, suite="group_travel", key=_KEY
+    )
+    return pl.concat([summary, _deltas(summary)])
+
+
+def _deltas(summary: pl.DataFrame) -> pl.DataFrame:
+    """Return the difference of each condition's means and those of the one before."""
+    names = list(CONDITIONS)
+    pairs = pl.DataFrame(
+        {
+            "value": [f"{after}-{before}" for before, after in pairwise(names)],
+            "before": names[:-1],
+            "after": names[1:],
+        }
+    )
+    means = summary.filter(pl.col("group") == CONDITION).select("value", "metric", "mean")
+    return (
+        pairs.join(means.rename({"value": "after"}), on="after", maintain_order="left_right")
+        .join(
+            means.rename({"value": "before", "mean": "mean_before"}),
+            on=["before", "metric"],
+            maintain_order="left",
+        )
+        .select(
+            pl.lit("group_travel").alias("suite"),
+            pl.lit(DELTA).alias("group"),
+            "value",
+            "metric",
+            (pl.col("mean") - pl.col("mean_before")).alias("mean"),
+        )
+        .with_columns(
+            pl.lit(None, dtype=dtype).alias(name)
+            for name, dtype in SUMMARY_SCHEMA.items()
+            if name not in ("suite", "group", "value", "metric", "mean")
+        )
+        .select(*SUMMARY_SCHEMA)
+    )

@@ -1,0 +1,251 @@
+"""From raw rows to turns: whole dialogues of a row, or a row a turn, become one frame."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels.jsonl import ARRAY, OBJECT
+
+from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
+from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.schema import (
+    CATALOGUE_COLUMNS,
+    EVERYONE,
+    SLOT_ALIASES,
+    SYSTEM_SPEAKERS,
+)
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+    column_values,
+    elements,
+    members,
+    raw_texts,
+    texts,
+)
+
+Indices = npt.NDArray[np.int64]
+
+TEXTS = ("speaker", "intent", "utterance")
+CELLS = ("metadata", "constraint_state", "plan", *CATALOGUE_COLUMNS)
+
+PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE = (
+    "user_provide",
+    "sys_synthesize",
+    "user_respond",
+    "sys_request_vote",
+    "user_vote",
+)
+USER_FEEDBACK, SYS_FEEDBACK = "user_feedback", "sys_feedback"
+PRESENT_PLAN, ACCEPT_PLAN, APPROVE = "sys_present_plan", "user_accept_plan", "user_approve_approach"
+_OF_SLOTS = (PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK)
+_PLAIN = (PRESENT_PLAN, ACCEPT_PLAN, APPROVE)
+
+_ROW_DIALOGUES = r"(?i)\.(?:jsonl|ndjson)(?:\.(?:gz|zst))?$"
+_SUFFIX = r"(?i)(?:\.(?:csv|jsonl|ndjson|json|parquet))?(?:\.(?:gz|zst))?$"
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Dialogues, their turns, and the rows that are neither.
+
+    Attributes
+    ----------
+    dialogues
+        ``file``, ``line``, ``stem``, ``dialogue_id`` and ``metadata`` (cell), by first appearance.
+    turns
+        By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
+        ``is_system``, ``is_everyone``, ``intent``, ``kind``, ``slot``, ``utterance``, and the
+        cells as text. ``kind`` and ``slot`` are null for other intents, ``slot`` for plain ones.
+    rejects
+        In the schema of `REJECT_SCHEMA`.
+    """
+
+    dialogues: pl.DataFrame
+    turns: pl.DataFrame
+    rejects: pl.DataFrame
+
+
+def read_turns(raw: pl.DataFrame) -> Turns:
+    """Read raw rows.
+
+    Parameters
+    ----------
+    raw
+        `ROW_SCHEMA`, then the columns of the suite's source. A row with ``turns`` is a dialogue
+        and its ``metadata`` the dialogue's; any other row is a turn of the dialogue that its file
+        and id name.
+    """
+    unusable = _reject_rows(raw)
+    if unusable.height:
+        raw = raw.join(unusable, on=["file", "line"], how="anti", maintain_order="left")
+    dialogue_row, dialogues = _number_dialogues(raw)
+    rows = raw.with_columns(dialogue_row)
+    is_whole = raw["turns"].is_not_null()
+    flat = rows.filter(~is_whole).select("dialogue_row", "line", *TEXTS, *CELLS)
+    nested, rejects = _nested_turns(rows.filter(is_whole))
+    turns = pl.concat([flat, nested]).sort("dialogue_row", maintain_order=True)
+    first = turns["dialogue_row"].is_first_distinct()
+    of_first_turn = turns.filter(first).select("dialogue_row", pl.col("metadata").alias("first"))
+    dialogues = (
+        dialogues.join(of_first_turn, on="dialogue_row", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(is_present(dialogues["metadata"])).then("metadata").otherwise("first")
+        )
+        .drop("first")
+    )
+    turns = _with_speakers(_with_intents(turns.with_columns(pl.col(*TEXTS).fill_null(""))))
+    nameless = _reject_nameless(turns, dialogues)
+    return Turns(dialogues, turns, pl.concat([unusable, rejects, nameless]))
+
+
+def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
+    """List the rows that are neither a turn nor a dialogue, or a turn of nobody knows which one."""
+    no_dialogue = pl.col("dialogue_id").is_null() & pl.col("file").str.contains(_ROW_DIALOGUES)
+    nothing = pl.col("speaker").is_null() | (
+        pl.col("intent").is_null().all().over("file") & pl.col("intent").is_null()
+    )
+    field = (
+        pl.when(pl.col("speaker").is_null())
+        .then(pl.lit("speaker"))
+        .when(nothing)
+        .then(pl.lit("intent"))
+        .otherwise(pl.lit("dialogue_id"))
+    )
+    rows = raw.filter(pl.col("turns").is_null() & (nothing | no_dialogue))
+    return rows.select(
+        *ROW_SCHEMA,
+        field.alias("field"),
+        pl.lit("missing_field").alias("reason"),
+        pl.lit("nothing").alias("found"),
+        pl.lit("a turn's speaker, intent and dialogue_id, or a dialogue's turns").alias("expected"),
+        pl.lit(None, dtype=pl.String).alias("raw"),
+    ).select(*REJECT_SCHEMA)
+
+
+def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """Return each row's dialogue, and the dialogues by first appearance.
+
+    A file in which one id stands in some rows only is one dialogue of that id.
+    """
+    whole = pl.col("turns").is_not_null()
+    only_id = pl.when(pl.col("dialogue_id").n_unique() == 2).then(pl.col("dialogue_id").max())
+    keys = raw.select(
+        "file",
+        pl.coalesce("dialogue_id", pl.when(~whole).then(only_id.over("file"))).alias("dialogue_id"),
+        pl.when(whole).then("line").alias("row"),
+    )
+    columns = keys.columns
+    found = keys.unique(maintain_order=True).with_row_index("dialogue_row")
+    numbered = keys.join(found, on=columns, how="left", nulls_equal=True, maintain_order="left")
+    dialogue_row = numbered["dialogue_row"].cast(pl.Int64)
+    first = np.flatnonzero(dialogue_row.is_first_distinct().to_numpy())
+    dialogues = found.select(
+        pl.col("dialogue_row").cast(pl.Int64),
+        "file",
+        raw["line"].gather(first),
+        pl.col("file").str.split("/").list.last().str.replace(_SUFFIX, "").alias("stem"),
+        "dialogue_id",
+        raw.select(pl.when(whole).then("metadata")).to_series().gather(first),
+    )
+    return dialogue_row, dialogues
+
+
+def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the turns of rows that are whole dialogues, and what in them is no turn."""
+    problems = Problems()
+    values = column_values(rows["turns"])
+    problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
+    found, owner = elements(values)
+    is_turn = found.tags == OBJECT
+    problems.note(found, np.flatnonzero(~is_turn), "an object that holds a turn")
+    kept = np.flatnonzero(is_turn)
+    turn = members(found.take(kept), (*TEXTS, "text", *CELLS), problems)
+    utterance = _cells(turn["utterance"], problems)
+    frame = pl.DataFrame(
+        {
+            "dialogue_row": rows["dialogue_row"].gather(owner[kept]),
+            "line": rows["line"].gather(owner[kept]),
+            "speaker": _cells(turn["speaker"], problems),
+            "intent": _cells(turn["intent"], problems),
+            "utterance": utterance.fill_null(_cells(turn["text"], problems)),
+            **{name: _cells(turn[name], problems) for name in CELLS},
+        }
+    )
+    return frame, _rejects(rows, problems)
+
+
+def _cells(values: JsonValues, problems: Problems) -> pl.Series:
+    """Return values as cells: strings as they are, everything else as its JSON text."""
+    found = texts(values, problems)
+    others = np.flatnonzero(~values.is_text & ~values.is_missing)
+    return found.fill_null(raw_texts(values)) if len(others) else found
+
+
+def _rejects(rows: pl.DataFrame, problems: Problems) -> pl.DataFrame:
+    noted = sorted(problems.by_dialogue.items())
+    fields = ("field", "reason", "found", "expected")
+    told = {name: [getattr(problem, name) for _, problem in noted] for name in fields}
+    return (
+        rows[[row for row, _ in noted]]
+        .select(*ROW_SCHEMA)
+        .hstack(pl.DataFrame(told, schema=dict.fromkeys(fields, pl.String)))
+        .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
+        .select(*REJECT_SCHEMA)
+    )
+
+
+def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
+    codes, intents = distinct(turns["intent"])
+    kinds = [_intent(intent) for intent in intents]
+    return turns.with_columns(
+        pl.Series("kind", [kind for kind, _ in kinds], dtype=pl.String).gather(codes),
+        pl.Series("slot", [slot for _, slot in kinds], dtype=pl.String).gather(codes),
+    )
+
+
+def _intent(intent: str) -> tuple[str | None, str | None]:
+    """Return an intent's kind and slot."""
+    name = intent.strip().casefold()
+    if name in _PLAIN:
+        return name, None
+    for kind in _OF_SLOTS:
+        if name.startswith(f"{kind}_") and len(name) > len(kind) + 1:
+            return kind, canonical_slot(name[len(kind) + 1 :])
+    return None, None
+
+
+def canonical_slot(name: str) -> str:
+    """Return a slot's usual name."""
+    plain = name.strip().casefold()
+    return SLOT_ALIASES.get(plain, plain)
+
+
+def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
+    codes, speakers = distinct(turns["speaker"])
+    names = pl.Series("member", [" ".join(name.casefold().split()) for name in speakers])
+    member = names.cast(pl.String).gather(codes)
+    return turns.with_columns(
+        member,
+        (member.is_in(SYSTEM_SPEAKERS)).alias("is_system"),
+        (member.is_in(EVERYONE)).alias("is_everyone"),
+    )
+
+
+def _reject_nameless(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
+    """List the turns that state or accept something, and nobody is said to speak."""
+    nameless = turns.filter(
+        (pl.col("member") == "") & pl.col("kind").is_in([PROVIDE, ACCEPT_PLAN, APPROVE])
+    )
+    return nameless.select(
+        pl.lit(dialogues["file"]).gather(pl.col("dialogue_row")).alias("file"),
+        "line",
+        pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
+        pl.lit("speaker").alias("field"),
+        pl.lit("missing").alias("reason"),
+        pl.lit("no name").alias("found"),
+        pl.format("who speaks in a turn of intent {}", "intent").alias("expected"),
+        pl.lit(None, dtype=pl.String).alias("raw"),
+    ).select(*REJECT_SCHEMA)
