@@ -82,7 +82,8 @@ class Matcher:
         """Return pairs of a text and a concept, repeats among them."""
         sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
         first = 1 + np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
-        joined = self.separator.join(["", *texts.to_list(), ""]).lower()
+        mark = self.separator
+        joined = f"{mark}{texts.str.join(mark).item()}{mark}".lower()
         matches = self.automaton.find_matches_as_indexes(joined, overlapping=True)
         flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
         value, start, end = flat.reshape(-1, 3).T

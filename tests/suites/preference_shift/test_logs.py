@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA
@@ -44,6 +46,49 @@ def test_pairs_stand_at_even_places(catalogue: str) -> None:
     assert events.rejects["line"].unique().to_list() == [1]
     assert events.frames["dialogues"]["n_unpaired"].to_list() == [5, 0]
     assert events.counts["unpaired_turns"] == events.counts[PARTIAL_REJECTS] == 5
+
+
+def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, str]]:
+    """Pair the turns of one conversation, one by one."""
+    if merge:
+        runs: list[dict[str, Any]] = []
+        for turn in turns:
+            if runs and runs[-1]["speaker"] == turn["speaker"]:
+                runs[-1]["text"] += "\n" + turn["text"]
+            else:
+                runs.append(dict(turn))
+        turns = runs[1:] if runs and runs[0]["speaker"] == "SYSTEM" else runs
+    return [
+        (first["text"], second["text"])
+        for first, second in zip(turns[::2], turns[1::2], strict=False)
+        if (first["speaker"], second["speaker"]) == ("USER", "SYSTEM")
+    ]
+
+
+SPEAKERS = st.sampled_from(["USER", "SYSTEM", "USER", "SYSTEM", "OTHER"])
+
+
+@given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=5), merge=st.booleans())
+def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge: bool) -> None:
+    turns = [
+        [
+            {"speaker": speaker, "text": f"{row}.{place}"}
+            for place, speaker in enumerate(conversation)
+        ]
+        for row, conversation in enumerate(conversations)
+    ]
+    events = read([log(*each) for each in turns], options("none.json", merge_speakers=merge))
+    expected = [plain_pairs(each, merge=merge) for each in turns]
+    assert texts(events) == [pair for pairs in expected for pair in pairs]
+    rows = events.frames["turns"].select("dialogue_row", "turn").rows()
+    assert rows == [
+        (row, n) for row, pairs in enumerate(expected) for n in range(1, 1 + len(pairs))
+    ]
+    # every turn is in a pair or a reject
+    joined = "\n".join(text for pairs in expected for pair in pairs for text in pair)
+    paired = len(joined.split("\n")) if joined else 0
+    assert paired + events.rejects.height == sum(map(len, conversations))
+    assert events.counts["unpaired_turns"] == events.rejects.height
 
 
 def test_an_unknown_speaker_pairs_with_nobody(catalogue: str) -> None:
