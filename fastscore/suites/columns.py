@@ -1,6 +1,7 @@
 """Columns that suites build from flat arrays: lists, and reasons for nulls."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,19 @@ def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
 
     inner = values.to_arrow(compat_level=pl.CompatLevel.newest())
     return pl.Series("", pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), inner))
+
+
+def first_of_group(group: npt.NDArray[Any]) -> Indices:
+    """Return for each row the first row of the run of equal values that it stands in."""
+    begins = np.zeros(len(group), np.int64)
+    begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
+    return np.maximum.accumulate(begins)
+
+
+def place_in_group(group: npt.NDArray[Any]) -> Indices:
+    """Return for each row its place, from 0, in the run of equal values that it stands in."""
+    places: Indices = np.arange(len(group)) - first_of_group(group)
+    return places
 
 
 def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -> pl.Series:

@@ -14,7 +14,7 @@ import polars as pl
 from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events
-from fastscore.suites.columns import list_column
+from fastscore.suites.columns import first_of_group, list_column, place_in_group
 from fastscore.suites.json_values import (
     JsonValues,
     Problems,
@@ -93,7 +93,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     turn, dialogue = elements(arrays)
     problems.note(turn, np.flatnonzero(turn.tags != OBJECT), "an object that holds a turn")
     spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
-    place = np.arange(len(turn)) - np.searchsorted(dialogue, dialogue)
+    place = place_in_group(dialogue)
     said = _Said(
         dialogue=dialogue,
         place=place,
@@ -122,7 +122,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     turns = pl.DataFrame(
         {
             "dialogue_row": owner,
-            "turn": 1 + np.arange(len(owner)) - np.searchsorted(owner, owner),
+            "turn": 1 + place_in_group(owner),
             "user_text": said.text.gather(user_rows),
             "system_text": said.text.gather(system_rows),
             "user_meta": raw_texts(meta),
@@ -191,7 +191,7 @@ def _merged(said: _Said) -> tuple[_Said, Indices]:
     dialogue = said.dialogue[first]
     merged = _Said(
         dialogue=dialogue,
-        place=np.arange(len(first)) - np.searchsorted(dialogue, dialogue),
+        place=place_in_group(dialogue),
         speaker=said.speaker.gather(first),
         text=list_column(said.text, np.append(first, len(begins))).list.join("\n"),
         meta=meta.where(last_meta >= first),
@@ -207,7 +207,7 @@ def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:
     place = said.place
     if drop_leading:
         led = system & (place == 0)
-        place = place - led[np.searchsorted(said.dialogue, said.dialogue)]
+        place = place - led[first_of_group(said.dialogue)]
     found = np.flatnonzero(
         user[:-1] & system[1:] & (said.dialogue[:-1] == said.dialogue[1:]) & (place[:-1] % 2 == 0)
     )
@@ -219,7 +219,7 @@ def _flagged_users(said: _Said, shifts: Mask) -> pl.DataFrame:
     user = (said.speaker == USER).fill_null(False).to_numpy()
     rows = np.flatnonzero(user)
     owner = said.dialogue[rows]
-    ordinal = 1 + np.arange(len(rows)) - np.searchsorted(owner, owner)
+    ordinal = 1 + place_in_group(owner)
     flagged = shifts[rows]
     return pl.DataFrame({"dialogue_row": owner[flagged], "turn": ordinal[flagged]})
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
 
 Indices = npt.NDArray[np.int64]
@@ -147,8 +148,7 @@ def _first_of_each_row(row: Indices, key: Indices, start: Indices, among: Mask) 
     at = at[np.argsort(start[at], kind="stable")]
     _, first = np.unique(key[at], return_index=True)
     at = at[np.sort(first)]
-    owner = row[at]
-    rank = np.arange(len(at)) - np.searchsorted(owner, owner)
+    rank = place_in_group(row[at])
     kept = np.zeros(len(among), np.bool_)
     kept[at[rank < PLOT_LIMIT]] = True
     return kept

@@ -8,6 +8,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs
 
 from fastscore.suites.base import Events
+from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
@@ -97,7 +98,7 @@ def _nearest(
     row: Indices, column: Indices, cosine: Reals, options: PreferenceShiftOptions
 ) -> Indices:
     order = np.lexsort((column, -cosine, row))
-    rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+    rank = place_in_group(row[order])
     chosen = (rank < options.embed_top) & (cosine[order] >= options.embed_threshold)
     found: Indices = order[chosen]
     return found

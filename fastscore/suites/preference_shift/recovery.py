@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import first_recovery
 
+from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 Indices = npt.NDArray[np.int64]
@@ -58,7 +59,7 @@ def recover_shifts(
     return pl.DataFrame(
         {
             "dialogue_row": owner,
-            "shift": 1 + np.arange(len(owner)) - np.searchsorted(owner, owner),
+            "shift": 1 + place_in_group(owner),
             "turn": turn,
             "in_dialogue": turn <= np.diff(offsets)[owner],
             "recovered": delay.is_not_null(),

@@ -14,7 +14,7 @@ from fastscore_kernels import (
 )
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import null_reasons
+from fastscore.suites.columns import first_of_group, null_reasons, place_in_group
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
@@ -147,7 +147,7 @@ def _turns_table(
     segments: Segments,
 ) -> pl.DataFrame:
     owner = turns["dialogue_row"].to_numpy()
-    first = np.searchsorted(owner, owner)
+    first = first_of_group(owner)
     gold = concepts.names(sets.gold)
     has_gold = turns["has_gold"]
     named = {
@@ -197,7 +197,7 @@ def _segments_table(
     frame = pl.DataFrame(
         {
             "dialogue_row": owner,
-            "segment": 1 + np.arange(len(segments)) - np.searchsorted(owner, owner),
+            "segment": 1 + place_in_group(owner),
             "start_turn": start,
             "end_turn": start + sizes - 1,
             "segment_cc": cc,
