@@ -18,6 +18,7 @@ VERBS = {
     "score": ("score", "Score logs into a run directory."),
     "summary": ("summary", "Show the summary of a run."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
+    "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "catalogue": ("catalogue", "Compile the items that concepts come from, and show them."),
     "models": ("models", "List, export and verify embedding models."),

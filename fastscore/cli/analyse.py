@@ -1,0 +1,65 @@
+"""``fastscore analyse``: ablations, sensitivity, validity and figures of a run."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The folder for page, tables and figures.  [default: RUN-analysis]",
+)
+@click.option(
+    "--judge",
+    type=click.Path(path_type=Path),
+    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a conversation.",
+)
+@click.option(
+    "--judge-column",
+    "judge_columns",
+    multiple=True,
+    help="Another column of that file that holds scores; may be repeated.",
+)
+@click.option(
+    "--judge-range",
+    type=(float, float),
+    default=(1, 5),
+    show_default=True,
+    help="The smallest and largest possible score; others are refused and listed.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=2_000,
+    show_default=True,
+    help="Resamples of every bootstrap interval.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+def command(
+    run: Path,
+    output: Path | None,
+    judge: Path | None,
+    judge_columns: tuple[str, ...],
+    judge_range: tuple[float, float],
+    samples: int,
+    seed: int,
+) -> None:
+    """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again."""
+    from fastscore.results.analysis import analyse
+
+    made = analyse(
+        run,
+        output,
+        judge=judge,
+        judge_columns=judge_columns,
+        judge_scale=judge_range,
+        samples=samples,
+        seed=seed,
+    )
+    for note in made.notes:
+        click.echo(f"Note: {note}", err=True)
+    click.echo(made.page)

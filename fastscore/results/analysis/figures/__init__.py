@@ -1,0 +1,35 @@
+"""The figures of an analysis, as SVG."""
+
+from fastscore.results.analysis.figures.judged import judge_figure
+from fastscore.results.analysis.figures.models import (
+    ablation_bars,
+    distributions,
+    radar,
+    weight_maps,
+)
+from fastscore.results.analysis.figures.recovery import construct_figure, recovery_figure
+from fastscore.results.analysis.figures.style import MODELS_SHOWN, Drawn, settings
+from fastscore.results.analysis.figures.turns import around_shifts_figure, timelines
+from fastscore.results.analysis.judge import Judged
+from fastscore.results.analysis.scored import Scored
+from fastscore.results.analysis.tables import Tables
+
+
+def draw_figures(
+    scored: Scored, judged: Judged, tables: Tables, *, samples: int, seed: int
+) -> list[Drawn]:
+    """Draw every figure that the run has something for, the first models by name in each."""
+    models = scored.models[:MODELS_SHOWN]
+    with settings():
+        figures = (
+            distributions(scored, models),
+            radar(scored, models),
+            timelines(scored, models),
+            around_shifts_figure(scored, models, samples=samples, seed=seed),
+            recovery_figure(scored, tables.window_sweep, models),
+            ablation_bars(tables.ablations, models),
+            weight_maps(tables.weight_grid, models),
+            construct_figure(tables.construct_validity),
+            judge_figure(scored, judged, tables.convergent_validity, models),
+        )
+    return [figure for figure in figures if figure is not None]

@@ -1,0 +1,253 @@
+"""Figures that compare models: distributions, the radar of means, ablations and weights."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fastscore.results.analysis.ablations import VARIANTS
+from fastscore.results.analysis.figures.style import (
+    ALL_LABEL,
+    FACE,
+    Drawn,
+    Look,
+    blank,
+    counted,
+    draw,
+    error_bars,
+    legend_above,
+    looks,
+)
+from fastscore.results.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
+
+BOXES = ("cc", "cr", "i", "tas")
+VARIANT_NAMES = {
+    "tas": "TAS",
+    "tas_without_copying": "without\ncopying",
+    "cc_only": "CC only",
+    "cr_only": "CR only",
+    "cas": "CAS",
+    "cas_without_recovery": "without\nrecovery",
+}
+DELAY_SPAN = 5.0
+
+
+def shown_groups(scored: Scored, models: list[str]) -> dict[str, pl.DataFrame]:
+    """Return the conversations of every model that is shown, or of all where none is named."""
+    if not models:
+        return {ALL_LABEL: scored.conversations}
+    parts = scored.conversations.partition_by("model", as_dict=True)
+    return {model: parts[(model,)] for model in models}
+
+
+def distributions(scored: Scored, models: list[str]) -> Drawn:
+    """Draw the distribution of each part of TAS over conversations, a box a model."""
+    groups = shown_groups(scored, models)
+    figure = blank(4.6)
+    axes = figure.subplots(2, 2).ravel()
+    for axis, score in zip(axes, BOXES, strict=True):
+        values = [frame[score].drop_nulls().to_numpy() for frame in groups.values()]
+        drawn = axis.boxplot(
+            values,
+            orientation="horizontal",
+            whis=(5, 95),
+            showfliers=False,
+            showmeans=True,
+            patch_artist=True,
+            widths=0.62,
+            medianprops={"color": "black", "lw": 1.6},
+            meanprops={
+                "marker": "D",
+                "markerfacecolor": "white",
+                "markeredgecolor": "black",
+                "markersize": 4.5,
+            },
+        )
+        for box, look in zip(drawn["boxes"], looks(list(groups)).values(), strict=True):
+            box.set(facecolor=look.colour, alpha=0.55, hatch=look.hatch, edgecolor="black")
+        axis.set_yticks(
+            range(1, len(groups) + 1),
+            [f"{model} ({len(v):,})" for model, v in zip(groups, values, strict=True)],
+        )
+        axis.invert_yaxis()
+        axis.grid(axis="y", visible=False)
+        axis.set_title(SCORE_NAMES[score])
+    nulls = sum(frame["tas"].null_count() for frame in groups.values())
+    caption = (
+        "Conversation means: the box spans the middle half, the line is the median, the diamond "
+        "the mean, the whiskers reach the 5th and 95th percentile; n in parentheses. "
+        f"{counted(nulls, 'conversation')} without a turn are null and left out. CC counts 1 for "
+        "turns in which neither side names a concept."
+    )
+    return draw(figure, "distributions", "TAS and its parts by model", caption)
+
+
+def radar(scored: Scored, models: list[str]) -> Drawn:
+    """Draw every model's mean parts on a radar where outward is better."""
+    spokes = {
+        "CC": pl.col("cc"),
+        "CR": pl.col("cr"),
+        "1 − I": 1 - pl.col("i"),
+        "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
+        "1 − delay/5": 1 - (pl.col("recovery_delay") / DELAY_SPAN).clip(0, 1),
+    }
+    groups = shown_groups(scored, models)
+    means = {
+        model: frame.select(value.mean().alias(name) for name, value in spokes.items()).row(0)
+        for model, frame in groups.items()
+    }
+    figure = blank(4.1)
+    axis: Any = figure.add_subplot(projection="polar")
+    angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+    for (model, values), look in zip(means.items(), looks(list(groups)).values(), strict=True):
+        present = [k for k, value in enumerate(values) if value is not None]
+        around = [*present, *present[:1]]
+        axis.plot(
+            angles[around],
+            [values[k] for k in around],
+            color=look.colour,
+            marker=look.marker,
+            ls=look.line,
+            label=model,
+            clip_on=False,
+        )
+    axis.set_theta_offset(np.pi / 2)
+    axis.set_theta_direction(-1)
+    axis.set_xticks(angles, list(spokes))
+    axis.tick_params(axis="x", pad=16)
+    axis.set(ylim=(0, 1), yticks=[0.25, 0.5, 0.75])
+    for label in axis.get_yticklabels():
+        label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8})
+    axis.set_rlabel_position(108)
+    legend_above(figure, *axis.get_legend_handles_labels())
+    shifted = sum(frame.filter(pl.col("n_shifts") > 0).height for frame in groups.values())
+    recovered = sum(frame["recovery_delay"].count() for frame in groups.values())
+    total = sum(frame.height for frame in groups.values())
+    caption = (
+        f"Means over {counted(total, 'conversation')}; the recovery rate over the {shifted:,} with "
+        f"a shift, the delay over the {recovered:,} in which one was recovered: it is null in the "
+        "others, and a spoke without any value is left out. Outward is better on every spoke; the "
+        "area means nothing."
+    )
+    return draw(figure, "radar", "Means of the parts by model", caption)
+
+
+def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
+    """Draw the mean of TAS, CAS and their ablations, a bar a model."""
+    names = models or [ALL_LABEL]
+    figure = blank(3.3)
+    axes = figure.subplots(1, 2, width_ratios=[4, 2], sharey=True)
+    for axis, reference in zip(axes, ("tas", "cas"), strict=True):
+        variants = [name for name, of in VARIANTS.items() if of == reference]
+        for place, (model, look) in enumerate(looks(names).items()):
+            rows = _rows_of(table, model if models else None).filter(
+                pl.col("variant").is_in(variants)
+            )
+            _bars(axis, rows, place, len(names), look)
+        axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
+        axis.axhline(0, color="black", lw=0.8)
+        axis.grid(axis="x", visible=False)
+        axis.set_title(f"{reference.upper()} and its ablations")
+    axes[0].set_ylabel("mean over conversations")
+    handles = [
+        Patch(facecolor=look.colour, alpha=0.75, hatch=look.hatch, edgecolor="black")
+        for look in looks(names).values()
+    ]
+    legend_above(figure, handles, names)
+    whole = table.filter(pl.col("group") == ALL)
+    n_tas, n_cas = (whole.filter(pl.col("variant") == name)["n"].item() for name in ("tas", "cas"))
+    null_cas = whole.filter(pl.col("variant") == "cas")["n_null"].item()
+    caption = (
+        f"Means with 95 % intervals from resampled dialogues: TAS over {n_tas:,} conversations, "
+        f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. CAS "
+        "without recovery weighs 1 - I, CC and CR alone and exists in those too, so compare the "
+        "two by the paired differences in the table."
+    )
+    return draw(figure, "ablations", "TAS and CAS without some of their parts", caption)
+
+
+def _rows_of(table: pl.DataFrame, model: str | None) -> pl.DataFrame:
+    several = (table["group"] == MODEL).any()
+    if model is None or not several:
+        return table.filter(pl.col("group") == ALL)
+    return table.filter((pl.col("group") == MODEL) & (pl.col("value") == model))
+
+
+def _bars(axis: Any, rows: pl.DataFrame, place: int, n_models: int, look: Look) -> None:
+    width = 0.8 / n_models
+    x = np.arange(rows.height) + (place - (n_models - 1) / 2) * width
+    axis.bar(
+        x,
+        rows["mean"].fill_null(np.nan),
+        width=width * 0.92,
+        color=look.colour,
+        alpha=0.75,
+        hatch=look.hatch,
+        edgecolor="black",
+        lw=0.6,
+        yerr=error_bars(rows),
+        error_kw={"lw": 0.9, "capsize": 2},
+    )
+
+
+def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
+    """Draw TAS on the grid of weights, a map a model, and which model leads where.
+
+    Returns
+    -------
+    Drawn or None
+        None where no conversation has scores.
+    """
+    names = models or [ALL_LABEL]
+    several = len(models) > 1
+    panels = len(names) + several
+    columns = min(3, panels)
+    figure = blank(0.4 + 2.2 * -(-panels // columns))
+    axes = figure.subplots(-(-panels // columns), columns, squeeze=False).ravel()
+    shown = [_rows_of(grid, model if models else None).drop_nulls("tas") for model in names]
+    values = pl.concat(shown)["tas"].to_numpy()
+    if not values.size:
+        return None
+    scale = Normalize(values.min(), values.max())
+    image = None
+    for axis, model, rows in zip(axes, names, shown, strict=False):
+        image = axis.scatter(
+            rows["w_cc"], rows["w_cr"], c=rows["tas"], norm=scale, cmap="cividis", marker="s", s=46
+        )
+        axis.set_title(model)
+    if several:
+        _leaders(axes[len(names)], grid, models)
+    for axis in axes[:panels]:
+        axis.set(xlabel="weight of CC", ylabel="weight of CR", aspect="equal")
+        axis.set(xlim=(-0.07, 1.07), ylim=(-0.07, 1.07), facecolor=FACE)
+        axis.grid(visible=False)
+    for axis in axes[panels:]:
+        axis.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=axes[: len(axes)].tolist(), label="TAS", shrink=0.7)
+    n = grid.filter(pl.col("group") == ALL)["n"].to_numpy().max()
+    caption = (
+        f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
+        "in steps of 0.1 that sum to 1; c is what a and b leave. With such weights no "
+        "turn is clipped. "
+        + ("The last map shows the model with the highest TAS at each point. " if several else "")
+        + "Conversations without a turn are null and left out."
+    )
+    return draw(figure, "weights", "How TAS depends on the weights", caption)
+
+
+def _leaders(axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
+    leading = grid.filter((pl.col("group") == MODEL) & (pl.col("rank") == 1))
+    handles, labels = [], []
+    for model, look in looks(models).items():
+        rows = leading.filter(pl.col("value") == model)
+        if rows.is_empty():
+            continue
+        axis.scatter(rows["w_cc"], rows["w_cr"], color=look.colour, marker=look.marker, s=30, lw=0)
+        handles.append(Line2D([], [], color=look.colour, marker=look.marker, ls=""))
+        labels.append(model)
+    axis.legend(handles, labels, loc="upper right", handletextpad=0.2)
+    axis.set_title("highest TAS")

@@ -1,0 +1,132 @@
+"""Figures of recovery after shifts and of the tests around them."""
+
+import numpy as np
+import polars as pl
+
+from fastscore.results.analysis.figures.style import (
+    ALL_LABEL,
+    GREY,
+    Drawn,
+    blank,
+    counted,
+    dodge,
+    draw,
+    error_bars,
+    legend_above,
+    looks,
+    with_errors,
+)
+from fastscore.results.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
+
+
+def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
+    """Draw how long recovery takes, and how its rate grows with the window.
+
+    Returns
+    -------
+    Drawn or None
+        None where no conversation has a shift.
+    """
+    if scored.shifts.is_empty():
+        return None
+    window = max(1, scored.options.window)
+    names = models or [ALL_LABEL]
+    figure = blank(3.1)
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
+    ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
+    width = 0.8 / len(names)
+    offsets = dodge(len(names))
+    for place, ((model, look), offset) in enumerate(
+        zip(looks(names).items(), offsets, strict=True)
+    ):
+        shifts = scored.shifts.filter(pl.col("model") == model) if models else scored.shifts
+        delays = shifts["delay"].fill_null(window).to_numpy()
+        shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
+        left.bar(
+            np.arange(window + 1) + (place - (len(names) - 1) / 2) * width,
+            shares,
+            width=width * 0.92,
+            color=look.colour,
+            alpha=0.75,
+            hatch=look.hatch,
+            edgecolor="black",
+            lw=0.6,
+        )
+        rows = _sweep_of(sweep, model if models else None)
+        line = with_errors(right, rows["window"] + offset, rows.rename({"rate": "mean"}), look)
+        line.set_label(model)
+    left.set_xticks(range(window + 1), ticks)
+    left.set(xlabel="turns until recovery", ylabel="share of shifts", title="Delay")
+    left.grid(axis="x", visible=False)
+    right.axvline(window, color=GREY, ls=(0, (4, 2)), lw=1)
+    right.set(xlabel="window W in turns", ylim=(-0.02, 1.02), title="Recovery rate by window")
+    right.set_ylabel("share of shifts recovered")
+    right.xaxis.get_major_locator().set_params(integer=True)
+    legend_above(figure, *right.get_legend_handles_labels())
+    n, missed = scored.shifts.height, scored.shifts["delay"].null_count()
+    caption = (
+        f"{counted(n, 'shift')}. Left: delay within the run's window of {window}, from 0 (the "
+        f"shift's own turn); {missed:,} were not recovered in it and have no delay (null). Right: "
+        "the share of shifts that a turn of the window meets the run's recovery test for, with "
+        "95 % intervals from resampled dialogues; the dashed line is the run's window."
+    )
+    return draw(figure, "recovery", "Recovery after shifts", caption)
+
+
+def _sweep_of(sweep: pl.DataFrame, model: str | None) -> pl.DataFrame:
+    rows = sweep.filter(pl.col("test") == "run")
+    if model is None or not (rows["group"] == MODEL).any():
+        return rows.filter(pl.col("group") == ALL)
+    return rows.filter((pl.col("group") == MODEL) & (pl.col("value") == model))
+
+
+def construct_figure(table: pl.DataFrame) -> Drawn | None:
+    """Draw the differences of the construct-validity tests over all conversations.
+
+    Returns
+    -------
+    Drawn or None
+        None where no contrast has a conversation.
+    """
+    rows = table.filter((pl.col("group") == ALL) & pl.col("difference").is_not_null())
+    if rows.is_empty():
+        return None
+    figure = blank(0.7 + 0.27 * rows.height)
+    axis = figure.subplots()
+    places = np.arange(rows.height)
+    values = rows["difference"].to_numpy()
+    ends = error_bars(rows, "difference")
+    is_clear = (rows["wilcoxon_holm_p"].fill_null(1.0) < 0.05).to_numpy()
+    axis.errorbar(values, places, xerr=ends, fmt="none", ecolor="black", elinewidth=1, capsize=2)
+    for chosen, face, label in (
+        (is_clear, "#0072B2", "Holm p < 0.05 (Wilcoxon)"),
+        (~is_clear, "white", "not below 0.05"),
+    ):
+        axis.plot(
+            values[chosen],
+            places[chosen],
+            ls="",
+            marker="o",
+            ms=6,
+            color="black",
+            markerfacecolor=face,
+            label=label,
+        )
+    axis.axvline(0, color=GREY, lw=1)
+    names = [
+        f"{SCORE_NAMES[score]}: {first} \N{MINUS SIGN} {second} (n = {n:,})"
+        for score, first, second, n in rows.select("score", "first", "second", "n").rows()
+    ]
+    axis.set_yticks(places, names)
+    axis.invert_yaxis()
+    axis.set_xlabel("mean difference over conversations, 95 % interval")
+    legend_above(figure, *axis.get_legend_handles_labels())
+    nulls = rows["n_null"].to_numpy().max()
+    caption = (
+        "Scores at a shift's turn against the turns of a window before and after it, and the "
+        "cosine of user and system within segments against neighbouring ones. The unit is a "
+        f"conversation; up to {nulls:,} with a shift lack one side of a contrast and are null "
+        "there. CC at a shift is expected to drop, and to rise after it; CR to be higher within "
+        "segments."
+    )
+    return draw(figure, "construct", "How the scores move with the shifts", caption)

@@ -1,0 +1,195 @@
+"""Figures over the turns of conversations: one conversation, and the turns around shifts."""
+
+from typing import Any
+
+import polars as pl
+from matplotlib.lines import Line2D
+
+from fastscore.results.analysis.figures.style import (
+    ALL_LABEL,
+    COLOURS,
+    GREY,
+    MARKERS,
+    Drawn,
+    blank,
+    counted,
+    dodge,
+    draw,
+    legend_above,
+    looks,
+    with_errors,
+)
+from fastscore.results.analysis.intervals import mean_intervals
+from fastscore.results.analysis.scored import Scored
+
+PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
+PART_LINES = ("-", "--", ":")
+TURNS_SHOWN = 60
+PANELS_SHOWN = 6
+LEAST_REACH = 0.5
+EMPTY: dict[str, Any] = {
+    "ls": "",
+    "marker": MARKERS[0],
+    "color": COLOURS[0],
+    "markerfacecolor": "white",
+    "zorder": 3,
+}
+"""How CC is drawn where neither side names a concept."""
+
+
+def timelines(scored: Scored, models: list[str]) -> Drawn | None:
+    """Draw CC, CR and I by turn for one dialogue with a shift, as each model answered it.
+
+    Returns
+    -------
+    Drawn or None
+        None where no conversation has a shift.
+    """
+    chosen = _example(scored, models)
+    if chosen.is_empty():
+        return None
+    figure = blank(0.55 + 1.25 * chosen.height)
+    axes = figure.subplots(chosen.height, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axis, conversation, model in zip(
+        axes, chosen["conversation"], chosen["model"], strict=True
+    ):
+        turns = scored.turns.filter(pl.col("conversation") == conversation).head(TURNS_SHOWN)
+        for part, colour, marker, line in zip(PARTS, COLOURS, MARKERS, PART_LINES, strict=False):
+            axis.plot(turns["turn"], turns[part], color=colour, marker=marker, ls=line)
+        empty = turns.filter("both_empty")
+        axis.plot(empty["turn"], empty["cc"], **EMPTY)
+        shifts = scored.shifts.filter(
+            (pl.col("conversation") == conversation) & (pl.col("turn") <= TURNS_SHOWN)
+        )
+        for turn, delay in shifts.select("turn", "delay").rows():
+            axis.axvline(turn, color=GREY, ls=(0, (4, 2)), lw=1)
+            if delay is not None:
+                axis.plot(turn + delay, 1.09, marker=7, color="black", clip_on=False, ms=7)
+        axis.set(ylim=(-0.05, 1.05), yticks=[0, 0.5, 1])
+        axis.set_title(model or "no model named", pad=8)
+    axes[-1].set_xlabel("turn (pair of user and system)")
+    axes[-1].xaxis.get_major_locator().set_params(integer=True)
+    handles = [
+        Line2D([], [], color=colour, marker=marker, ls=line)
+        for colour, marker, line in zip(COLOURS, MARKERS, PART_LINES, strict=False)
+    ]
+    handles += [Line2D([], [], **EMPTY), Line2D([], [], color=GREY, ls=(0, (4, 2)), lw=1)]
+    labels = [*PARTS.values(), "CC of no concepts", "shift"]
+    if scored.shifts["delay"].is_not_null().any():
+        handles.append(Line2D([], [], color="black", marker=7, ls="", ms=7))
+        labels.append("recovered")
+    legend_above(figure, handles, labels)
+    dialogue = scored.conversations.filter(pl.col("conversation") == chosen["conversation"][0])
+    caption = (
+        f"Dialogue {dialogue['dialogue'].item()}, the first among those with a shift that most "
+        f"models answered; {counted(chosen.height, 'conversation')}, the first {TURNS_SHOWN} turns "
+        "at most. A dashed line marks the turn of a shift, a triangle above the first turn "
+        "of the window that meets the recovery test; a shift without a triangle was not recovered. "
+        "Where neither side names a concept CC is 1 by convention: the hollow circles. No turn is "
+        "null."
+    )
+    return draw(figure, "timelines", "CC, CR and copying turn by turn", caption)
+
+
+def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
+    """Choose the conversations of the first dialogue with a shift that most models answered."""
+    shifted = scored.shifts.filter("in_dialogue")["conversation"].unique()
+    candidates = scored.conversations.filter(
+        pl.col("conversation").is_in(shifted.implode())
+        & (pl.col("model").is_null() | pl.col("model").is_in(models))
+    )
+    answered = candidates.group_by("cluster").agg(
+        pl.col("model").n_unique().alias("n"), pl.col("conversation").min().alias("first")
+    )
+    best = answered.sort(["n", "first"], descending=[True, False]).head(1)
+    return (
+        candidates.join(best, on="cluster", how="semi")
+        .unique("model", keep="first", maintain_order=True)
+        .sort("model", nulls_last=True)
+        .head(PANELS_SHOWN)
+    )
+
+
+def around_shifts_figure(
+    scored: Scored, models: list[str], *, samples: int, seed: int
+) -> Drawn | None:
+    """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift.
+
+    Returns
+    -------
+    Drawn or None
+        None where no conversation has a shift.
+    """
+    window = max(1, scored.options.window)
+    near = _near_shifts(scored, window, 2 * window)
+    reached = pl.len().over("distance") >= LEAST_REACH * pl.col("shift_row").n_unique()
+    near = near.filter(reached)
+    if near.is_empty():
+        return None
+    names = models or [ALL_LABEL]
+    figure = blank(2.7)
+    axes = figure.subplots(1, len(PARTS), sharex=True)
+    for (model, look), offset in zip(looks(names).items(), dodge(len(names)), strict=True):
+        rows = near.filter(pl.col("model") == model) if models else near
+        for axis, part in zip(axes, PARTS, strict=True):
+            means = _means_by_distance(rows, part, samples, seed)
+            with_errors(axis, means["distance"] + offset, means, look)
+    for axis, label in zip(axes, PARTS.values(), strict=True):
+        axis.axvline(0, color=GREY, ls=(0, (4, 2)), lw=1)
+        axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
+    handles = [
+        Line2D([], [], color=look.colour, marker=look.marker, ls=look.line)
+        for look in looks(names).values()
+    ]
+    legend_above(figure, handles, names)
+    n_by = near.group_by("distance").len()["len"].to_numpy()
+    caption = (
+        f"Means over {counted(near['shift_row'].n_unique(), 'shift')} with 95 % intervals from "
+        "resampled dialogues; 0 is the shift's own turn. Turns beyond another shift are left out, "
+        f"so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns over all models; "
+        "distances that fewer than half of the shifts reach are not drawn. CC is 1 where neither "
+        "side names a concept. No turn is null."
+    )
+    return draw(figure, "around_shifts", "What happens around a shift", caption)
+
+
+def _means_by_distance(rows: pl.DataFrame, part: str, samples: int, seed: int) -> pl.DataFrame:
+    wide = rows.pivot("distance", index=["shift_row", "cluster"], values=part)
+    distances = sorted(int(name) for name in wide.columns[2:])
+    found = mean_intervals(wide, [f"{d}" for d in distances], samples=samples, seed=seed)
+    return pl.DataFrame(
+        {
+            "distance": distances,
+            "mean": [interval.value for interval in found],
+            "low": [interval.low for interval in found],
+            "high": [interval.high for interval in found],
+        },
+        schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64},
+    )
+
+
+def _near_shifts(scored: Scored, before: int, after: int) -> pl.DataFrame:
+    """Return the turns around every shift that belong to the segments it parts."""
+    turns = scored.turns.select("conversation", "segment", "turn", *PARTS)
+    shifts = (
+        scored.shifts.select("conversation", "cluster", "model", pl.col("turn").alias("shift"))
+        .join(
+            turns.select("conversation", "segment", pl.col("turn").alias("shift")),
+            on=["conversation", "shift"],
+            how="inner",
+            maintain_order="left",
+        )
+        .with_row_index("shift_row")
+    )
+    distance = pl.col("turn") - pl.col("shift")
+    sides = [
+        shifts.with_columns(segment)
+        .join(turns, on=["conversation", "segment"], how="inner", maintain_order="left_right")
+        .with_columns(distance.alias("distance"))
+        .filter(pl.col("distance").is_between(low, high))
+        for segment, low, high in (
+            (pl.col("segment") - 1, -before, -1),
+            (pl.col("segment"), 0, after),
+        )
+    ]
+    return pl.concat(sides)

@@ -1,0 +1,268 @@
+"""Judge scores of conversations: from the log, or from a file that is joined to the run.
+
+A score is a number inside the rubric's range. Anything else is refused: listed with its place, and
+never used, clamped or filled. A file's score replaces the log's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from fastscore.logs.pieces import whole_file
+from fastscore.logs.scan import read_shard
+from fastscore.results.analysis.scored import Scored
+from fastscore.suites.base import Column, Source
+
+RUBRIC = ("proactiveness", "coherence", "personalization")
+OVERALL = "overall"
+MEAN = "mean of scores"
+FOUND_LENGTH = 80
+
+JUDGE_SCHEMA: dict[str, pl.DataType] = {
+    "conversation": pl.UInt32(),
+    "judge": pl.String(),
+    "score": pl.Float64(),
+}
+"""A judge's score of a conversation, under its name."""
+
+JUDGE_REJECT_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "dialogue": pl.String(),
+    "model": pl.String(),
+    "field": pl.String(),
+    "reason": pl.String(),
+    "found": pl.String(),
+    "expected": pl.String(),
+}
+"""A judge's value that was refused, and where it stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judge's scores.
+
+    Parameters
+    ----------
+    scores
+        In `JUDGE_SCHEMA`: the scores that count, and per conversation that has all of them their
+        mean as `MEAN` where there are several names.
+    rejects
+        In `JUDGE_REJECT_SCHEMA`.
+    names
+        The scores' names: the rubric's first, others sorted, `MEAN` last.
+    scale
+        The range that was required.
+    """
+
+    scores: pl.DataFrame
+    rejects: pl.DataFrame
+    names: tuple[str, ...]
+    scale: tuple[float, float]
+
+
+def read_judged(
+    scored: Scored, file: Path | None, scale: tuple[float, float], extra: Sequence[str] = ()
+) -> Judged:
+    """Collect judge scores.
+
+    Parameters
+    ----------
+    scored
+        The run's scores; its log may carry an object ``judge`` a conversation.
+    file
+        JSON Lines, JSON, CSV or Parquet with a row a conversation: ``session_id`` (or dialogue,
+        dialogue_id, id), ``model`` (or model_name) where an id stands for several models, and the
+        scores in an object ``judge`` or in columns named after the rubric, ``overall`` or `extra`.
+    scale
+        The smallest and largest possible score.
+    extra
+        Names of more columns of the file.
+    """
+    given = _from_log(scored.conversations)
+    rejects = [pl.DataFrame(schema=JUDGE_REJECT_SCHEMA)]
+    if file is not None:
+        rows, refused = _read_file(file, extra)
+        joined, unjoined = _join(rows, scored.conversations)
+        from_file = _from_columns(joined, extra)
+        given = pl.concat(
+            [from_file, given.join(from_file, on=["conversation", "judge"], how="anti")]
+        )
+        rejects += [refused, unjoined]
+    checked = _check(given, scale)
+    rejects.append(checked.filter(pl.col("reason").is_not_null()))
+    scores = checked.filter(pl.col("reason").is_null() & pl.col("score").is_not_null())
+    found = scores["judge"].unique().to_list()
+    names = [name for name in (*RUBRIC, OVERALL) if name in found]
+    names += sorted(set(found) - set(names))
+    counted = scores.select(*JUDGE_SCHEMA)
+    if len(names) > 1:
+        counted = pl.concat([counted, _means(counted, len(names))])
+        names.append(MEAN)
+    return Judged(
+        counted.sort("conversation", "judge"),
+        pl.concat([part.select(*JUDGE_REJECT_SCHEMA) for part in rejects]),
+        tuple(names),
+        scale,
+    )
+
+
+def _means(scores: pl.DataFrame, n_names: int) -> pl.DataFrame:
+    return (
+        scores.sort("conversation", "judge")
+        .group_by("conversation", maintain_order=True)
+        .agg(pl.col("score").mean(), pl.len().alias("n"))
+        .filter(pl.col("n") == n_names)
+        .select("conversation", pl.lit(MEAN).alias("judge"), "score")
+    )
+
+
+_PLACE = ("conversation", "file", "line", "dialogue", "model")
+
+
+def _from_log(conversations: pl.DataFrame) -> pl.DataFrame:
+    return _from_objects(conversations.select(*_PLACE, "judge"))
+
+
+def _from_columns(rows: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
+    """Return a row a value of a joined file, those of the object and those of the columns."""
+    named = [name for name in _score_columns(extra) if name in rows.columns]
+    flat = (
+        rows.unpivot(named, index=_PLACE, variable_name="judge", value_name="text")
+        .filter(pl.col("text").is_not_null())
+        .pipe(_with_numbers)
+    )
+    return pl.concat([_from_objects(rows.select(*_PLACE, "judge")), flat])
+
+
+def _from_objects(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row a member of the objects; an object is read once for all rows that have it."""
+    distinct = rows["judge"].drop_nulls().unique(maintain_order=True)
+    members = pl.DataFrame(
+        [
+            (text, name, orjson.dumps(value).decode())
+            for text in distinct
+            for name, value in _members(text)
+        ],
+        schema={"object": pl.String, "judge": pl.String, "text": pl.String},
+        orient="row",
+    )
+    return (
+        rows.rename({"judge": "object"})
+        .join(members, on="object", how="inner", maintain_order="left_right")
+        .select(*_PLACE, "judge", "text")
+        .pipe(_with_numbers)
+    )
+
+
+def _members(text: str) -> list[tuple[str, Any]]:
+    value = orjson.loads(text)
+    if isinstance(value, dict):
+        return list(value.items())
+    return [] if value is None else [("judge", value)]
+
+
+def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Read JSON numbers; CSV cells hold them alike."""
+    number = pl.col("text").str.strip_chars()
+    is_number = number.str.contains(r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
+    return rows.with_columns(
+        pl.when(is_number).then(number).cast(pl.Float64, strict=False).alias("score")
+    )
+
+
+def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
+    low, high = scale
+    is_null = pl.col("text").str.strip_chars().is_in(["null", ""])
+    reason = (
+        pl.when(is_null)
+        .then(None)
+        .when(pl.col("score").is_null())
+        .then(pl.lit("not a number"))
+        .when(~pl.col("score").is_between(low, high))
+        .then(pl.lit("out of range"))
+    )
+    return given.with_columns(
+        reason.alias("reason"),
+        ("judge." + pl.col("judge")).alias("field"),
+        pl.col("text").str.slice(0, FOUND_LENGTH).alias("found"),
+        pl.lit(f"a number from {low:g} to {high:g}, or null").alias("expected"),
+    )
+
+
+def _score_columns(extra: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys((*RUBRIC, OVERALL, *extra)))
+
+
+def _source(extra: Sequence[str]) -> Source:
+    return Source(
+        columns=(
+            Column(
+                name="dialogue",
+                kind="text",
+                accepts=("integer",),
+                required=True,
+                aliases=("session_id", "dialogue_id", "id"),
+            ),
+            Column(name="model", kind="text", aliases=("model_name",)),
+            Column(name="judge", kind="json"),
+            *(Column(name=name, kind="json") for name in _score_columns(extra)),
+        ),
+        formats=("csv", "json", "jsonl", "parquet"),
+    )
+
+
+def _read_file(file: Path, extra: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    read = read_shard(whole_file(str(file)), _source(extra))
+    rejects = read.rejects.with_columns(
+        pl.lit(None, dtype=pl.String).alias("dialogue"),
+        pl.lit(None, dtype=pl.String).alias("model"),
+    )
+    return read.frame, rejects.select(*JUDGE_REJECT_SCHEMA)
+
+
+def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Find the conversation of every row; rows without one, or with several, are rejects."""
+    known = conversations.select("conversation", "dialogue", pl.col("model").alias("of_model"))
+    is_named = pl.col("model").is_null() | pl.col("model").eq_missing(pl.col("of_model"))
+    candidates = (
+        rows.with_row_index("row")
+        .join(known, on="dialogue", how="left", maintain_order="left")
+        .with_columns((pl.col("conversation").is_not_null() & is_named).alias("fits"))
+        .with_columns(pl.col("fits").sum().over("row").alias("n_fits"))
+        .filter(pl.col("fits") | (pl.col("n_fits") == 0))
+    )
+    is_repeated = pl.col("row") != pl.col("row").min().over("conversation")
+    reason = (
+        pl.when(pl.col("n_fits") == 0)
+        .then(pl.lit("not in the run"))
+        .when(pl.col("n_fits") > 1)
+        .then(pl.lit("several conversations of the run"))
+        .when(is_repeated)
+        .then(pl.lit("given before"))
+    )
+    judged = candidates.with_columns(reason.alias("reason"))
+    rejects = (
+        judged.filter(pl.col("reason").is_not_null())
+        .unique("row", keep="first", maintain_order=True)
+        .with_columns(
+            pl.lit("dialogue").alias("field"),
+            pl.col("dialogue").alias("found"),
+            pl.lit("one conversation by dialogue and model, once").alias("expected"),
+        )
+    )
+    accepted = judged.filter(pl.col("reason").is_null())
+    return accepted, rejects.select(*JUDGE_REJECT_SCHEMA)
+
+
+def describe_rejects(judged: Judged) -> str:
+    """Return one line on what was refused, empty where nothing was."""
+    if judged.rejects.is_empty():
+        return ""
+    first = judged.rejects.row(0, named=True)
+    place = f"{first['file']}:{first['line']}: {first['field']}: {first['reason']}"
+    return f"{judged.rejects.height:,} judge values refused, the first {place} ({first['found']})."

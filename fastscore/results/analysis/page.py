@@ -1,0 +1,164 @@
+"""The page of an analysis: one HTML file with its figures and short tables inside."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from fastscore.results.analysis.figures.style import Drawn
+from fastscore.results.analysis.page_tables import (
+    ablations_table,
+    components_table,
+    construct_table,
+    convergent_table,
+    sweep_table,
+)
+from fastscore.results.analysis.tables import Tables
+
+_STYLE = """
+:root{color-scheme:light}
+body{font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;color:#1a1a1a;
+background:#fff;max-width:60rem;margin:2rem auto;padding:0 1.25rem}
+h1{font-size:1.7rem;line-height:1.2;margin:0 0 .5rem}
+h2{font-size:1.25rem;margin:2.5rem 0 .5rem;border-bottom:2px solid #1a1a1a;padding-bottom:.2rem}
+p{margin:.5rem 0}code{font:.82rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
+overflow-wrap:anywhere}
+nav a{margin-right:1rem;white-space:nowrap}a{color:#004c78}
+figure{margin:1rem 0;break-inside:avoid}figure svg{display:block;width:100%;height:auto}
+figcaption,.note{font-size:.88rem;color:#333}.note{border-left:4px solid #D55E00;padding-left:.7rem}
+.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;margin:.7rem 0;
+font-variant-numeric:tabular-nums}caption{text-align:left;font-weight:600;padding:.2rem 0}
+th,td{padding:.18rem .6rem;border-bottom:1px solid #ccc;text-align:right;white-space:nowrap}
+th{border-bottom:2px solid #1a1a1a;vertical-align:bottom}
+th.text,td.text{text-align:left}
+@media print{body{max-width:none;margin:0;font-size:10.5pt}nav{display:none}
+h2{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}
+th,td{padding:.1rem .35rem}@page{margin:16mm}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page: an id, a heading, what it answers, its figures and its tables."""
+
+    name: str
+    heading: str
+    text: str
+    figures: Sequence[str]
+    tables: Sequence[str]
+
+
+def make_page(
+    title: str, facts: Sequence[str], notes: Sequence[str], tables: Tables, figures: Sequence[Drawn]
+) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    title
+        The page's title.
+    facts
+        Sentences under the title: what was analysed, and how.
+    notes
+        What is missing and why.
+    tables, figures
+        What the page shows.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing from elsewhere.
+    """
+    drawn = {figure.name: figure for figure in figures}
+    sections = list(_sections(tables))
+    links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in sections)
+    return "\n".join(
+        [
+            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<header><h1>{escape(title)}</h1>",
+            *(f"<p>{fact}</p>" for fact in facts),
+            *(f'<p class="note">{escape(note)}</p>' for note in notes),
+            f"<nav>{links}</nav></header><main>",
+            *(_section(section, drawn) for section in sections),
+            "</main></body></html>\n",
+        ]
+    )
+
+
+def _section(section: Section, drawn: dict[str, Drawn]) -> str:
+    shown = [drawn[name] for name in section.figures if name in drawn]
+    figures = (
+        f"<figure>{figure.svg}<figcaption><strong>{escape(figure.title)}.</strong> "
+        f"{escape(figure.caption)}</figcaption></figure>"
+        for figure in shown
+    )
+    missing = (
+        ""
+        if len(shown) == len(section.figures)
+        else '<p class="note">Nothing to draw here: no conversation has what this figure needs '
+        "(a shift, or a judge's score).</p>"
+    )
+    return (
+        f'<section id="{section.name}"><h2>{escape(section.heading)}</h2>'
+        f"<p>{escape(section.text)}</p>{''.join(figures)}{missing}"
+        f"{''.join(section.tables)}</section>"
+    )
+
+
+def _sections(tables: Tables) -> Iterable[Section]:
+    yield Section(
+        "parts",
+        "Scores and their parts",
+        "TAS and CAS with what they are made of, over conversations.",
+        ("distributions", "radar"),
+        (components_table(tables.components),),
+    )
+    yield Section(
+        "turns",
+        "Turn by turn",
+        "How CC, CR and copying move in one dialogue, and on average around shifts.",
+        ("timelines", "around_shifts"),
+        (),
+    )
+    yield Section(
+        "recovery",
+        "Recovery",
+        "How soon the answers fit again after a shift. The window is varied over the scores of the "
+        "turns; nothing is scored again.",
+        ("recovery",),
+        (sweep_table(tables.window_sweep),),
+    )
+    yield Section(
+        "ablations",
+        "Ablations",
+        "Each score without some of its parts. Differences are paired by conversation; p by "
+        "Wilcoxon's signed ranks, corrected by Holm's procedure over the group's variants.",
+        ("ablations",),
+        (ablations_table(tables.ablations),),
+    )
+    yield Section(
+        "weights",
+        "Weights",
+        "Whether the order of models hangs on the choice of weights. The whole grid is in "
+        "tables/weight_grid.csv.",
+        ("weights",),
+        (),
+    )
+    yield Section(
+        "construct",
+        "Construct validity",
+        "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
+        "segments than across them. Tests are paired by conversation and corrected by Holm's "
+        "procedure; each model's are in tables/construct_validity.csv.",
+        ("construct",),
+        (construct_table(tables.construct_validity),),
+    )
+    yield Section(
+        "convergent",
+        "Convergent validity",
+        "Whether the scores order conversations as the judge does. Rank correlations over all "
+        "models; each model's are in tables/convergent_validity.csv.",
+        ("judge",),
+        (convergent_table(tables.convergent_validity),),
+    )

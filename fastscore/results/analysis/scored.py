@@ -1,0 +1,137 @@
+"""What an analysis reads of a run of preference_shift: frames with one number a conversation."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from fastscore.errors import UsageError
+from fastscore.options import build_options
+from fastscore.results.runs import Run
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+SUITE = "preference_shift"
+ALL = "all"
+MODEL = "model"
+GROUP_SCHEMA: dict[str, pl.DataType] = {"group": pl.String(), "value": pl.String()}
+"""As in a run's summary: ``all`` with no value, or ``model`` with its name."""
+
+_KEY = ("file", "line")
+_TURN_COLUMNS = ("turn", "segment", "is_shift", "both_empty", "cc", "cr", "i", "tas")
+_CC_OF_CONCEPTS = pl.when(~pl.col("both_empty")).then("cc").alias("cc_of_concepts")
+_SHIFT_COLUMNS = ("turn", "in_dialogue", "recovered", "delay")
+_SCORES = {
+    "tas": "context_adaptation_score",
+    "cc": "cross_coherence",
+    "cr": "context_retention",
+    "i": "topic_interference",
+    "recovery_rate": "topic_recovery_rate",
+    "recovery_delay": "avg_recovery_delay",
+    "cas": "cas",
+}
+SCORE_NAMES = {
+    "tas": "TAS",
+    "cas": "CAS",
+    "cc": "CC",
+    "cc_of_concepts": "CC with concepts",
+    "cr": "CR",
+    "i": "I (copying)",
+    "recovery_rate": "recovery rate",
+    "recovery_delay": "recovery delay",
+}
+"""How a conversation's scores are called in figures and tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores of a run.
+
+    Parameters
+    ----------
+    conversations
+        One row each, in input order: ``conversation`` (its number from 0), ``cluster`` (the number
+        of its dialogue id, from 0 in sorted order: what several models answered in the same
+        dialogue is resampled together), file, line, dialogue, model, n_turns, n_shifts, judge
+        (JSON), and its scores by their short names (`SCORE_NAMES`), null as the run has them.
+    turns
+        One row each: conversation, cluster, model, turn, segment, is_shift, both_empty,
+        cc, cr, i, tas and
+        ``cc_of_concepts``: cc, null where neither side has a concept and cc is 1 by convention.
+    shifts
+        One row each: conversation, cluster, model, turn, in_dialogue, recovered, delay.
+    options
+        The options that the run was scored with.
+    signature
+        The run's signature.
+    """
+
+    conversations: pl.DataFrame
+    turns: pl.DataFrame
+    shifts: pl.DataFrame
+    options: PreferenceShiftOptions
+    signature: str
+
+    @property
+    def models(self) -> list[str]:
+        """The models' names, sorted; conversations without one belong to none."""
+        return self.conversations["model"].drop_nulls().unique().sort().to_list()
+
+
+def read_scored(run: Run) -> Scored:
+    """Read what an analysis needs of a run.
+
+    Raises
+    ------
+    UsageError
+        The run is of another suite.
+    """
+    if run.manifest.suite != SUITE:
+        raise UsageError(
+            f"{run.path} is a run of {run.manifest.suite}, expected one of {SUITE}.",
+            f"Only {SUITE} has an analysis; `fastscore compare` compares runs of every suite.",
+        )
+    options = build_options(PreferenceShiftOptions, run.manifest.options)
+    return make_scored(run.tables, options, run.signature)
+
+
+def make_scored(
+    tables: dict[str, pl.LazyFrame], options: PreferenceShiftOptions, signature: str
+) -> Scored:
+    """Make the frames of an analysis from the suite's tables."""
+    conversations = (
+        tables["dialogues"]
+        .select(
+            *_KEY,
+            (pl.col("dialogue").rank("dense") - 1).cast(pl.Int64).alias("cluster"),
+            "dialogue",
+            "model",
+            "n_turns",
+            "n_shifts",
+            "judge",
+            *(pl.col(column).cast(pl.Float64).alias(name) for name, column in _SCORES.items()),
+        )
+        .collect()
+        .with_row_index("conversation")
+    )
+    labels = conversations.lazy().select(*_KEY, "conversation", "cluster", "model")
+    return Scored(
+        conversations,
+        _labelled(tables["turns"].select(*_KEY, *_TURN_COLUMNS, _CC_OF_CONCEPTS), labels),
+        _labelled(tables["shifts"].select(*_KEY, *_SHIFT_COLUMNS), labels),
+        options,
+        signature,
+    )
+
+
+def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
+    return rows.join(labels, on=_KEY, how="inner", maintain_order="left").drop(*_KEY).collect()
+
+
+def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:
+    """Yield all rows, then each model's where there are several, with the group's two columns."""
+    yield {"group": ALL, "value": None}, frame
+    models = frame["model"].drop_nulls().unique().sort().to_list()
+    if len(models) > 1:
+        parts = frame.partition_by("model", as_dict=True)
+        for model in models:
+            yield {"group": MODEL, "value": model}, parts[(model,)]

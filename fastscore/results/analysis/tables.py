@@ -1,0 +1,106 @@
+"""Every table of an analysis, by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from fastscore.results.analysis.ablations import ablations
+from fastscore.results.analysis.construct import construct_validity
+from fastscore.results.analysis.convergent import convergent_validity
+from fastscore.results.analysis.intervals import mean_intervals
+from fastscore.results.analysis.judge import Judged
+from fastscore.results.analysis.scored import GROUP_SCHEMA, SCORE_NAMES, Scored, by_group
+from fastscore.results.analysis.weights import weight_grid
+from fastscore.results.analysis.windows import window_sweep
+
+COMPONENT_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "score": pl.String(),
+    "n": pl.Int64(),
+    "n_null": pl.Int64(),
+    "mean": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "sd": pl.Float64(),
+    "median": pl.Float64(),
+}
+"""A score in a group: its mean over the ``n`` conversations that have it with a 95 % interval from
+resampled dialogues, sample standard deviation and median; null in ``n_null``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of an analysis."""
+
+    components: pl.DataFrame
+    ablations: pl.DataFrame
+    weight_grid: pl.DataFrame
+    window_sweep: pl.DataFrame
+    convergent_validity: pl.DataFrame
+    construct_validity: pl.DataFrame
+    judge_rejects: pl.DataFrame
+
+    def by_name(self) -> Mapping[str, pl.DataFrame]:
+        """Return every table under its file's name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def make_tables(
+    scored: Scored,
+    judged: Judged,
+    segment_cosines: pl.DataFrame | None,
+    *,
+    samples: int,
+    seed: int,
+) -> Tables:
+    """Compute every table.
+
+    Parameters
+    ----------
+    scored, judged
+        The run's scores and the judge's.
+    segment_cosines
+        As in `construct_validity`.
+    samples, seed
+        Of every bootstrap by dialogue.
+    """
+    return Tables(
+        components(scored, samples=samples, seed=seed),
+        ablations(scored, samples=samples, seed=seed),
+        weight_grid(scored, samples=samples, seed=seed),
+        window_sweep(scored, samples=samples, seed=seed),
+        convergent_validity(scored, judged, samples=samples, seed=seed),
+        construct_validity(scored, segment_cosines, samples=samples, seed=seed),
+        judged.rejects,
+    )
+
+
+def components(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+    """Describe every score of the conversations.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `COMPONENT_SCHEMA`.
+    """
+    names = list(SCORE_NAMES)
+    names.remove("cc_of_concepts")
+    rows = []
+    for group, frame in by_group(scored.conversations):
+        means = mean_intervals(frame, names, samples=samples, seed=seed)
+        for name, mean in zip(names, means, strict=True):
+            values = frame[name].drop_nulls().sort()
+            row = {
+                **group,
+                "score": name,
+                "n": values.len(),
+                "n_null": frame.height - values.len(),
+                "mean": mean.value,
+                "low": mean.low,
+                "high": mean.high,
+                "sd": values.std(),
+                "median": values.median(),
+            }
+            rows.append(row)
+    return pl.DataFrame(rows, schema=COMPONENT_SCHEMA)

@@ -1,0 +1,100 @@
+"""How TAS and the order of models by it depend on the weights of CC, CR and copying."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.results.analysis.intervals import cluster_sums
+from fastscore.results.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
+from fastscore.results.bootstrap import resample_means
+from fastscore.results.statistics import Values
+
+STEPS = 10
+PARTS = ("cc", "cr", "i")
+
+GRID_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "w_cc": pl.Float64(),
+    "w_cr": pl.Float64(),
+    "w_copying": pl.Float64(),
+    "n": pl.Int64(),
+    "tas": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "rank": pl.Int64(),
+}
+"""TAS of a group under one choice of weights: w_cc CC + w_cr CR - w_copying I, the mean over ``n``
+conversations with a 95 % interval, and the model's rank by it (1 is the highest)."""
+
+
+def simplex(steps: int = STEPS) -> npt.NDArray[np.float64]:
+    """Return all weights of CC, CR and copying that are multiples of 1/steps and sum to 1.
+
+    Returns
+    -------
+    ndarray
+        Shape (points, 3), by w_cc and then w_cr; 66 points for ten steps.
+    """
+    first, second = np.divmod(np.arange((steps + 1) ** 2), steps + 1)
+    inside = first + second <= steps
+    whole = np.stack([first, second, steps - first - second], axis=1)[inside]
+    return whole / steps
+
+
+def weight_grid(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+    """Compute TAS for every choice of weights on a grid.
+
+    As the weights sum to 1 no turn is ever clipped, so the mean over turns is the weighted sum of
+    the mean parts, and nothing is scored again.
+
+    Parameters
+    ----------
+    scored
+        The run's scores.
+    samples, seed
+        Of the bootstrap by dialogue.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `GRID_SCHEMA`; null where a group has no conversation with scores.
+    """
+    weights = simplex()
+    with_parts = scored.conversations.drop_nulls(PARTS)
+    parts = [
+        _grid_of(group, frame, weights, samples, seed) for group, frame in by_group(with_parts)
+    ]
+    ranked = pl.col("tas").rank("min", descending=True).over("group", "w_cc", "w_cr")
+    return (
+        pl.concat(parts)
+        .with_columns(pl.when(pl.col("group") == MODEL).then(ranked).cast(pl.Int64).alias("rank"))
+        .select(*GRID_SCHEMA)
+    )
+
+
+def _grid_of(
+    group: dict[str, str | None], frame: pl.DataFrame, weights: Values, samples: int, seed: int
+) -> pl.DataFrame:
+    signed = weights * np.array([1.0, 1.0, -1.0])
+    n_clusters, sums, counts = cluster_sums(frame, PARTS)
+    tas: Any = [None] * len(weights)
+    low, high = tas, tas
+    if n_clusters:
+        tas = signed @ (sums.sum(axis=0) / counts.sum(axis=0))
+    if n_clusters > 1:
+        resampled = resample_means(sums, counts, samples=samples, seed=seed) @ signed.T
+        low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    columns = {
+        "w_cc": weights[:, 0],
+        "w_cr": weights[:, 1],
+        "w_copying": weights[:, 2],
+        "tas": tas,
+        "low": low,
+        "high": high,
+    }
+    return pl.DataFrame(columns, schema_overrides=GRID_SCHEMA).with_columns(
+        pl.lit(frame.height, dtype=pl.Int64).alias("n"),
+        *(pl.lit(value, dtype=pl.String).alias(name) for name, value in group.items()),
+    )

@@ -1,0 +1,112 @@
+"""How recovery depends on the window, from the scores of turns alone."""
+
+from typing import Any
+
+import polars as pl
+
+from fastscore.results.analysis.intervals import mean_intervals
+from fastscore.results.analysis.scored import GROUP_SCHEMA, Scored, by_group
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+LONGEST = 10
+
+SWEEP_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "test": pl.String(),
+    "window": pl.Int64(),
+    "n_shifts": pl.Int64(),
+    "n_recovered": pl.Int64(),
+    "rate": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "mean_delay": pl.Float64(),
+    "is_own": pl.Boolean(),
+}
+"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro) that a turn of
+the window meets the test for, with a 95 % interval, and the mean delay of those; ``test`` is
+``run`` (the run's own) or ``cosine`` (CR alone); ``is_own`` marks the run's own window."""
+
+
+def window_sweep(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+    """Compute recovery rate and delay for windows from 1 turn on.
+
+    Parameters
+    ----------
+    scored
+        The run's scores.
+    samples, seed
+        Of the bootstrap by dialogue.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `SWEEP_SCHEMA`, for windows up to ten turns, or the run's own if that is longer.
+        Shifts beyond the last turn count as not recovered, as in the run.
+    """
+    options = scored.options
+    own = max(1, options.window)
+    windows = range(1, max(LONGEST, own) + 1)
+    rows: list[dict[str, Any]] = []
+    for test in ("run", "cosine"):
+        delays = first_recoveries(scored, options, test)
+        for group, frame in by_group(delays):
+            rows += [
+                {**group, "test": test, "is_own": row["window"] == own, **row}
+                for row in _sweep(frame, windows, samples, seed)
+            ]
+    return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
+
+
+def first_recoveries(scored: Scored, options: PreferenceShiftOptions, test: str) -> pl.DataFrame:
+    """Return how many turns after each shift a turn first meets the test, whatever the window.
+
+    Returns
+    -------
+    pl.DataFrame
+        conversation, cluster, model, turn and ``delay`` (0 is the shift's own turn; null where no
+        later turn of the conversation meets the test).
+    """
+    met = pl.col("cr") >= options.recovery_cr
+    if test == "run":
+        by_cc = pl.col("cc") >= options.recovery_cc
+        met = by_cc | met if options.recovery == "cc-or-cr" else by_cc
+    answered = (
+        scored.turns.filter(met)
+        .select("conversation", "turn", pl.col("turn").alias("met"))
+        .sort("turn")
+    )
+    return (
+        scored.shifts.select("conversation", "cluster", "model", "turn")
+        .sort("turn")
+        .join_asof(
+            answered, on="turn", by="conversation", strategy="forward", check_sortedness=False
+        )
+        .with_columns((pl.col("met") - pl.col("turn")).alias("delay"))
+        .drop("met")
+        .sort("conversation", "turn")
+    )
+
+
+def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list[dict[str, Any]]:
+    inside = {
+        f"{window}": (pl.col("delay") < window).fill_null(False).alias(f"{window}")
+        for window in windows
+    }
+    frame = frame.with_columns(inside.values())
+    rates = mean_intervals(frame, list(inside), samples=samples, seed=seed)
+    delays = frame.select(
+        pl.col("delay").filter(pl.col("delay") < window).mean().alias(f"{window}")
+        for window in windows
+    )
+    return [
+        {
+            "window": window,
+            "n_shifts": frame.height,
+            "n_recovered": int(frame[f"{window}"].sum()),
+            "rate": rate.value,
+            "low": rate.low,
+            "high": rate.high,
+            "mean_delay": delays[f"{window}"].item(),
+        }
+        for window, rate in zip(windows, rates, strict=True)
+    ]
