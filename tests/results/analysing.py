@@ -33,7 +33,9 @@ def tables_of(
 
 
 def scored_of(tables: dict[str, pl.LazyFrame], **options: Any) -> Scored:
-    return make_scored(tables, PreferenceShiftOptions(**options), "signature")
+    return make_scored(
+        tables, PreferenceShiftOptions(**{"catalogue": "catalogue.jsonl"} | options), "signature"
+    )
 
 
 def _rows(log: Row, scored: Row) -> dict[str, list[Row]]:

@@ -92,7 +92,7 @@ def ablated_scores(scored: Scored) -> pl.DataFrame:
         "cc_only": o.alpha * pl.col("cc"),
         "cr_only": o.beta * pl.col("cr"),
     }
-    means = scored.turns.group_by("conversation").agg(
+    means = scored.turns.group_by("conversation", maintain_order=True).agg(
         score.clip(-1.0, 1.0).mean().alias(variant) for variant, score in kept.items()
     )
     return scored.conversations.join(

@@ -124,7 +124,8 @@ def make_scored(
 
 
 def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
-    return rows.join(labels, on=_KEY, how="inner", maintain_order="left").drop(*_KEY).collect()
+    joined = rows.join(labels, on=_KEY, how="inner").drop(*_KEY)
+    return joined.sort("conversation", "turn").collect()
 
 
 def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:

@@ -1,0 +1,158 @@
+"""Judge scores: where they come from, what is refused, and what they are correlated with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from scipy import stats
+
+from benchmarks import plain_preference_shift as plain
+from fastscore.results.analysis.convergent import convergent_validity
+from fastscore.results.analysis.judge import MEAN, Judged, describe_rejects, read_judged
+from fastscore.results.analysis.scored import Scored
+from tests.results.analysing import scored_of, tables_of
+from tests.results.test_analysis_statistics import ITEMS, log
+
+SCALE = (1.0, 5.0)
+ANSWERS = ("ant", "ant bee", "ant bee cat", "ant bee cat dog", "dog", "ant")
+
+
+def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
+    """Make one conversation a judge, each answered differently; no judge where None."""
+    logs = [
+        log(model, f"{number}", ("ant", answer))
+        for number, answer in zip(range(len(judges)), ANSWERS, strict=False)
+    ]
+    return [
+        made if judge is None else made | {"judge": judge}
+        for made, judge in zip(logs, judges, strict=True)
+    ]
+
+
+def scored(logs: list[dict[str, Any]]) -> Scored:
+    return scored_of(tables_of(logs, plain.make_catalogue(ITEMS)))
+
+
+def scores_of(judged: Judged) -> list[tuple[Any, ...]]:
+    return judged.scores.select("conversation", "judge", "score").rows()
+
+
+def test_scores_of_the_log_with_their_mean() -> None:
+    judged = read_judged(
+        scored(judged_logs({"coherence": 4, "proactiveness": 2}, {"coherence": 5}, None)), None, SCALE
+    )
+    assert judged.names == ("proactiveness", "coherence", MEAN)
+    assert scores_of(judged) == [
+        (0, "coherence", 4.0),
+        (0, MEAN, 3.0),
+        (0, "proactiveness", 2.0),
+        (1, "coherence", 5.0),
+    ]
+    assert judged.rejects.is_empty()
+    assert describe_rejects(judged) == ""
+
+
+def test_what_is_no_score_in_range_is_refused_with_its_place() -> None:
+    judges = ({"coherence": 7.1}, {"coherence": "4"}, {"coherence": True}, {"coherence": 0})
+    judged = read_judged(scored(judged_logs(*judges, {"coherence": None}, {"coherence": 1})), None, SCALE)
+    assert scores_of(judged) == [(5, "coherence", 1.0)]
+    rejects = judged.rejects.select("file", "line", "field", "reason", "found", "expected").rows()
+    expected = "a number from 1 to 5, or null"
+    assert rejects == [
+        ("logs.jsonl", 1, "judge.coherence", "out of range", "7.1", expected),
+        ("logs.jsonl", 2, "judge.coherence", "not a number", '"4"', expected),
+        ("logs.jsonl", 3, "judge.coherence", "not a number", "true", expected),
+        ("logs.jsonl", 4, "judge.coherence", "out of range", "0", expected),
+    ]
+    assert describe_rejects(judged) == (
+        "4 judge values refused, the first logs.jsonl:1: judge.coherence: out of range (7.1)."
+    )
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".csv":
+        pl.DataFrame(rows, infer_schema_length=None).write_csv(path)
+    else:
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
+def test_a_joined_file_with_columns_wins_over_the_log(suffix: str, tmp_path: Path) -> None:
+    rows = [
+        {"session_id": "1", "model": "m", "coherence": 2, "tone": 3},
+        {"session_id": "0", "model": "m", "coherence": 9, "tone": None},
+    ]
+    file = write(tmp_path / f"judge.{suffix}", rows)
+    run = scored(judged_logs({"coherence": 4}, {"coherence": 5}, {"coherence": 3}))
+    judged = read_judged(run, file, SCALE, ["tone"])
+    assert judged.names == ("coherence", "tone", MEAN)
+    found = [row for row in scores_of(judged) if row[1] != MEAN]
+    assert found == [(1, "coherence", 2.0), (1, "tone", 3.0), (2, "coherence", 3.0)]
+    assert judged.rejects.select("dialogue", "field", "found").rows() == [
+        ("0", "judge.coherence", "9")
+    ]
+
+
+def test_the_published_results_file_is_a_judges_file(tmp_path: Path) -> None:
+    rows = [{"session_id": 1, "model_name": "m", "judge": {"coherence": 2}, "cross_coherence": 0.1}]
+    run = scored(judged_logs(None, None))
+    judged = read_judged(run, write(tmp_path / "results.jsonl", rows), SCALE)
+    assert scores_of(judged) == [(1, "coherence", 2.0)]
+
+
+def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path: Path) -> None:
+    logs = [*judged_logs(None), *judged_logs(None, None, model="n")]
+    rows = [
+        {"dialogue": "0", "coherence": 2},
+        {"dialogue": "0", "model": "n", "coherence": 3},
+        {"dialogue": "0", "model": "n", "coherence": 4},
+        {"dialogue": "7", "coherence": 5},
+        {"dialogue": "1", "coherence": 1},
+        {"dialogue": "1", "model": "m", "coherence": 1},
+    ]
+    judged = read_judged(scored(logs), write(tmp_path / "judge.jsonl", rows), SCALE)
+    assert scores_of(judged) == [(1, "coherence", 3.0), (2, "coherence", 1.0)]
+    assert judged.rejects.select("line", "reason").sort("line").rows() == [
+        (1, "several conversations of the run"),
+        (3, "given before"),
+        (4, "not in the run"),
+        (6, "not in the run"),
+    ]
+
+
+def test_one_bad_line_never_loses_the_good_ones(tmp_path: Path) -> None:
+    file = tmp_path / "judge.jsonl"
+    file.write_text('{"session_id": "0", "coherence": 4}\nnonsense\n{"session_id": "1", "coherence": 2}\n')
+    judged = read_judged(scored(judged_logs(None, None)), file, SCALE)
+    assert scores_of(judged) == [(0, "coherence", 4.0), (1, "coherence", 2.0)]
+    assert judged.rejects["line"].to_list() == [2]
+
+
+def test_correlations_are_scipys_over_those_that_have_both() -> None:
+    judges = [{"coherence": 5}, {"coherence": 4}, {"coherence": 4}, None, {"coherence": 1}]
+    run = scored(judged_logs(*judges))
+    judged = read_judged(run, None, SCALE)
+    table = convergent_validity(run, judged, samples=50, seed=0)
+    row = table.filter(pl.col("group") == "all", pl.col("score") == "cc").row(0, named=True)
+    # cc: 1, 1/2, 1/3, then one without a judge, and 0
+    cc, judge = [1.0, 1 / 2, 1 / 3, 0.0], [5, 4, 4, 1]
+    assert (row["n"], row["n_null_score"], row["n_null_judge"]) == (4, 0, 1)
+    assert row["rho"] == pytest.approx(stats.spearmanr(cc, judge).statistic)
+    assert row["tau"] == pytest.approx(stats.kendalltau(cc, judge).statistic)
+    cas = table.filter(pl.col("group") == "all", pl.col("score") == "cas").row(0, named=True)
+    assert (cas["n"], cas["n_null_score"], cas["rho"]) == (0, 5, None)
+    assert cas["reason"] == "too_few_values"
+
+
+def test_without_a_judge_there_is_no_row() -> None:
+    run = scored(judged_logs(None, None))
+    judged = read_judged(run, None, SCALE)
+    assert judged.names == ()
+    assert convergent_validity(run, judged, samples=50, seed=0).is_empty()
