@@ -41,7 +41,9 @@ def scores_of(judged: Judged) -> list[tuple[Any, ...]]:
 
 def test_scores_of_the_log_with_their_mean() -> None:
     judged = read_judged(
-        scored(judged_logs({"coherence": 4, "proactiveness": 2}, {"coherence": 5}, None)), None, SCALE
+        scored(judged_logs({"coherence": 4, "proactiveness": 2}, {"coherence": 5}, None)),
+        None,
+        SCALE,
     )
     assert judged.names == ("proactiveness", "coherence", MEAN)
     assert scores_of(judged) == [
@@ -56,7 +58,9 @@ def test_scores_of_the_log_with_their_mean() -> None:
 
 def test_what_is_no_score_in_range_is_refused_with_its_place() -> None:
     judges = ({"coherence": 7.1}, {"coherence": "4"}, {"coherence": True}, {"coherence": 0})
-    judged = read_judged(scored(judged_logs(*judges, {"coherence": None}, {"coherence": 1})), None, SCALE)
+    judged = read_judged(
+        scored(judged_logs(*judges, {"coherence": None}, {"coherence": 1})), None, SCALE
+    )
     assert scores_of(judged) == [(5, "coherence", 1.0)]
     rejects = judged.rejects.select("file", "line", "field", "reason", "found", "expected").rows()
     expected = "a number from 1 to 5, or null"
@@ -129,7 +133,9 @@ def test_rows_that_belong_to_no_conversation_or_to_several_are_refused(tmp_path:
 
 def test_one_bad_line_never_loses_the_good_ones(tmp_path: Path) -> None:
     file = tmp_path / "judge.jsonl"
-    file.write_text('{"session_id": "0", "coherence": 4}\nnonsense\n{"session_id": "1", "coherence": 2}\n')
+    file.write_text(
+        '{"session_id": "0", "coherence": 4}\nnonsense\n{"session_id": "1", "coherence": 2}\n'
+    )
     judged = read_judged(scored(judged_logs(None, None)), file, SCALE)
     assert scores_of(judged) == [(0, "coherence", 4.0), (1, "coherence", 2.0)]
     assert judged.rejects["line"].to_list() == [2]

@@ -4,6 +4,7 @@ A score is a number inside the rubric's range. Anything else is refused: listed 
 never used, clamped or filled. A file's score replaces the log's.
 """
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.logs.pieces import whole_file
+from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.scan import read_shard
+from fastscore.logs.shards import plan_shards
 from fastscore.results.analysis.scored import Scored
 from fastscore.suites.base import Column, Source
 
@@ -132,7 +134,8 @@ def _from_columns(rows: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
     """Return a row a value of a joined file, those of the object and those of the columns."""
     named = [name for name in _score_columns(extra) if name in rows.columns]
     flat = (
-        rows.unpivot(named, index=_PLACE, variable_name="judge", value_name="text")
+        rows.drop("judge")
+        .unpivot(named, index=_PLACE, variable_name="judge", value_name="text")
         .filter(pl.col("text").is_not_null())
         .pipe(_with_numbers)
     )
@@ -160,7 +163,11 @@ def _from_objects(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _members(text: str) -> list[tuple[str, Any]]:
-    value = orjson.loads(text)
+    """Read an object's members; what is no object (or, in CSV, no JSON) is one bad score."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = text
     if isinstance(value, dict):
         return list(value.items())
     return [] if value is None else [("judge", value)]
@@ -217,12 +224,15 @@ def _source(extra: Sequence[str]) -> Source:
 
 
 def _read_file(file: Path, extra: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    read = read_shard(whole_file(str(file)), _source(extra))
-    rejects = read.rejects.with_columns(
+    source = _source(extra)
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        plan = plan_shards(resolve_inputs([file], source.formats), source, scratch=Path(scratch))
+        parts = [read_shard(shard, source) for shard in plan.shards]
+    rejects = pl.concat([part.rejects for part in parts]).with_columns(
         pl.lit(None, dtype=pl.String).alias("dialogue"),
         pl.lit(None, dtype=pl.String).alias("model"),
     )
-    return read.frame, rejects.select(*JUDGE_REJECT_SCHEMA)
+    return pl.concat([part.frame for part in parts]), rejects.select(*JUDGE_REJECT_SCHEMA)
 
 
 def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -236,13 +246,13 @@ def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame
         .with_columns(pl.col("fits").sum().over("row").alias("n_fits"))
         .filter(pl.col("fits") | (pl.col("n_fits") == 0))
     )
-    is_repeated = pl.col("row") != pl.col("row").min().over("conversation")
+    first = pl.col("row").filter(pl.col("n_fits") == 1).min().over("conversation")
     reason = (
         pl.when(pl.col("n_fits") == 0)
         .then(pl.lit("not in the run"))
         .when(pl.col("n_fits") > 1)
         .then(pl.lit("several conversations of the run"))
-        .when(is_repeated)
+        .when(pl.col("row") != first)
         .then(pl.lit("given before"))
     )
     judged = candidates.with_columns(reason.alias("reason"))

@@ -83,14 +83,14 @@ def analyse(
     Raises
     ------
     UsageError
-        The run is of another suite, the judge's file is not there, or the scale is empty.
+        The run is of another suite, or the scale is empty.
+    InputError
+        The judge's file is not there or cannot be read.
     RunError
         The run is not complete, or the folder cannot be written.
     """
     opened = open_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
-    if judge is not None and not Path(judge).is_file():
-        raise UsageError(f"--judge {judge}: no such file.")
     if not judge_scale[0] < judge_scale[1]:
         raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
     scored = read_scored(opened)

@@ -227,7 +227,8 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
     for axis in axes[panels:]:
         axis.set_visible(False)
     if image is not None:
-        figure.colorbar(image, ax=axes[: len(axes)].tolist(), label="TAS", shrink=0.7)
+        bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
+        bar.solids.set(rasterized=False, edgecolor="face")
     n = grid.filter(pl.col("group") == ALL)["n"].to_numpy().max()
     caption = (
         f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "

@@ -1,0 +1,170 @@
+"""The command, the files that it leaves, and the page."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fastscore
+from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
+from fastscore.errors import UsageError
+from fastscore.results.analysis import analyse
+from fastscore.results.analysis.figures.style import COLOURS, looks
+from tests.conftest import fastscore_command
+
+FIGURES = {
+    "ablations", "around_shifts", "construct", "distributions", "judge", "radar", "recovery",
+    "timelines", "weights",
+}  # fmt: skip
+TABLES = {
+    "ablations", "components", "construct_validity", "convergent_validity", "judge_rejects",
+    "weight_grid", "window_sweep",
+}  # fmt: skip
+
+
+def score(folder: Path, kind: str) -> Path:
+    import random
+
+    dialogues, movies = read_source()
+    write_jsonl(folder / "catalogue.jsonl", movies)
+    write_jsonl(folder / f"{kind}.jsonl", KINDS[kind](dialogues, movies, random.Random(0)))
+    fastscore.score(
+        folder / f"{kind}.jsonl", "preference_shift", output=folder / f"{kind}_run", embedder=None,
+        catalogue=str(folder / "catalogue.jsonl"), segments="metadata",
+    )  # fmt: skip
+    return folder / f"{kind}_run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return score(tmp_path_factory.mktemp("models"), "models")
+
+
+@pytest.fixture(scope="module")
+def folder(run: Path) -> Path:
+    return analyse(run, samples=20).page.parent
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def test_the_exact_files_that_an_analysis_leaves(run: Path, folder: Path) -> None:
+    assert folder == run.with_name(f"{run.name}-analysis")
+    assert set(files_of(folder)) == {
+        "analysis.html",
+        *(f"figures/{name}.svg" for name in FIGURES),
+        *(f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")),
+    }
+    assert not (run / "figures").exists()
+
+
+def test_the_command_gives_the_same_bytes_again(run: Path, folder: Path, tmp_path: Path) -> None:
+    done = fastscore_command(["analyse", run, "-o", tmp_path / "again", "--samples", 20])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{tmp_path / 'again' / 'analysis.html'}\n"
+    assert files_of(tmp_path / "again") == files_of(folder)
+
+
+def test_the_page_stands_alone_and_every_figure_is_described(folder: Path) -> None:
+    page = (folder / "analysis.html").read_text()
+    outside = re.findall(r'(?:src|href)="(?!#)[^"]*"|url\((?!#)[^)]*\)|@import|<script', page)
+    assert outside == []
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    for link in re.findall(r'href="#([^"]+)"', page):
+        assert link in ids, link
+    assert page.count('role="img" aria-labelledby="') == len(FIGURES)
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+    assert len(captions) == len(FIGURES)
+    assert all(re.search(r"\d", caption) and "null" in caption for caption in captions)
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.S).lower()
+
+
+def test_figures_are_whole_documents(folder: Path) -> None:
+    for name in FIGURES:
+        root = ET.fromstring((folder / "figures" / f"{name}.svg").read_bytes())
+        assert root.tag.endswith("svg")
+        assert float(root.attrib["width"].removesuffix("pt")) == pytest.approx(7.2 * 72)
+
+
+def test_tables_carry_the_signature_and_no_nan(run: Path, folder: Path) -> None:
+    for name in TABLES:
+        path = folder / "tables" / f"{name}.parquet"
+        assert (
+            pl.read_parquet_metadata(path)["fastscore.signature"]
+            == fastscore.open_run(run).signature
+        )
+        frame = pl.read_parquet(path)
+        floats = frame.select(pl.selectors.float().is_nan().any())
+        assert not any(floats.row(0)) if floats.width else True
+        csv = pl.read_csv(folder / "tables" / f"{name}.csv", infer_schema_length=None)
+        assert csv.columns == frame.columns
+        assert csv.height == frame.height
+
+
+def test_no_two_models_look_alike_even_in_grey() -> None:
+    drawn = list(looks([f"{number}" for number in range(len(COLOURS))]).values())
+    for part in ("colour", "marker", "line", "hatch"):
+        assert len({str(getattr(look, part)) for look in drawn}) == len(drawn)
+
+
+def test_without_shifts_or_a_judge_the_page_says_so(run: Path, tmp_path: Path) -> None:
+    made = analyse(score(tmp_path, "plain"), tmp_path / "out", samples=20)
+    assert set(made.figures) == {"ablations", "distributions", "radar", "weights"}
+    page = made.page.read_text()
+    assert page.count("Nothing to draw here") == 4
+    assert not (tmp_path / "out" / "figures" / "judge.svg").exists()
+    # figures of an earlier analysis in the same folder are not left behind
+    analyse(run, tmp_path / "out", samples=20)
+    assert (tmp_path / "out" / "figures" / "judge.svg").exists()
+    again = analyse(tmp_path / "plain_run", tmp_path / "out", samples=20)
+    assert files_of(again.page.parent).keys() == {
+        *(f"figures/{name}.svg" for name in made.figures),
+        *(f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")),
+        "analysis.html",
+    }
+
+
+def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
+    run: Path, tmp_path: Path
+) -> None:
+    judge = tmp_path / "judge.csv"
+    judge.write_text("session_id,model,coherence\n00000,slow,7\n00001,slow,4\nx,slow,3\n")
+    done = fastscore_command(
+        ["analyse", run, "-o", tmp_path / "out", "--judge", judge, "--samples", 5]
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("Note: 2 judge values refused, the first ")
+    rejects = pl.read_csv(tmp_path / "out" / "tables" / "judge_rejects.csv")
+    assert rejects["line"].sort().to_list() == [2, 4]
+
+
+def test_a_catalogue_that_changed_is_not_used(run: Path, tmp_path: Path) -> None:
+    catalogue = Path(fastscore.open_run(run).manifest.options["catalogue"])
+    content = catalogue.read_bytes()
+    try:
+        catalogue.write_bytes(content + b'{"name": "new"}\n')
+        made = analyse(run, tmp_path / "out", samples=5)
+    finally:
+        catalogue.write_bytes(content)
+    assert [note for note in made.notes if "not the catalogue" in note]
+    table = made.tables.construct_validity
+    across = table.filter(pl.col("first") == "within")
+    assert across["reason"].unique().to_list() == ["missing_input"]
+
+
+def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run there"):
+        analyse(tmp_path)
+    with pytest.raises(UsageError, match="--judge-range"):
+        analyse(run, judge_scale=(5, 1))
+    missing = fastscore_command(
+        ["analyse", run, "-o", tmp_path / "o", "--judge", tmp_path / "no.csv"]
+    )
+    assert missing.returncode == 3
+    assert "No such file" in missing.stderr
+    assert not (tmp_path / "o").exists()
