@@ -57,6 +57,8 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
     ------
     UsageError
         A file that an option names cannot be read.
+    ModelError
+        A masked language model that an option names is not exported.
     """
     parts = [f"fastscore={__version__}", f"suite={suite.name}.{suite.version}"]
     parts += [
@@ -69,6 +71,8 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
 
 
 def _signed_value(field: "dataclasses.Field[Any]", value: Any) -> str:
+    if field.metadata["names_masked_model"]:
+        return _signed_model(value) if value else "none"
     if not field.metadata["names_file"]:
         return str(value)
     if not value:
@@ -80,3 +84,10 @@ def _signed_value(field: "dataclasses.Field[Any]", value: Any) -> str:
             f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _signed_model(name: str) -> str:
+    from fastscore.vectors.perplexity import PerplexityModel
+
+    model = PerplexityModel(name)
+    return f"{model.name}@{model.fingerprint[:8]}"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from fastscore.errors import UsageError
 from fastscore.vectors.precisions import PRECISIONS
 
 
@@ -18,12 +19,14 @@ def command() -> None:
 @command.command("list", epilog="Example: fastscore models list")
 def list_() -> None:
     """List the models: name, widths, pooling, licence, whether exported, measured accuracy."""
-    from fastscore.vectors.models import list_models
+    from fastscore.vectors.models import list_masked_models, list_models
 
     for listing in list_models():
         click.echo(listing.line)
         for accuracy in listing.accuracies:
             click.echo(f"    {accuracy.precision} against fp32: {accuracy}")
+    for line in list_masked_models():
+        click.echo(line)
 
 
 @command.command(
@@ -38,10 +41,28 @@ def list_() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take config.json, model.safetensors and tokenizer.json from this folder.",
 )
-def export(name: str, folder: Path | None) -> None:
-    """Build the ONNX file of NAME, a recipe or the path of a recipe file, into the cache."""
-    from fastscore.vectors.models import export_model
+@click.option(
+    "--task",
+    type=click.Choice(["embedding", "fill-mask"]),
+    default="embedding",
+    show_default=True,
+    help="What the model does; fill-mask is for --pppl-model.",
+)
+@click.option("--name", "alias", help="The model's name (fill-mask).  [default: the folder's]")
+def export(name: str, folder: Path | None, task: str, alias: str | None) -> None:
+    """Build the ONNX file of NAME into the cache.
 
+    For the task embedding, NAME is a recipe or the path of a recipe file. For fill-mask it is the
+    folder of a masked language model.
+    """
+    from fastscore.vectors.models import export_masked_model, export_model
+
+    if task == "fill-mask":
+        masked = export_masked_model(folder or Path(name), alias)
+        click.echo(f"{masked.name} is in {masked.folder}")
+        return
+    if alias is not None:
+        raise UsageError("--name is for --task fill-mask.", "A recipe names its model itself.")
     exported = export_model(name, folder)
     click.echo(f"{exported.recipe.name} is in {exported.folder}")
 

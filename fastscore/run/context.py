@@ -10,7 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.options import build_options, option_values
 from fastscore.run.config import RunConfig
 from fastscore.signature import EmbedderIdentity, signature
-from fastscore.suites.base import Suite
+from fastscore.suites.base import ScoresPerplexity, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.vectors.accuracy import stated_accuracy
 from fastscore.vectors.embedder import Embedder, check_dim
@@ -27,6 +27,14 @@ class EmbedderSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PerplexitySettings:
+    """Which masked language model judges texts, and where its verdicts are kept."""
+
+    model: str
+    store: Path | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What every task of a run knows."""
 
@@ -35,6 +43,7 @@ class RunContext:
     options: Mapping[str, Any]
     signature: str
     embedder: EmbedderSettings | None
+    perplexity: PerplexitySettings | None = None
 
     def fingerprint(self, of_input: str) -> str:
         """Return what a task's receipt is bound to: its input, and the signature."""
@@ -60,7 +69,15 @@ def run_context(
         options=option_values(options),
         signature=signature(suite, options, identity),
         embedder=settings,
+        perplexity=_perplexity_settings(config, suite, options),
     )
+
+
+def _perplexity_settings(
+    config: RunConfig, suite: Suite, options: Any
+) -> PerplexitySettings | None:
+    model = suite.perplexity_model(options) if isinstance(suite, ScoresPerplexity) else ""
+    return PerplexitySettings(model, config.store) if model else None
 
 
 def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> EmbedderIdentity | None:

@@ -188,6 +188,10 @@ def _score(run: _Run, plan: Plan) -> None:
         run.reporter.note(f"{done} of {len(plan.shards)} shards are scored already")
     if run.context.embedder is not None and open_shards:
         _embed(run, open_shards)
+    if run.context.perplexity is not None:
+        # one shard at a time: the model uses every core by itself
+        shown = {"evaluated": "texts"}
+        run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, workers=1)
     shown = {"rows": "rows"}
     run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
 

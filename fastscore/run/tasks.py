@@ -20,19 +20,21 @@ from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Shard
 from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
-from fastscore.run.context import RunContext
+from fastscore.run.context import PerplexitySettings, RunContext
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.layout import REJECTS, WORK, part_name, receipts_folder, texts_part
 from fastscore.run.receipts import Receipt, save_receipt
-from fastscore.suites.base import REJECT_SCHEMA, Events, Suite, Table
+from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.missing import embed_missing
+from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView
 
 TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 256
+PERPLEXITIES_PER_APPEND = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,25 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
     )
 
 
+def evaluate_perplexity(context: RunContext, shard: Shard) -> Receipt:
+    """Evaluate the pseudo-perplexity of the shard's texts that the store lacks.
+
+    Shard after shard, so that a text of several is evaluated once.
+    """
+    suite, options = context.load()
+    if context.perplexity is None:
+        raise TypeError("this run evaluates no perplexities")
+    events, _ = _read_events(suite, options, shard)
+    evaluated = _fill_perplexities(context.perplexity, _perplexity_texts(suite, events, options))
+    # the store itself says what is done: no receipt is kept
+    return Receipt(
+        stage="perplexity",
+        index=shard.index,
+        fingerprint=shard.fingerprint,
+        counts={"evaluated": evaluated},
+    )
+
+
 def collected_parts(run: Path) -> list[Path]:
     """Return the parts of collected texts, in order."""
     return sorted((run / WORK / "texts").glob("part-*.parquet"))
@@ -168,7 +189,11 @@ def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
     """Score a shard in memory, embedding the texts that the store lacks."""
     suite, options = context.load()
     events, counts = _read_events(suite, options, shard)
-    tables = suite.score(events, _view(context, suite.texts(events, options)), options)
+    vectors = _view(context, suite.texts(events, options))
+    if context.perplexity is not None:
+        texts = _perplexity_texts(suite, events, options)
+        vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, texts))
+    tables = suite.score(events, vectors, options)
     rejects = _in_input_order(events.rejects, shard)
     return ShardScores(
         tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
@@ -227,6 +252,38 @@ def _embedded_view(context: RunContext, store: VectorStore, texts: pl.Series) ->
     return store.view(texts, context.embedder.dim if context.embedder else None)
 
 
+def _perplexity_texts(suite: Suite, events: Events, options: Any) -> pl.Series:
+    if not isinstance(suite, ScoresPerplexity):
+        raise TypeError(f"suite {suite.name} scores no perplexities")
+    return suite.perplexity_texts(events, options)
+
+
+def _fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
+    """Evaluate the texts that the store lacks; return how many."""
+    return embed_missing(
+        texts,
+        _perplexity_model(settings.model),
+        _perplexity_store(settings),
+        progress=stop_if_asked,
+        texts_per_append=PERPLEXITIES_PER_APPEND,
+    )
+
+
+def _perplexity_view(settings: PerplexitySettings, texts: pl.Series) -> VectorView:
+    _fill_perplexities(settings, texts)
+    try:
+        return _perplexity_store(settings).view(texts)
+    except StoreError:
+        # a damaged segment is set aside when it is met: its texts are evaluated again
+        _fill_perplexities(settings, texts)
+        return _perplexity_store(settings).view(texts)
+
+
+def _perplexity_store(settings: PerplexitySettings) -> VectorStore:
+    model = _perplexity_model(settings.model)
+    return _kept_store(model.fingerprint, model.dim, settings.store)
+
+
 def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     if dict(frame.schema) != table.schema:
         raise TypeError(f"table {table.name!r}: got {frame.schema}, declared {table.schema}")
@@ -256,9 +313,19 @@ def _loaded_embedder(recipe: str, precision: str) -> Embedder:
     return Embedder(recipe, precision=precision)
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)  # vectors and perplexities
 def _opened_store(fingerprint: str, dim: int, root: Path) -> VectorStore:
     return VectorStore.open(fingerprint, dim, root=root)
+
+
+@functools.cache
+def _loaded_perplexity_model(name: str) -> PerplexityModel:
+    return PerplexityModel(name)
+
+
+def _perplexity_model(name: str) -> PerplexityModel:
+    with _model_lock:
+        return _loaded_perplexity_model(name)
 
 
 def _embedder(context: RunContext) -> Embedder:
@@ -274,10 +341,14 @@ def _store(context: RunContext) -> VectorStore:
     embedder = _embedder(context)
     if settings is None:
         raise TypeError("this run has no embedder")
-    root = settings.store or cache_root() / "vectors"
+    return _kept_store(embedder.fingerprint, embedder.dim, settings.store)
+
+
+def _kept_store(fingerprint: str, dim: int, root: Path | None) -> VectorStore:
+    root = root or cache_root() / "vectors"
     with _model_lock:
-        store = _opened_store(embedder.fingerprint, embedder.dim, root)
+        store = _opened_store(fingerprint, dim, root)
         if not store.folder.is_dir():  # removed since
             _opened_store.cache_clear()
-            store = _opened_store(embedder.fingerprint, embedder.dim, root)
+            store = _opened_store(fingerprint, dim, root)
     return store

@@ -246,6 +246,7 @@ def option(
     unit: str = "",
     signed: bool = True,
     names_file: bool = False,
+    names_masked_model: bool = False,
 ) -> Any:
     """Declare a suite's option as a dataclass field.
 
@@ -265,6 +266,8 @@ def option(
         Whether the option changes numbers, and so stands in the signature.
     names_file
         Whether the value is a file's path; the signature then has the hash of its content.
+    names_masked_model
+        Whether the value names a masked language model; the signature then has its fingerprint.
     """
     metadata = {
         "help": help,
@@ -274,6 +277,7 @@ def option(
         "unit": unit,
         "signed": signed,
         "names_file": names_file,
+        "names_masked_model": names_masked_model,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -343,3 +347,14 @@ class ChecksOptions(Protocol):
 
     def check(self, options: Any) -> None:
         """Raise `UsageError` for options that cannot be used; called before anything is written."""
+
+
+@runtime_checkable
+class ScoresPerplexity(Protocol):
+    """What a suite has besides when it scores pseudo-perplexities of texts."""
+
+    def perplexity_model(self, options: Any) -> str:
+        """Return the name of the masked language model, empty for none."""
+
+    def perplexity_texts(self, events: Events, options: Any) -> pl.Series:
+        """Return the distinct texts whose pseudo-perplexity `score` finds in the view."""

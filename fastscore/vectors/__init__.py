@@ -7,11 +7,13 @@ if TYPE_CHECKING:
     from fastscore.vectors.description import StoreCheck, StoreStats
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.missing import embed_missing
+    from fastscore.vectors.perplexity import PerplexityModel
     from fastscore.vectors.store import VectorStore
     from fastscore.vectors.view import VectorView
 
 _MODULE_OF = {
     "Embedder": "embedder",
+    "PerplexityModel": "perplexity",
     "StoreCheck": "description",
     "StoreStats": "description",
     "VectorStore": "store",
@@ -21,6 +23,7 @@ _MODULE_OF = {
 
 __all__ = [
     "Embedder",
+    "PerplexityModel",
     "StoreCheck",
     "StoreStats",
     "VectorStore",

@@ -1,30 +1,38 @@
 """Embedding what a store lacks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from fastscore.vectors.text_ids import as_series, sort_order, text_ids
 
 if TYPE_CHECKING:
-    from fastscore.vectors.embedder import Embedder, Progress
+    from fastscore.vectors.embedder import Progress, Vectors
     from fastscore.vectors.store import VectorStore
     from fastscore.vectors.text_ids import Texts
 
 _TEXTS_PER_APPEND = 8192
 
 
+class Encoder(Protocol):
+    """What makes a vector of a text: an `Embedder`, or a `PerplexityModel`."""
+
+    def encode(self, texts: "Texts", *, progress: "Progress | None" = None) -> "Vectors":
+        """Return a row for each text."""
+
+
 def embed_missing(
     texts: "Texts",
-    embedder: "Embedder",
+    embedder: Encoder,
     store: "VectorStore",
     *,
     progress: "Progress | None" = None,
+    texts_per_append: int = _TEXTS_PER_APPEND,
 ) -> int:
     """Embed the texts that a store lacks, each distinct one once.
 
-    Texts go in windows of 8,192, shortest first; a window is on disk before the next begins, so
-    a killed run loses one at most.
+    Texts go in windows, shortest first; a window is on disk before the next begins, so a killed
+    run loses one at most.
 
     Parameters
     ----------
@@ -34,6 +42,8 @@ def embed_missing(
         Of one fingerprint.
     progress
         Called with (texts embedded, texts to embed).
+    texts_per_append
+        The size of a window.
 
     Returns
     -------
@@ -56,8 +66,8 @@ def embed_missing(
     distinct, ids = distinct.gather(by_id), ids[by_id]
     lengths = distinct.str.len_bytes().to_numpy()
     order = np.argsort(lengths, kind="stable")
-    for start in range(0, len(order), _TEXTS_PER_APPEND):
-        window = order[start : start + _TEXTS_PER_APPEND]
+    for start in range(0, len(order), texts_per_append):
+        window = order[start : start + texts_per_append]
 
         def advance(done: int, _: int, start: int = start) -> None:
             if progress is not None:

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fastscore_models
-from fastscore_models import ExportedModel, ModelExportError, NotExportedError, Recipe
+from fastscore_models import (
+    ExportedModel,
+    MaskedModel,
+    ModelExportError,
+    NotExportedError,
+    Recipe,
+)
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.paths import cache_root
@@ -97,6 +103,50 @@ def export_model(name: str, folder: Path | None) -> ExportedModel:
     with _explained():
         recipe = fastscore_models.load_recipe(name)
         return fastscore_models.export(recipe, cache_root(), folder=folder)
+
+
+def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
+    """Export a masked language model from its folder into the cache.
+
+    Parameters
+    ----------
+    folder
+        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie.
+    name
+        The name that it is to have; None for the folder's.
+
+    Raises
+    ------
+    UsageError
+        There is no such folder.
+    ModelError
+        The files are missing, damaged or of another kind.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no folder {folder}: a masked language model is exported from the folder of "
+            "its config.json, model.safetensors and tokenizer.json."
+        )
+    with _explained():
+        return fastscore_models.export_masked(
+            name if name is not None else folder.resolve().name, cache_root(), folder
+        )
+
+
+def list_masked_models() -> list[str]:
+    """List the masked language models in the cache, a line each."""
+    lines = []
+    cache = cache_root()
+    for name in fastscore_models.list_masked(cache):
+        try:
+            found = fastscore_models.find_masked(name, cache)
+            state = f"exported ({found.onnx_sha256[:8]})"
+        except NotExportedError:
+            state = "not exported"
+        except ModelExportError:
+            state = "damaged"
+        lines.append(f"{name:<40} {'fill-mask':<35} {state}")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

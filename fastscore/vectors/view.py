@@ -30,10 +30,13 @@ class VectorView:
         C-contiguous; rows of length 1, in the order of `ids`.
     ids : uint64 (n, 2)
         Text ids, sorted and distinct.
+    log_perplexities : VectorView or None
+        Of width 1: the natural logarithms of texts' pseudo-perplexities, where they were asked for.
     """
 
     matrix: npt.NDArray[np.float32]
     ids: TextIds
+    log_perplexities: "VectorView | None" = None
 
     @property
     def dim(self) -> int:

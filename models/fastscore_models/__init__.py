@@ -16,6 +16,12 @@ from fastscore_models.export import (
     is_export_of,
     list_exported,
 )
+from fastscore_models.fill_mask import (
+    MaskedModel,
+    export_masked,
+    find_masked,
+    list_masked,
+)
 from fastscore_models.recipe import Check, Recipe, Source, list_recipes, load_recipe
 from fastscore_models.verify import verify
 
@@ -24,6 +30,7 @@ __all__ = [
     "DownloadError",
     "ExportedModel",
     "HashMismatchError",
+    "MaskedModel",
     "ModelExportError",
     "NotExportedError",
     "Recipe",
@@ -32,9 +39,12 @@ __all__ = [
     "UnsupportedModelError",
     "check_hashes",
     "export",
+    "export_masked",
     "find_exported",
+    "find_masked",
     "is_export_of",
     "list_exported",
+    "list_masked",
     "list_recipes",
     "load_recipe",
     "verify",

@@ -6,7 +6,7 @@ vector depends on its text alone. Only standard ONNX operators are emitted, so a
 the file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _MAX_BYTES = 2**31 - 2**20
 Weights = Mapping[str, npt.NDArray[Any]]
 
 
-class _Graph:
+class Graph:
     """Nodes and constants of a graph under construction, and the weights it is built from."""
 
     def __init__(self, weights: Weights) -> None:
@@ -44,12 +44,19 @@ class _Graph:
 
     def weight(self, name: str) -> npt.NDArray[np.float32]:
         """Return a named weight as float32."""
-        full = self._prefix + name
-        if full not in self._weights:
+        return self.tensor(self._prefix + name)
+
+    def tensor(self, name: str) -> npt.NDArray[np.float32]:
+        """Return the weight of that full name as float32."""
+        if name not in self._weights:
             raise UnsupportedModelError(
-                f"The weights have no tensor {full!r}: expected an encoder of the BERT family."
+                f"The weights have no tensor {name!r}: expected a model of the BERT family."
             )
-        return np.asarray(self._weights[full]).astype(np.float32)
+        return np.asarray(self._weights[name]).astype(np.float32)
+
+    def has(self, name: str) -> bool:
+        """Say whether there is a weight of that full name."""
+        return name in self._weights
 
     def constant(self, name: str, values: npt.ArrayLike) -> str:
         """Add a constant and return its name."""
@@ -105,17 +112,30 @@ def build_encoder(
         Names the setting or the tensor that the exporter cannot use.
     """
     check_config(config)
+    check_size(weights)
+    graph = Graph(weights)
+    states = encode_states(graph, config)
+    _pool(graph, states, pooling)
+    output = helper.make_tensor_value_info(
+        "embedding", TensorProto.FLOAT, ["batch", int(config["hidden_size"])]
+    )
+    return as_model(graph, "encoder", ["input_ids"], output)
+
+
+def encode_states(graph: Graph, config: Mapping[str, Any]) -> str:
+    """Add embeddings and all layers; return token states (batch * tokens, hidden)."""
+    states = _embed(graph, config)
+    for layer in range(int(config["num_hidden_layers"])):
+        states = _encoder_layer(graph, config, layer, states)
+    return states
+
+
+def check_size(weights: Weights) -> None:
+    """Refuse weights that no ONNX file has room for."""
     if sum(int(np.prod(array.shape)) for array in weights.values()) * 4 > _MAX_BYTES:
         raise UnsupportedModelError(
             "The weights take more than 2 GB in float32, the limit of an ONNX file."
         )
-    graph = _Graph(weights)
-    hidden = int(config["hidden_size"])
-    states = _embed(graph, config)
-    for layer in range(int(config["num_hidden_layers"])):
-        states = _encoder_layer(graph, config, layer, states)
-    _pool(graph, states, pooling)
-    return _as_model(graph, hidden)
 
 
 def check_config(config: Mapping[str, Any]) -> None:
@@ -165,7 +185,7 @@ def max_positions(config: Mapping[str, Any]) -> int:
     return int(config["max_position_embeddings"]) - first_position(config)
 
 
-def _embed(graph: _Graph, config: Mapping[str, Any]) -> str:
+def _embed(graph: Graph, config: Mapping[str, Any]) -> str:
     """Add word, position and type embeddings; return token states (batch * tokens, hidden)."""
     hidden = int(config["hidden_size"])
     heads = int(config["num_attention_heads"])
@@ -197,7 +217,7 @@ def _embed(graph: _Graph, config: Mapping[str, Any]) -> str:
     return graph.node("Reshape", [normalised, "row_shape"], "states")
 
 
-def _encoder_layer(graph: _Graph, config: Mapping[str, Any], layer: int, states: str) -> str:
+def _encoder_layer(graph: Graph, config: Mapping[str, Any], layer: int, states: str) -> str:
     """Add one transformer layer over token rows.
 
     Add and LayerNormalization stay separate: the fused SkipLayerNormalization is slower on CPU.
@@ -218,9 +238,7 @@ def _encoder_layer(graph: _Graph, config: Mapping[str, Any], layer: int, states:
     return graph.layer_norm(residual, f"{source}.output.LayerNorm", f"{name}.states", epsilon)
 
 
-def _attention(
-    graph: _Graph, config: Mapping[str, Any], source: str, name: str, states: str
-) -> str:
+def _attention(graph: Graph, config: Mapping[str, Any], source: str, name: str, states: str) -> str:
     """Add multi-head self-attention over whole texts; return context rows."""
     width = int(config["hidden_size"]) // int(config["num_attention_heads"])
     heads = {}
@@ -239,10 +257,15 @@ def _attention(
     return graph.node("Reshape", [joined, "row_shape"], f"{name}.context")
 
 
-def _pool(graph: _Graph, states: str, pooling: str) -> None:
-    """Add pooling over each text's tokens and L2 normalisation."""
+def by_token(graph: Graph, states: str) -> str:
+    """Give token states their shape (batch, tokens, hidden) back."""
     shape = graph.node("Concat", ["batch_tokens", "hidden"], "state_shape", axis=0)
-    tokens = graph.node("Reshape", [states, shape], "token_states")
+    return graph.node("Reshape", [states, shape], "token_states")
+
+
+def _pool(graph: Graph, states: str, pooling: str) -> None:
+    """Add pooling over each text's tokens and L2 normalisation."""
+    tokens = by_token(graph, states)
     if pooling == "cls":
         first = graph.constant("first_token", np.array(0, np.int64))
         pooled = graph.node("Gather", [tokens, first], "pooled", axis=1)
@@ -258,10 +281,16 @@ def _pool(graph: _Graph, states: str, pooling: str) -> None:
     graph.node("Div", [pooled, divisor], "embedding")
 
 
-def _as_model(graph: _Graph, hidden: int) -> onnx.ModelProto:
-    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])]
-    outputs = [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", hidden])]
-    body = helper.make_graph(graph.nodes, "encoder", inputs, outputs, graph.constants)
+def as_model(
+    graph: Graph, name: str, inputs: Sequence[str], output: onnx.ValueInfoProto
+) -> onnx.ModelProto:
+    """Make a model of a graph whose inputs are int64: ``input_ids`` by token, others by text."""
+    shapes = {"input_ids": ["batch", "tokens"]}
+    declared = [
+        helper.make_tensor_value_info(key, TensorProto.INT64, shapes.get(key, ["batch"]))
+        for key in inputs
+    ]
+    body = helper.make_graph(graph.nodes, name, declared, [output], graph.constants)
     return helper.make_model(
         body,
         opset_imports=[helper.make_opsetid("", OPSET)],

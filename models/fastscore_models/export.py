@@ -6,26 +6,29 @@ reader sees a whole model or none, and processes that export at once do not clas
 """
 
 import contextlib
-import errno
 import hashlib
 import json
-import os
-import re
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fastscore_models.download import fetch
 from fastscore_models.errors import (
-    HashMismatchError,
     ModelExportError,
     NotExportedError,
     RecipeError,
     UnsupportedModelError,
+)
+from fastscore_models.publishing import (
+    check_files,
+    expect_hash,
+    file_sha256,
+    publish,
+    remove_abandoned,
+    work_folder,
+    write_synced,
 )
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
@@ -40,8 +43,6 @@ from fastscore_models.recipe import (
 MANIFEST_FORMAT = 1
 
 _DECIDING = ("pooling", "normalisation", "prefix", "dims", "max_tokens")
-_ABANDONED_AFTER = 3600.0
-_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
 _ATTEMPTS = 100
 _PAUSE_SECONDS = 0.02
 
@@ -132,13 +133,13 @@ def export(
     try:
         target = models_folder(cache_dir)
         target.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target)
-        with _work_folder(target, recipe.name) as work:
+        remove_abandoned(target)
+        with work_folder(target, recipe.name) as work:
             source = download(recipe, work) if folder is None else folder
             built = work / "export"
             built.mkdir()
             _build(recipe, source, built)
-            _publish(built, target / recipe.name)
+            publish(built, target / recipe.name)
     except OSError as error:
         raise ModelExportError(
             f"The model {recipe.name!r} could not be written below {cache_dir}: {error.strerror}.",
@@ -217,46 +218,19 @@ def check_hashes(exported: ExportedModel) -> None:
     HashMismatchError
         Names the file, what was found and what was expected.
     """
-    for path, expected in (
+    files = (
         (exported.onnx_path, exported.onnx_sha256),
         (exported.tokenizer_path, exported.tokenizer_sha256),
-    ):
-        if not path.is_file():
-            raise HashMismatchError(
-                f"The exported model lacks {path}.",
-                f"Run `fastscore models export {exported.recipe.name}`.",
-            )
-        _expect_hash(path, file_sha256(path), expected)
-
-
-def file_sha256(path: Path) -> str:
-    """Return a file's SHA-256 as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _expect_hash(path: Path, found: str, expected: str) -> None:
-    if found != expected:
-        raise HashMismatchError(
-            f"{path} has SHA-256 {found}: expected {expected}.",
-            "The file is damaged or another version; remove it and export again.",
-        )
+    )
+    check_files(files, exported.recipe.name)
 
 
 def _build(recipe: Recipe, source: Path, built: Path) -> None:
     """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
-    from safetensors.numpy import load_file
-
     from fastscore_models.bert import build_encoder, max_positions
 
-    hashes = _source_hashes(recipe, source)
-    try:
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        weights = load_file(source / "model.safetensors")
-    except (ValueError, TypeError) as error:
-        raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
-    except Exception as error:  # safetensors raises its own class for a broken file
-        raise UnsupportedModelError(f"The weights in {source} are damaged: {error}.") from error
+    hashes = source_hashes(source, dict(recipe.sha256))
+    config, weights = read_source(source)
     model = build_encoder(weights, config, pooling=recipe.pooling)
     if config["hidden_size"] != recipe.dim:
         raise RecipeError(
@@ -279,16 +253,35 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
         "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
         "dim": recipe.dim,
     }
-    _write_synced(built / "model.onnx", onnx_bytes)
-    _write_synced(built / "tokenizer.json", tokenizer_bytes)
+    write_synced(built / "model.onnx", onnx_bytes)
+    write_synced(built / "tokenizer.json", tokenizer_bytes)
     text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False)
-    _write_synced(built / "manifest.json", f"{text}\n".encode())
+    write_synced(built / "manifest.json", f"{text}\n".encode())
 
 
-def _source_hashes(recipe: Recipe, source: Path) -> dict[str, str]:
-    """Hash a model's files and compare them with the recipe."""
+def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a model folder's ``config.json`` and the tensors of its weights.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If one of them is damaged.
+    """
+    from safetensors.numpy import load_file
+
+    try:
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+        weights = load_file(source / "model.safetensors")
+    except (ValueError, TypeError) as error:
+        raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
+    except Exception as error:  # safetensors raises its own class for a broken file
+        raise UnsupportedModelError(f"The weights in {source} are damaged: {error}.") from error
+    return config, weights
+
+
+def source_hashes(source: Path, expected: Mapping[str, str]) -> dict[str, str]:
+    """Hash a model's files and compare them with the digests that are known."""
     hashes = {}
-    expected = dict(recipe.sha256)
     for name in MODEL_FILES:
         path = source / name
         if not path.is_file():
@@ -298,7 +291,7 @@ def _source_hashes(recipe: Recipe, source: Path) -> dict[str, str]:
             )
         hashes[name] = file_sha256(path)
         if name in expected:
-            _expect_hash(path, hashes[name], expected[name])
+            expect_hash(path, hashes[name], expected[name])
     return hashes
 
 
@@ -312,52 +305,3 @@ def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
         dim=int(manifest["dim"]),
         source_sha256=tuple(sorted(manifest["source_sha256"].items())),
     )
-
-
-@contextlib.contextmanager
-def _work_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Make a folder beside the exports and remove it, whatever happens."""
-    work = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", dir=parent))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _remove_abandoned(parent: Path) -> None:
-    """Remove work folders in which nothing was written for an hour: their exports were killed."""
-    oldest = time.time() - _ABANDONED_AFTER
-    for work in parent.iterdir():
-        if not _WORK_FOLDER.fullmatch(work.name):
-            continue
-        # Another exporter may be at work in it, or cleaning as well.
-        with contextlib.suppress(FileNotFoundError):
-            if max(path.stat().st_mtime for path in (work, *work.rglob("*"))) < oldest:
-                shutil.rmtree(work, ignore_errors=True)
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _publish(built: Path, target: Path) -> None:
-    """Rename a built export into its place, moving an older one out of the way."""
-    while True:
-        try:
-            os.rename(built, target)
-            break
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        retired = built.parent / f"retired.{os.urandom(4).hex()}"
-        # Another exporter may have moved it already.
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(target, retired)
-    descriptor = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

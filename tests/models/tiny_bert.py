@@ -66,6 +66,14 @@ def forward(
     weights: dict[str, np.ndarray], config: dict[str, Any], ids: list[int], pooling: str
 ) -> np.ndarray:
     """One text through BERT, token by token and head by head, in double precision."""
+    states = token_states(weights, config, ids)
+    pooled = states[0] if pooling == "cls" else np.mean(states, axis=0)
+    return pooled / np.linalg.norm(pooled)
+
+
+def token_states(
+    weights: dict[str, np.ndarray], config: dict[str, Any], ids: list[int]
+) -> list[np.ndarray]:
     get = {name: value.astype(np.float64) for name, value in weights.items()}
     first = config["pad_token_id"] + 1 if config["model_type"] != "bert" else 0
 
@@ -110,8 +118,46 @@ def forward(
             narrow = dense(f"{name}.output.dense", wide)
             following.append(norm(f"{name}.output.LayerNorm", narrow + middle))
         states = following
-    pooled = states[0] if pooling == "cls" else np.mean(states, axis=0)
-    return pooled / np.linalg.norm(pooled)
+    return states
+
+
+def make_head(config: dict[str, Any], seed: int = 0) -> dict[str, np.ndarray]:
+    """Weights of BertForMaskedLM's head; its decoder is tied to the word embeddings."""
+    rng = np.random.default_rng(1000 + seed)
+    hidden = config["hidden_size"]
+    shapes = {
+        "transform.dense.weight": (hidden, hidden),
+        "transform.dense.bias": (hidden,),
+        "transform.LayerNorm.weight": (hidden,),
+        "transform.LayerNorm.bias": (hidden,),
+        "bias": (config["vocab_size"],),
+    }
+    return {
+        f"cls.predictions.{name}": rng.standard_normal(shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+def log_probability(
+    weights: dict[str, np.ndarray], config: dict[str, Any], ids: list[int], place: int, mask: int
+) -> float:
+    """ln of the probability of one token when it is masked, step by step in double precision.
+
+    `weights` are an encoder's without prefix, and `make_head`'s.
+    """
+    get = {name: value.astype(np.float64) for name, value in weights.items()}
+    head = "cls.predictions"
+    masked = [mask if at == place else token for at, token in enumerate(ids)]
+    state = token_states(weights, config, masked)[place]
+    moved = get[f"{head}.transform.dense.weight"] @ state + get[f"{head}.transform.dense.bias"]
+    active = np.array([z * 0.5 * (1 + math.erf(z / math.sqrt(2))) for z in moved])
+    scaled = (active - active.mean()) / math.sqrt(active.var() + config["layer_norm_eps"])
+    normed = scaled * get[f"{head}.transform.LayerNorm.weight"]
+    normed = normed + get[f"{head}.transform.LayerNorm.bias"]
+    decoder = get.get(f"{head}.decoder.weight", get["embeddings.word_embeddings.weight"])
+    logits = [float(row @ normed + b) for row, b in zip(decoder, get[f"{head}.bias"], strict=True)]
+    total = sum(math.exp(logit - max(logits)) for logit in logits)
+    return logits[ids[place]] - max(logits) - math.log(total)
 
 
 def make_recipe(**changes: Any) -> Recipe:
@@ -128,6 +174,17 @@ def make_recipe(**changes: Any) -> Recipe:
     return Recipe(**(fields | changes))
 
 
+def write_masked_folder(folder: Path, tokenizer: str, **changes: Any) -> Path:
+    """Write the folder of a tiny masked language model, as BertForMaskedLM saves it."""
+    folder.mkdir()
+    config = make_config(**changes)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text(tokenizer)
+    weights = make_weights(config, prefix="bert.") | make_head(config)
+    save_file(weights, folder / "model.safetensors")
+    return folder
+
+
 def write_folder(folder: Path, tokenizer: str = '{"version": "1.0"}', **changes: Any) -> Path:
     """Write a model folder as the hub has them: config, weights, tokenizer."""
     folder.mkdir()
@@ -138,13 +195,15 @@ def write_folder(folder: Path, tokenizer: str = '{"version": "1.0"}', **changes:
     return folder
 
 
-def word_tokenizer(words: Sequence[str]) -> str:
+def word_tokenizer(words: Sequence[str], *, mask: bool = False) -> str:
     """Make the tokenizer.json of a vocabulary of whole words, at most 26."""
     vocabulary = {
         word: row for row, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])
     }
     tokenizer = Tokenizer(WordLevel(vocabulary, "[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
+    if mask:
+        tokenizer.add_special_tokens(["[MASK]"])
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )

@@ -38,9 +38,7 @@ def test_each_distinct_text_is_embedded_once(store, tiny):
     np.testing.assert_allclose(view.matrix[codes[: len(TEXTS)]], tiny.encode(TEXTS), atol=1e-6)
 
 
-def test_a_killed_run_keeps_its_windows(store, tiny, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.missing._TEXTS_PER_APPEND", 10)
-
+def test_a_killed_run_keeps_its_windows(store, tiny):
     class Killed(Counting):
         def encode(self, texts, **options):
             if sum(self.seen.values()) >= 30:
@@ -48,15 +46,20 @@ def test_a_killed_run_keeps_its_windows(store, tiny, monkeypatch):
             return super().encode(texts, **options)
 
     with pytest.raises(KeyboardInterrupt):
-        embed_missing(TEXTS, Killed(tiny), store)
+        embed_missing(TEXTS, Killed(tiny), store, texts_per_append=10)
     assert store.stats().vectors == 30
     assert embed_missing(TEXTS, tiny, store) == len(TEXTS) - 30
 
 
-def test_progress_counts_all_texts(store, tiny, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.missing._TEXTS_PER_APPEND", 10)
+def test_progress_counts_all_texts(store, tiny):
     seen = []
-    embed_missing(TEXTS, tiny, store, progress=lambda done, total: seen.append((done, total)))
+    embed_missing(
+        TEXTS,
+        tiny,
+        store,
+        progress=lambda done, total: seen.append((done, total)),
+        texts_per_append=10,
+    )
     assert seen[-1] == (len(TEXTS), len(TEXTS))
     assert seen == sorted(seen)
 

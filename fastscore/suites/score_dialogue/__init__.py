@@ -45,6 +45,16 @@ class ScoreDialogueSuite:
 
         return distinct_texts(events, options)
 
+    def perplexity_model(self, options: ScoreDialogueOptions) -> str:
+        """Return the masked language model that judges texts, empty for none."""
+        return options.pppl_model
+
+    def perplexity_texts(self, events: Events, options: ScoreDialogueOptions) -> pl.Series:
+        """Return the distinct predictions and ground truths of all steps."""
+        from fastscore.suites.score_dialogue.perplexity import judged_texts
+
+        return judged_texts(events)
+
     def score(
         self, events: Events, vectors: "VectorView", options: ScoreDialogueOptions
     ) -> dict[str, pl.DataFrame]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fastscore.errors import UsageError
 from fastscore.suites.base import option
 
 SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
@@ -37,6 +38,28 @@ class ScoreDialogueOptions:
         minimum=-(2**63),
         maximum=2**63 - 1,
     )
+
+    pppl_model: str = option(
+        "",
+        help="A masked language model (`fastscore models export FOLDER --task fill-mask`): reports "
+        "the pseudo-perplexity of predictions and ground truths.",
+        names_masked_model=True,
+    )
+    pppl_weight: float = option(
+        0.0,
+        help="How much a prediction that reads worse than the ground truth is penalised: U_step is "
+        "multiplied by (PPPL of the ground truth / PPPL of the prediction) to this power, at most "
+        "1. Not part of the published scorer.",
+        minimum=0.0,
+        maximum=1000.0,
+    )
+
+    def __post_init__(self) -> None:
+        if self.pppl_weight > 0 and not self.pppl_model:
+            raise UsageError(
+                f"--pppl-weight is {self.pppl_weight:g}, but no --pppl-model is named.",
+                "Name a masked language model, or leave the weight out.",
+            )
 
     @property
     def scores_lexical(self) -> bool:

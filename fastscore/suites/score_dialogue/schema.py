@@ -23,6 +23,9 @@ _WHOLE = pl.Int64()
 _REAL = pl.Float64()
 
 _SPECIFICATION = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
+_EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
+_PERPLEXITY = "exp(-1/N * sum_i ln p(t_i | t with token i masked)), over the text's N tokens"
+_NO_PERPLEXITY = "not_applicable without pppl_model, and where the text has no token"
 
 SOURCE = Source(
     columns=(
@@ -140,6 +143,9 @@ STEPS = Table(
         _metric_column("semantic_cosine_raw", "Cosine of prediction and ground truth."),
         _metric_column("semantic_similarity", "What the semantic mode makes of the two texts."),
         _metric_column("earliness", "1 / (step + 1).", nullable=False),
+        _metric_column("pppl_prediction", "Pseudo-perplexity of the prediction."),
+        _metric_column("pppl_ground_truth", "Pseudo-perplexity of the ground truth."),
+        _metric_column("pppl_penalty", "What U_step was multiplied by for perplexity."),
         _metric_column("U_step", "Utility of the step.", nullable=False),
         _NULL_REASONS,
     ),
@@ -256,10 +262,45 @@ METRICS = (
         source=f"{_SPECIFICATION}, Scoring overview",
     ),
     Metric(
+        id="pppl_prediction",
+        name="Pseudo-perplexity of the prediction",
+        table="steps",
+        formula=_PERPLEXITY,
+        minimum=1.0,
+        maximum=None,
+        better="lower",
+        null_rule=_NO_PERPLEXITY,
+        source=_EXTENSION,
+    ),
+    Metric(
+        id="pppl_ground_truth",
+        name="Pseudo-perplexity of the ground truth",
+        table="steps",
+        formula=_PERPLEXITY,
+        minimum=1.0,
+        maximum=None,
+        better="neither",
+        null_rule=_NO_PERPLEXITY,
+        source=_EXTENSION,
+    ),
+    Metric(
+        id="pppl_penalty",
+        name="Perplexity penalty",
+        table="steps",
+        formula="exp(-pppl_weight * max(0, ln pppl_prediction - ln pppl_ground_truth))",
+        minimum=0.0,
+        maximum=1.0,
+        better="higher",
+        null_rule="not_applicable without pppl_model, and where either text has no token: "
+        "U_step is then not penalised",
+        source=_EXTENSION,
+    ),
+    Metric(
         id="U_step",
         name="Utility of a step",
         table="steps",
-        formula="(lexical_similarity * w + semantic_similarity * (1 - w)) * earliness",
+        formula="(lexical_similarity * w + semantic_similarity * (1 - w)) * earliness, times "
+        "pppl_penalty where there is one",
         minimum=-1.0,
         maximum=1.0,
         better="higher",

@@ -19,6 +19,7 @@ from fastscore_kernels import (
 from fastscore.suites.base import NULL_REASONS_DTYPE, Events, NullReason
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+from fastscore.suites.score_dialogue.perplexity import step_perplexities
 from fastscore.suites.score_dialogue.schema import (
     DIALOGUES,
     LABELS,
@@ -137,22 +138,56 @@ def _score_steps(
     lexical_part = 0.0 if lexical is None else lexical
     semantic_part = 0.0 if semantic is None else semantic
     utility = (lexical_part * weight + semantic_part * (1 - weight)) * earliness
+    judged = None
+    if vectors.log_perplexities is not None:
+        judged = step_perplexities(
+            prediction, ground_truth, vectors.log_perplexities, options.pppl_weight
+        )
+        utility = utility * judged.factor
 
     parts = {
         "lexical_similarity": lexical,
         "semantic_cosine_raw": cosine,
         "semantic_similarity": semantic,
     }
-    reasons: Reasons = {name: "not_applicable" for name, part in parts.items() if part is None}
+    perplexities = {
+        "pppl_prediction": None if judged is None else judged.prediction,
+        "pppl_ground_truth": None if judged is None else judged.ground_truth,
+        "pppl_penalty": None if judged is None else judged.penalty,
+    }
+    columns = [
+        _part_column(name, part, frame.height).fill_nan(None) for name, part in perplexities.items()
+    ]
+    reasons, kind = _step_reasons([name for name, part in parts.items() if part is None], columns)
     return frame.select(
         "step",
         "prediction",
         "line",
         *(_part_column(name, part, frame.height) for name, part in parts.items()),
         pl.Series("earliness", earliness, dtype=pl.Float64),
+        *columns,
         pl.Series("U_step", utility, dtype=pl.Float64),
-        _reasons_column([reasons], np.zeros(frame.height, dtype=np.int64)),
+        _reasons_column(reasons, kind),
     )
+
+
+def _step_reasons(
+    switched_off: list[str], perplexities: list[pl.Series]
+) -> tuple[list[Reasons], Indices]:
+    """Return the kinds of reasons that steps have, and each step's kind.
+
+    A kind is a sum: 1, 2 and 4 for each perplexity column that is null in the step.
+    """
+    names = [column.name for column in perplexities]
+    kinds: list[Reasons] = []
+    for number in range(2 ** len(names)):
+        null = [name for bit, name in enumerate(names) if number >> bit & 1]
+        kinds.append(dict.fromkeys((*switched_off, *null), "not_applicable"))
+    kind = np.zeros(len(perplexities[0]), dtype=np.int64)
+    for bit, column in enumerate(perplexities):
+        if column.null_count():
+            kind += column.is_null().to_numpy().astype(np.int64) << bit
+    return kinds, kind
 
 
 def _score_utterances(utterances: pl.DataFrame, utility: Reals) -> pl.DataFrame:

@@ -1,0 +1,156 @@
+"""Pseudo-perplexity of texts under a masked language model (Salazar et al. 2020).
+
+Each token that the tokenizer did not add is masked in turn:
+``ln PPPL(t) = -(1/N) sum_i ln p(t_i | t with t_i masked)``. What a `VectorStore` keeps of a text is
+this logarithm, as a vector of width 1.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_models import MaskedModel, ModelExportError, find_masked
+
+from fastscore.errors import ModelError, UsageError
+from fastscore.paths import cache_root
+from fastscore.processors import available_processors
+from fastscore.vectors.batches import (
+    TOKENS_PER_BATCH,
+    TextGroup,
+    group_texts,
+    load_tokenizer,
+    run_batches,
+)
+from fastscore.vectors.embedder import Progress, Vectors
+from fastscore.vectors.runtimes import Inputs, Run, run_in_onnxruntime
+from fastscore.vectors.text_ids import as_series
+
+if TYPE_CHECKING:
+    from fastscore.vectors.text_ids import Texts
+
+Rows = npt.NDArray[np.int64]
+
+
+class PerplexityModel:
+    """An exported masked language model, ready to judge texts.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    threads
+        Batches in the model at once; None for one a processor. No result depends on it.
+    cache_dir
+        Root of the cache; None for `fastscore.paths.cache_root`.
+
+    Raises
+    ------
+    ModelError
+        If the model is not exported, or damaged.
+    """
+
+    dim = 1
+
+    def __init__(
+        self, name: str, *, threads: int | None = None, cache_dir: Path | None = None
+    ) -> None:
+        try:
+            self._model: MaskedModel = find_masked(name, cache_dir or cache_root())
+        except ModelExportError as error:
+            raise ModelError(error.message, error.hint) from error
+        self._threads = threads or available_processors()
+        self._loaded: tuple[Run, Any] | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hexadecimal) over all that decides a text's perplexity."""
+        parts = {
+            "mask_id": self._model.mask_id,
+            "max_tokens": self._model.max_tokens,
+            "onnx": self._model.onnx_sha256,
+            "quantity": "ln pseudo-perplexity",
+            "tokenizer": self._model.tokenizer_sha256,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def encode(self, texts: "Texts", *, progress: Progress | None = None) -> Vectors:
+        """Compute the logarithm of each text's pseudo-perplexity.
+
+        Parameters
+        ----------
+        texts
+            Strings, a polars Series or an Arrow array, without nulls. Longer ones than the model
+            has positions for are cut.
+        progress
+            Called with (texts begun, texts in all).
+
+        Returns
+        -------
+        float32 (n, 1)
+            Natural logarithms, at least 0; NaN for a text without tokens.
+
+        Raises
+        ------
+        ModelError
+            If the model's files are damaged.
+        UsageError
+            If a text is null.
+        """
+        series = as_series(texts)
+        if series.null_count():
+            raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
+        run, tokenizer = self._load()
+        sums = np.zeros(len(series))
+        counts = np.zeros(len(series), np.int64)
+        batches = (
+            batch
+            for group in group_texts(series, tokenizer)
+            for batch in _masked_batches(group, self._model.mask_id)
+        )
+        for log_probability, rows in run_batches(run, batches, self._threads):
+            # in the order of the tokens, however they were cut into batches
+            np.add.at(sums, rows, log_probability.astype(np.float64))
+            np.add.at(counts, rows, 1)
+            if progress is not None:
+                progress(int(np.count_nonzero(counts)), len(series))
+        with np.errstate(invalid="ignore"):
+            return (-sums / counts).astype(np.float32)[:, None]
+
+    def _load(self) -> tuple[Run, Any]:
+        """Check the model's files and open them, once for all threads."""
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    self._model.check_hashes()
+                except ModelExportError as error:
+                    raise ModelError(error.message, error.hint) from error
+                self._loaded = (
+                    run_in_onnxruntime(self._model.onnx_path),
+                    load_tokenizer(self._model.tokenizer_path, self._model.max_tokens),
+                )
+            return self._loaded
+
+
+def _masked_batches(group: TextGroup, mask_id: int) -> Iterator[tuple[Inputs, Rows]]:
+    """Yield texts of one token count with one token masked each, text by text, left to right."""
+    special = np.array([encoding.special_tokens_mask for encoding in group.encodings], bool)
+    text, place = np.nonzero(~special)
+    size = max(1, TOKENS_PER_BATCH // group.ids.shape[1])
+    for at in range(0, len(text), size):
+        some, masked = text[at : at + size], place[at : at + size]
+        ids = group.ids[some]
+        every = np.arange(len(some))
+        target = ids[every, masked]
+        ids[every, masked] = mask_id
+        yield {"input_ids": ids, "masked": masked, "target": target}, group.rows[some]

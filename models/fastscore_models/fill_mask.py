@@ -1,0 +1,200 @@
+"""Masked language models in the cache: building and finding them.
+
+They lie in ``<cache>/masked-models/<name>/``, of the same three files as an embedding model.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastscore_models.errors import ModelExportError, NotExportedError, UnsupportedModelError
+from fastscore_models.export import read_source, source_hashes
+from fastscore_models.publishing import (
+    check_files,
+    publish,
+    remove_abandoned,
+    work_folder,
+    write_synced,
+)
+
+FILL_MASK_EXPORTER_VERSION = 1
+
+_MASK_TOKENS = ("[MASK]", "<mask>")
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedModel:
+    """A masked language model in the cache.
+
+    Parameters
+    ----------
+    name
+        Its name, and that of its folder.
+    folder
+        Its folder.
+    onnx_sha256, tokenizer_sha256
+        Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
+    mask_id
+        Token id of the mask.
+    max_tokens
+        Longer texts are truncated, special tokens included.
+    """
+
+    name: str
+    folder: Path
+    onnx_sha256: str
+    tokenizer_sha256: str
+    mask_id: int
+    max_tokens: int
+
+    @property
+    def onnx_path(self) -> Path:
+        """The ONNX file."""
+        return self.folder / "model.onnx"
+
+    @property
+    def tokenizer_path(self) -> Path:
+        """The tokenizer, as the model's authors ship it."""
+        return self.folder / "tokenizer.json"
+
+    def check_hashes(self) -> None:
+        """Compare the files' SHA-256 with the manifest.
+
+        Raises
+        ------
+        HashMismatchError
+            Names the file, what was found and what was expected.
+        """
+        files = (
+            (self.onnx_path, self.onnx_sha256),
+            (self.tokenizer_path, self.tokenizer_sha256),
+        )
+        check_files(files, f"FOLDER --name {self.name} --task fill-mask")
+
+
+def masked_models_folder(cache_dir: Path) -> Path:
+    """Return the folder of all exported masked language models."""
+    return cache_dir / "masked-models"
+
+
+def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
+    """Build a masked language model's ONNX file into the cache.
+
+    Parameters
+    ----------
+    name
+        The name that it is to have.
+    cache_dir
+        The cache's root.
+    folder
+        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie.
+
+    Raises
+    ------
+    ModelExportError
+        If files are missing or damaged, or the model is of a kind that cannot be exported.
+    """
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
+    try:
+        target = masked_models_folder(cache_dir)
+        target.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(target)
+        with work_folder(target, name) as work:
+            built = work / "export"
+            built.mkdir()
+            _build(folder, built)
+            publish(built, target / name)
+    except OSError as error:
+        raise ModelExportError(
+            f"The model {name!r} could not be written below {cache_dir}: {error.strerror}.",
+            "Free space there or name another cache folder.",
+        ) from error
+    return find_masked(name, cache_dir)
+
+
+def find_masked(name: str, cache_dir: Path) -> MaskedModel:
+    """Find an exported masked language model, without reading its weights.
+
+    Raises
+    ------
+    NotExportedError
+        If there is none, or another version of the exporter made it.
+    ModelExportError
+        If its manifest cannot be read.
+    """
+    folder = masked_models_folder(cache_dir) / name
+    path = folder / "manifest.json"
+    hint = f"Run `fastscore models export FOLDER --name {name} --task fill-mask`."
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["exporter"]
+        model = MaskedModel(
+            name=name,
+            folder=folder,
+            onnx_sha256=str(manifest["onnx_sha256"]),
+            tokenizer_sha256=str(manifest["tokenizer_sha256"]),
+            mask_id=int(manifest["mask_id"]),
+            max_tokens=int(manifest["max_tokens"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        known = list_masked(cache_dir)
+        listed = f" Exported: {', '.join(known)}." if known else ""
+        raise NotExportedError(
+            f"The masked language model {name!r} has not been exported to {folder.parent}.{listed}",
+            hint,
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelExportError(f"The manifest {path} cannot be read: {error!r}.", hint) from error
+    if version != FILL_MASK_EXPORTER_VERSION:
+        raise NotExportedError(
+            f"The masked language model {name!r} was made by version {version} of the exporter: "
+            f"expected {FILL_MASK_EXPORTER_VERSION}.",
+            hint,
+        )
+    return model
+
+
+def list_masked(cache_dir: Path) -> list[str]:
+    """Return the names of the masked language models in the cache, sorted."""
+    found = masked_models_folder(cache_dir).glob("*/manifest.json")
+    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def _build(source: Path, built: Path) -> None:
+    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
+    from fastscore_models.bert import max_positions
+    from fastscore_models.masked_bert import build_masked
+
+    hashes = source_hashes(source, {})
+    config, weights = read_source(source)
+    onnx_bytes = build_masked(weights, config).SerializeToString(deterministic=True)
+    tokenizer_bytes = (source / "tokenizer.json").read_bytes()
+    manifest = {
+        "exporter": FILL_MASK_EXPORTER_VERSION,
+        "task": "fill-mask",
+        "source_sha256": hashes,
+        "onnx_sha256": hashlib.sha256(onnx_bytes).hexdigest(),
+        "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
+        "mask_id": _mask_id(tokenizer_bytes, source / "tokenizer.json"),
+        "max_tokens": max_positions(config),
+    }
+    write_synced(built / "model.onnx", onnx_bytes)
+    write_synced(built / "tokenizer.json", tokenizer_bytes)
+    text = json.dumps(manifest, indent=2, sort_keys=True)
+    write_synced(built / "manifest.json", f"{text}\n".encode())
+
+
+def _mask_id(tokenizer: bytes, path: Path) -> int:
+    """Find the mask among a tokenizer's added tokens."""
+    try:
+        added = json.loads(tokenizer).get("added_tokens") or []
+        ids = [int(token["id"]) for token in added if token["content"] in _MASK_TOKENS]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnsupportedModelError(f"{path} cannot be read: {error!r}.") from error
+    if not ids:
+        raise UnsupportedModelError(
+            f"{path} has no mask token: expected {' or '.join(_MASK_TOKENS)} in added_tokens."
+        )
+    return ids[0]

@@ -1,0 +1,195 @@
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+from fastscore_models import (
+    HashMismatchError,
+    ModelExportError,
+    NotExportedError,
+    UnsupportedModelError,
+    export_masked,
+    find_masked,
+    list_masked,
+)
+from fastscore_models.masked_bert import build_masked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.models.tiny_bert import (
+    log_probability,
+    make_config,
+    make_head,
+    make_weights,
+    write_masked_folder,
+)
+
+TOKENIZER = json.dumps({"version": "1.0", "added_tokens": [{"id": 4, "content": "[MASK]"}]})
+
+
+def run(model, ids, places, mask):
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    ids, places = np.array(ids, np.int64), np.array(places, np.int64)
+    every = np.arange(len(ids))
+    target = ids[every, places]
+    ids[every, places] = mask
+    return session.run(None, {"input_ids": ids, "masked": places, "target": target})[0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    layers=st.integers(1, 2),
+    heads=st.sampled_from([1, 2, 3]),
+    vocabulary=st.integers(2, 40),
+    seed=st.integers(0, 1000),
+    own_decoder=st.booleans(),
+    data=st.data(),
+)
+def test_equals_a_plain_forward_pass(layers, heads, vocabulary, seed, own_decoder, data):
+    config = make_config(
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        hidden_size=4 * heads,
+        vocab_size=vocabulary,
+    )
+    encoder, head = make_weights(config, seed), make_head(config, seed)
+    if own_decoder:
+        shape = (vocabulary, 4 * heads)
+        decoder = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+        head["cls.predictions.decoder.weight"] = decoder
+    length = data.draw(st.integers(1, 16))
+    token = st.integers(0, vocabulary - 1)
+    ids = data.draw(st.lists(st.lists(token, min_size=length, max_size=length), min_size=1))
+    places = [data.draw(st.integers(0, length - 1)) for _ in ids]
+    prefixed = {f"bert.{name}": value for name, value in encoder.items()}
+    found = run(build_masked(prefixed | head, config), ids, places, 0)
+    expected = [
+        log_probability(encoder | head, config, row, place, 0)
+        for row, place in zip(ids, places, strict=True)
+    ]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=1e-5)
+
+
+def test_roberta_head():
+    config = make_config(model_type="roberta", pad_token_id=1)
+    encoder, head = make_weights(config), make_head(config)
+    names = {
+        "cls.predictions.transform.dense": "lm_head.dense",
+        "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
+        "cls.predictions": "lm_head",
+    }
+    renamed = {}
+    for name, value in head.items():
+        old = next(old for old in names if name.startswith(f"{old}."))
+        renamed[names[old] + name.removeprefix(old)] = value
+    prefixed = {f"roberta.{name}": value for name, value in encoder.items()}
+    found = run(build_masked(prefixed | renamed, config), [[3, 1, 4]], [1], 2)
+    expected = log_probability(encoder | head, config, [3, 1, 4], 1, 2)
+    np.testing.assert_allclose(found, [expected], atol=1e-4)
+
+
+def test_export_leaves_three_files(tmp_path):
+    folder = write_masked_folder(tmp_path / "mlm", TOKENIZER)
+    exported = export_masked("mlm", tmp_path / "cache", folder)
+    files = {str(path.relative_to(tmp_path / "cache")) for path in tmp_path.rglob("cache/*/*/*")}
+    assert files == {
+        f"masked-models/mlm/{name}" for name in ("model.onnx", "tokenizer.json", "manifest.json")
+    }
+    assert (exported.mask_id, exported.max_tokens) == (4, 16)
+    assert list_masked(tmp_path / "cache") == ["mlm"]
+    assert export_masked("mlm", tmp_path / "cache", folder) == exported
+    exported.check_hashes()
+    exported.onnx_path.write_bytes(exported.onnx_path.read_bytes()[:-1] + b"!")
+    with pytest.raises(HashMismatchError, match=r"model\.onnx"):
+        exported.check_hashes()
+
+
+def test_the_tied_table_is_held_once(tmp_path):
+    config = make_config(vocab_size=5000)
+    model = build_masked(make_weights(config) | make_head(config), config)
+    tables = [constant for constant in model.graph.initializer if list(constant.dims)[:1] == [5000]]
+    assert sorted(constant.name for constant in tables) == ["decoder.bias", "word_table"]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "message"),
+    [('{"version": "1.0"}', "no mask token"), ("{", "cannot be read"), ("[]", "cannot be read")],
+)
+def test_a_tokenizer_without_a_mask_is_refused(tmp_path, tokenizer, message):
+    folder = write_masked_folder(tmp_path / "mlm", tokenizer)
+    with pytest.raises(UnsupportedModelError, match=message):
+        export_masked("mlm", tmp_path / "cache", folder)
+    assert list_masked(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("lost", ["cls.predictions.bias", "cls.predictions.transform.dense.weight"])
+def test_a_missing_tensor_of_the_head_is_named(lost):
+    config = make_config()
+    weights = make_weights(config) | make_head(config)
+    del weights[lost]
+    with pytest.raises(UnsupportedModelError, match=lost.replace(".", r"\.")):
+        build_masked(weights, config)
+
+
+def test_an_untied_decoder_must_be_there():
+    config = make_config(tie_word_embeddings=False)
+    with pytest.raises(UnsupportedModelError, match=r"decoder\.weight.*tie_word_embeddings"):
+        build_masked(make_weights(config) | make_head(config), config)
+
+
+def test_not_exported_says_how_and_lists_what_is(tmp_path):
+    export_masked("mlm", tmp_path, write_masked_folder(tmp_path / "source", TOKENIZER))
+    with pytest.raises(NotExportedError, match=r"'other'.*Exported: mlm\..*--task fill-mask"):
+        find_masked("other", tmp_path)
+    (tmp_path / "masked-models" / "mlm" / "manifest.json").write_text("{}")
+    with pytest.raises(ModelExportError, match="cannot be read"):
+        find_masked("mlm", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b"])
+def test_a_name_that_is_no_folder_is_refused(tmp_path, name):
+    with pytest.raises(ModelExportError, match="folder name"):
+        export_masked(name, tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_equals_transformers(tmp_path, family):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {
+        "hidden_size": 48,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 96,
+        "vocab_size": 200,
+        "max_position_embeddings": 40,
+    }
+    if family == "bert":
+        config = transformers.BertConfig(**sizes)
+        model = transformers.BertForMaskedLM(config).eval()
+    else:
+        config = transformers.RobertaConfig(**sizes, pad_token_id=1, type_vocab_size=1)
+        model = transformers.RobertaForMaskedLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(tmp_path / "mlm")
+    (tmp_path / "mlm" / "tokenizer.json").write_text(TOKENIZER)
+    exported = export_masked("mlm", tmp_path / "cache", tmp_path / "mlm")
+    rng = np.random.default_rng(0)
+    ids = rng.integers(5, 200, (20, 17))
+    places = rng.integers(0, 17, 20)
+    masked = ids.copy()
+    every = np.arange(20)
+    masked[every, places] = 4
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor(masked)).logits.double()
+    expected = torch.log_softmax(logits, -1)[every, places, ids[every, places]].numpy()
+    session = onnxruntime.InferenceSession(exported.onnx_path, providers=["CPUExecutionProvider"])
+    inputs = {"input_ids": masked, "masked": places, "target": ids[every, places]}
+    np.testing.assert_allclose(session.run(None, inputs)[0], expected, atol=2e-5, rtol=1e-5)
