@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastscore
@@ -68,6 +68,7 @@ def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, 
 SPEAKERS = st.sampled_from(["USER", "SYSTEM", "USER", "SYSTEM", "OTHER"])
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=5), merge=st.booleans())
 def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge: bool) -> None:
     turns = [
@@ -217,8 +218,12 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     assert scores.tables["dialogues"]["dialogue"].to_list() == ["1", "1"]
     assert scores.tables["turns"]["model"].to_list() == ["m", "m", "n"]
     assert scores.rejects["reason"].to_list() == ["unpaired_turn"]
-    by_model = scores.summary.filter(metric="cross_coherence").select("group", "value", "mean")
-    assert by_model.rows() == [("all", None, 0.25), ("model", "m", 0.5), ("model", "n", 0.0)]
+    for metric, means in (("cross_coherence", (0.25, 0.5, 0.0)), ("cc", (1 / 3, 0.5, 0.0))):
+        by_model = scores.summary.filter(metric=metric).select("group", "value", "mean")
+        labels = [("all", None), ("model", "m"), ("model", "n")]
+        assert by_model.rows() == [
+            (*label, mean) for label, mean in zip(labels, means, strict=True)
+        ]
     frame = pl.DataFrame(logs, infer_schema_length=None)
     from_frame = fastscore.score(
         frame.drop("session_id").with_columns(session_id=pl.lit("1")),
@@ -226,6 +231,22 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     )  # fmt: skip
     columns = ["cc", "cr", "i", "tas", "user_concepts"]
     assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
+
+
+def test_conversations_without_a_model_count_in_the_whole(tmp_path: Path, catalogue: str) -> None:
+    logs = [log(*exchange("drama", "drama")), log(*exchange("drama", "X"), model_name=None)]
+    path = tmp_path / "logs.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in logs))
+    for kept, n in ((logs, 2), (logs[1:], 1)):
+        path.write_text("".join(json.dumps(each) + "\n" for each in kept))
+        summary = fastscore.score(
+            path, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+        ).summary
+        for metric in ("cc", "cross_coherence"):
+            of_metric = summary.filter(metric=metric)
+            assert of_metric.select("group", "value", "n").rows()[0] == ("all", None, n)
+            assert of_metric.height == n
+        assert summary.filter(metric="cas", group="all")["n_not_applicable"].item() == n
 
 
 def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.preference_shift import matching
@@ -89,6 +89,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 VALUES = st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), max_size=6)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=4, unique=True),
     names=VALUES,
@@ -113,6 +114,7 @@ SPOKEN = st.lists(
 ).map(lambda pairs: "".join(word + between for word, between in pairs))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(SPOKEN, min_size=1, max_size=5, unique=True), plot=SPOKEN)
 def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> None:
     concepts = concepts_from({"name": ["crew", "planet"]}, plot)
