@@ -7,6 +7,7 @@ import sys
 QUICK = {
     "kernels_text": ["--scale", "0.1", "--repetitions", "3"],
     "kernels_groups": ["--scale", "0.1", "--repetitions", "3"],
+    "read_logs": ["--scale", "0.2", "--repetitions", "3"],
     "growth": ["--most", "100000"],
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],

@@ -117,7 +117,8 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 continue
             waiting.append((part, lines))
             size += len(lines.data)
-            if size >= BLOCK_BYTES or lines.damage is not None:
+            # a block less its last, cut line is not joined to another
+            if size >= BLOCK_BYTES // 2 or lines.damage is not None:
                 yield _batch(waiting)
                 waiting, size = [], 0
     if waiting:
@@ -127,7 +128,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
 def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
     """Join segments, each ended by a line end unless it is the last."""
     begins: list[int] = []
-    joined: list[bytes] = []
+    joined: list[bytes | memoryview] = []
     size = 0
     for position, (_, lines) in enumerate(waiting):
         begins.append(size)
@@ -135,7 +136,7 @@ def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
             continue
         joined.append(lines.data)
         size += len(lines.data)
-        if position + 1 < len(waiting) and lines.data and not lines.data.endswith(b"\n"):
+        if position + 1 < len(waiting) and lines.data and lines.data[-1:] != b"\n":
             joined.append(b"\n")
             size += 1
     data = joined[0] if len(joined) == 1 else b"".join(joined)

@@ -140,7 +140,8 @@ def _read(
             scans.append(scan)
             at, line = scan.stop, scan.next_line
         if scans:
-            whole = pending if at == len(pending) else pending[:at]
+            # a view: whole blocks are not copied for their last, cut record
+            whole = memoryview(pending)[:at]
             yield Lines(whole, offset, first_line, records=tuple(scans), width=slots[0].size)
         pending, offset = pending[at:], offset + at
         if scans and scans[-1].cut:

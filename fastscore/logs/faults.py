@@ -110,7 +110,7 @@ def long_line(file: str, lines: Lines) -> Reject:
         "line_too_long",
         f"{lines.long_line} bytes",
         f"at most {MAX_LINE_BYTES} bytes",
-        decode(lines.data),
+        decode(bytes(lines.data)),
     )
 
 

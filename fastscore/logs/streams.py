@@ -60,7 +60,7 @@ class Lines:
         Why a part of the file is no line at all; there are no data then.
     """
 
-    data: bytes
+    data: bytes | memoryview
     offset: int
     line: int
     n_ends: int = 0
@@ -273,7 +273,8 @@ def read_lines(
             size = len(data)
         cut = 0 if dropped else _cut(data)
         if cut:
-            whole = data if cut == len(data) else data[:cut]
+            # a view: whole blocks are not copied for their last, cut line
+            whole = memoryview(data)[:cut]
             n_ends = count_line_ends(np.frombuffer(whole, np.uint8))
             yield Lines(whole, offset, line, n_ends)
             offset, line = offset + cut, line + n_ends

@@ -49,7 +49,7 @@ def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
 
 
 @instruction_or(_plain.trailing_zeros)
-def _lowest(typing_context: Any, word: Any) -> Any:
+def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Position of the lowest set bit of a word that is not zero."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -81,13 +81,13 @@ def copy_until(source: int, target: int, length: int, byte: int) -> int:
         copy_block(source + copied, target + copied)
         found = equal_bytes(source + copied, byte)
         if found != _NONE:
-            return int(copied + _lowest(found))
+            return int(copied + lowest_bit(found))
         copied += BLOCK
     return copied
 
 
 @inlined
-def _whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
+def whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
     """Bytes of the valid UTF-8 characters within the first ``size`` of a block, -1 for a fault.
 
     A character that the block's end cuts is left out; one that ``ended`` cuts is a fault.
@@ -137,10 +137,10 @@ def text_run(data: int, index: int, stop: int) -> int:
         at = data + index
         ends = equal_bytes(at, _QUOTE) | equal_bytes(at, _BACKSLASH) | lower_bytes(at, _SPACE)
         ended = ends != _NONE
-        size = _lowest(ends) if ended else BLOCK
+        size = lowest_bit(ends) if ended else BLOCK
         ascii_bytes = lower_bytes(at, 0x80)
         if ascii_bytes != _ALL:
-            size = _whole_characters(at, ascii_bytes, size, ended)
+            size = whole_characters(at, ascii_bytes, size, ended)
             if size < 0:
                 return index
         index += size

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fastscore_kernels._block_scans import first_bad_byte, line_ends_within
+from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     MINUS,
@@ -19,16 +21,11 @@ from fastscore_kernels._jsonl_bytes import (
     SPACE,
     TAB,
     address_of,
-    line_ends_within,
     load_byte,
-    load_word,
     scan_number,
-    sequence_length,
     skip_digits,
     store_byte,
-    store_word,
     trailing_zeros,
-    zero_bytes,
 )
 from fastscore_kernels._jsonl_scan import (
     ESCAPED,
@@ -44,38 +41,48 @@ from fastscore_kernels._jsonl_scan import (
 WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_BEHIND_QUOTE, TOO_LONG = range(17, 21)
 
 _COMMA = 0x2C
-_ONES = np.uint64(0x0101010101010101)
-_TOPS = np.uint64(0x8080808080808080)
-_QUOTES = np.uint64(QUOTE) * _ONES
-_COMMAS = np.uint64(_COMMA) * _ONES
-_NEWLINES = np.uint64(NEWLINE) * _ONES
-_RETURNS = np.uint64(RETURN) * _ONES
+_NONE, _PAIR = np.uint64(0), np.uint64(3)
 
 
 @inlined
-def _next_quote(data: int, index: int, stop: int) -> int:
-    """First position from ``index`` on of a quote, ``stop`` without any."""
-    while index + 8 <= stop:
-        flags = zero_bytes(load_word(data, index) ^ _QUOTES)
-        if flags != np.uint64(0):
-            return int(index + (trailing_zeros(flags) >> 3))
-        index += 8
-    while index < stop and load_byte(data, index) != QUOTE:
+def _closing_quote(data: int, index: int, stop: int) -> tuple[int, bool]:
+    """Position of the first quote from ``index`` on that is not doubled, ``stop`` without any.
+
+    Also whether doubled ones stand before it.
+    """
+    doubled = False
+    while index + BLOCK <= stop:
+        quotes = equal_bytes(data + index, QUOTE)
+        size = BLOCK
+        while quotes != _NONE:
+            place = trailing_zeros(quotes)
+            behind = index + place + 1
+            if behind >= stop or load_byte(data, behind) != QUOTE:
+                return index + place, doubled
+            doubled = True
+            quotes &= ~(_PAIR << np.uint64(place))
+            if place == BLOCK - 1:
+                size = BLOCK + 1
+        index += size
+    while index < stop:
+        if load_byte(data, index) == QUOTE:
+            if index + 1 >= stop or load_byte(data, index + 1) != QUOTE:
+                return index, doubled
+            doubled = True
+            index += 1
         index += 1
-    return index
+    return stop, doubled
 
 
 @inlined
 def _plain_end(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on of a comma or line end, ``stop`` without any."""
-    while index + 8 <= stop:
-        word = load_word(data, index)
-        flags = (
-            zero_bytes(word ^ _COMMAS) | zero_bytes(word ^ _NEWLINES) | zero_bytes(word ^ _RETURNS)
-        )
-        if flags != np.uint64(0):
-            return int(index + (trailing_zeros(flags) >> 3))
-        index += 8
+    while index + BLOCK <= stop:
+        at = data + index
+        ends = equal_bytes(at, _COMMA) | equal_bytes(at, NEWLINE) | equal_bytes(at, RETURN)
+        if ends != _NONE:
+            return int(index + trailing_zeros(ends))
+        index += BLOCK
     while index < stop:
         byte = load_byte(data, index)
         if byte == _COMMA or byte == NEWLINE or byte == RETURN:
@@ -106,23 +113,6 @@ def _behind_line_end(data: int, index: int, stop: int, final: bool) -> int:
 
 
 @inlined
-def _bad_utf8(data: int, index: int, stop: int) -> int:
-    """Position of the first byte in [index, stop) that is not valid UTF-8, or -1."""
-    while index < stop:
-        if index + 8 <= stop and load_word(data, index) & _TOPS == np.uint64(0):
-            index += 8
-            continue
-        if load_byte(data, index) < 0x80:
-            index += 1
-            continue
-        length = sequence_length(data, index, stop)
-        if length == 0:
-            return index
-        index += length
-    return -1
-
-
-@inlined
 def _scan_cell(data: int, index: int, stop: int) -> tuple[int, int, int, int, int]:
     """Walk a cell from its first byte.
 
@@ -132,16 +122,10 @@ def _scan_cell(data: int, index: int, stop: int) -> tuple[int, int, int, int, in
     if index >= stop or load_byte(data, index) != QUOTE:
         end = _plain_end(data, index, stop)
         return end, index, end, STRING, 0
-    at = index + 1
-    tag = STRING
-    while True:
-        at = _next_quote(data, at, stop)
-        if at >= stop:
-            return index, index, stop, tag, UNTERMINATED_QUOTE
-        if at + 1 >= stop or load_byte(data, at + 1) != QUOTE:
-            break
-        tag = ESCAPED
-        at += 2
+    at, doubled = _closing_quote(data, index + 1, stop)
+    tag = ESCAPED if doubled else STRING
+    if at >= stop:
+        return index, index, stop, tag, UNTERMINATED_QUOTE
     behind = at + 1
     if behind < stop:
         byte = load_byte(data, behind)
@@ -222,7 +206,7 @@ def scan_records(
                 status = TOO_LONG
                 counts[6] = 1
         else:
-            position = _bad_utf8(base, begin, end)
+            position = first_bad_byte(base, begin, end)
             if position >= 0:
                 status = NOT_UTF8
             elif cell != n_cells:
@@ -249,32 +233,50 @@ def scan_records(
     counts[4], counts[5] = index, line
 
 
+@inlined
+def _unquote(data: int, index: int, stop: int, out: int, at: int) -> int:
+    """Write a cell's text, its doubled quotes once: position behind it.
+
+    Up to a block behind ``stop`` is read, and behind the text written.
+    """
+    while index < stop:
+        quotes = equal_bytes(data + index, QUOTE)
+        begin = 0
+        while quotes != _NONE and begin < BLOCK:
+            place = trailing_zeros(quotes)
+            copy_block(data + index + begin, out + at)
+            # a pair that the cell's end cuts is none of the cell's
+            at += min(place + 1, stop - index) - begin
+            begin = place + 2
+            quotes &= ~(_PAIR << np.uint64(place))
+            if index + begin >= stop:
+                return at
+        if begin < BLOCK:
+            copy_block(data + index + begin, out + at)
+            at += min(BLOCK, stop - index) - begin
+        index += max(BLOCK, begin)
+    return at
+
+
 @kernel(fastmath=False)
 def unquote_cells(
     data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
 ) -> int:
-    """Write cells one behind another, their doubled quotes once; ``out`` has a word to spare."""
+    """Write cells one behind another, their doubled quotes once; ``out`` has a block to spare."""
     base, target = address_of(data), address_of(out)
     at = 0
     for row in range(starts.size):
         out_starts[row] = at
         index, end = starts[row], ends[row]
-        while index + 8 <= end:
-            word = load_word(base, index)
-            store_word(target, at, word)
-            flags = zero_bytes(word ^ _QUOTES)
-            if flags == np.uint64(0):
-                index += 8
-                at += 8
-                continue
-            copied = (trailing_zeros(flags) >> 3) + 1
-            at += copied
-            index += copied + 1
-        while index < end:
-            byte = load_byte(base, index)
-            store_byte(target, at, byte)
-            at += 1
-            index += 2 if byte == QUOTE else 1
+        # a cell near the data's end is written byte by byte
+        if end + 2 * BLOCK <= data.size:
+            at = _unquote(base, index, end, target, at)
+        else:
+            while index < end:
+                byte = load_byte(base, index)
+                store_byte(target, at, byte)
+                at += 1
+                index += 2 if byte == QUOTE else 1
         out_ends[row] = at
     return at
 

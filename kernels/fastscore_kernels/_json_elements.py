@@ -7,6 +7,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 from typing import Any
 
+from fastscore_kernels._block_scans import line_ends_within
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
@@ -16,7 +17,6 @@ from fastscore_kernels._jsonl_bytes import (
     SPACE,
     TAB,
     address_of,
-    line_ends_within,
     load_byte,
     plain_run,
     store_byte,

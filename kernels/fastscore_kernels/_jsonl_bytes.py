@@ -24,8 +24,6 @@ _SPACES = np.uint64(0x2020202020202020)
 _QUOTES = np.uint64(0x2222222222222222)
 _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _TOPS = np.uint64(0x8080808080808080)
-_NEWLINES = np.uint64(NEWLINE) * _ONES
-_RETURNS = np.uint64(RETURN) * _ONES
 
 
 @instruction_or(_plain.address_of)
@@ -78,17 +76,6 @@ def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
-
-
-@instruction_or(_plain.store_word)
-def store_word(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
-    """Write eight bytes to ``base + index``, little-endian, without a bounds check."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _place(builder, arguments, 64)).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.uint64), codegen
 
 
 @instruction_or(_plain.trailing_zeros)
@@ -163,35 +150,6 @@ def set_bits(typing_context: Any, word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), codegen
-
-
-@inlined
-def zero_bytes(word: Any) -> Any:
-    """Flag the top bit of a word's zero bytes; exact up to the lowest flagged one."""
-    return (word - _ONES) & ~word & _TOPS
-
-
-@inlined
-def line_ends_within(data: int, index: int, stop: int) -> int:
-    """Count the line ends in [index, stop)."""
-    count = 0
-    while index < stop:
-        if index + 8 <= stop:
-            word = load_word(data, index)
-            flags = zero_bytes(word ^ _NEWLINES) | zero_bytes(word ^ _RETURNS)
-            if flags == np.uint64(0):
-                index += 8
-                continue
-            index += trailing_zeros(flags) >> 3
-        byte = load_byte(data, index)
-        if byte == NEWLINE:
-            count += 1
-        elif byte == RETURN:
-            count += 1
-            if index + 1 < stop and load_byte(data, index + 1) == NEWLINE:
-                index += 1
-        index += 1
-    return count
 
 
 @inlined

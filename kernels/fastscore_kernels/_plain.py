@@ -56,11 +56,6 @@ def set_bits(word: Any) -> int:
     return int(word).bit_count()
 
 
-def store_word(base: int, index: int, value: Any) -> None:
-    """Write eight bytes to ``base + index``, little-endian."""
-    ctypes.memmove(int(base) + int(index), int(value).to_bytes(_WORD_BYTES, "little"), _WORD_BYTES)
-
-
 def trailing_zeros(word: Any) -> int:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
     value = int(word)

@@ -41,7 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 _MOST_RECORDS = 1 << 14
-_SPARE_BYTES = 8
+_SPARE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
