@@ -21,6 +21,7 @@ CATEGORY_DROP = frozenset(LEXICON["CATEGORY_DROP"].split())
 CATEGORY_ALIAS: dict[str, str] = LEXICON["CATEGORY_ALIAS"]
 CATEGORIES: dict[str, list[str]] = LEXICON["CATEGORY"]
 TOP = 6
+NO_WORD = re.compile(r"[\W_]+")  # what str.isalnum refuses
 APOSTROPHES = str.maketrans("", "", "'’‘`")
 
 
@@ -29,7 +30,7 @@ def norm(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text)
     unmarked = "".join(c for c in decomposed if unicodedata.category(c)[0] != "M")
     spelled = unmarked.casefold().translate(APOSTROPHES).replace("&", " and ")
-    return " ".join("".join(c if c.isalnum() else " " for c in spelled).split())
+    return NO_WORD.sub(" ", spelled).strip()
 
 
 def tokens(text: str) -> list[str]:
