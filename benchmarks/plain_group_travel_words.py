@@ -121,14 +121,14 @@ NEGATORS = frozenset(
 NEGATOR_PAIRS = (("rather", "than"), ("instead", "of"))
 
 
-def negated(before: Sequence[str]) -> bool:
-    """Whether a negator's last word is one of the three words before a mention."""
-    for position in range(max(0, len(before) - 3), len(before)):
-        if before[position] in NEGATORS:
-            return True
-        if position and tuple(before[position - 1 : position + 1]) in NEGATOR_PAIRS:
-            return True
-    return False
+def has_negator(words: Sequence[str], within: int | None = None) -> bool:
+    """Whether a negator ends in the last words, or anywhere."""
+    first = 0 if within is None else max(0, len(words) - within)
+    return any(
+        words[position] in NEGATORS
+        or (position > 0 and tuple(words[position - 1 : position + 1]) in NEGATOR_PAIRS)
+        for position in range(first, len(words))
+    )
 
 
 # --- rooms
@@ -156,7 +156,7 @@ def wanted_rooms(text: str) -> frozenset[str]:
         for kind, pattern in ROOMS.items():
             for match in pattern.finditer(words):
                 mentioned.add(kind)
-                if negated(words[: match.start()].split()):
+                if has_negator(words[: match.start()].split(), within=3):
                     refused.add(kind)
     wanted = mentioned - refused
     if not wanted and refused:
@@ -192,15 +192,15 @@ BUILT_IN = {slot: all_components(categories) for slot, categories in CATEGORIES.
 def category_tokens(
     text: str, vocabulary: frozenset[str], *, skip_negated: bool = False
 ) -> frozenset[str]:
-    """Return the words of a preference that are words of categories."""
-    found: set[str] = set()
-    for part in clauses(text) if skip_negated else [text]:
-        words = tokens(part)
-        for position, word in enumerate(words):
-            base = fold(word)
-            if len(base) >= 3 and not (skip_negated and negated(words[:position])):
-                found.add(CATEGORY_ALIAS.get(base, base))
-    return frozenset(found) & vocabulary
+    """Return the words of a preference that are words of categories.
+
+    With `skip_negated` clauses with a negator are left out.
+    """
+    parts = [text]
+    if skip_negated:
+        parts = [part for part in clauses(text) if not has_negator(tokens(part))]
+    words = {fold(word) for part in parts for word in tokens(part)}
+    return frozenset(CATEGORY_ALIAS.get(w, w) for w in words if len(w) >= 3) & vocabulary
 
 
 # --- words of the system's turns
