@@ -46,6 +46,8 @@ def main(
     The vectors file is read where it exists; with --weights it is written anew with every text's
     vector. With neither option nothing is compared by meaning.
     """
+    if stored is not None and not stored.exists() and weights is None:
+        raise click.ClickException(f"{stored} does not exist; name --weights to write it.")
     known = read_vectors(stored) if stored is not None and stored.exists() else {}
     vectors = Vectors(sentence_transformer(weights) if weights else None, known)
     with output.open("w", encoding="utf-8") as stream:

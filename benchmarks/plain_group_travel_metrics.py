@@ -454,7 +454,7 @@ class Scorer:
 
 
 def _reaches(value: float | None, limit: float) -> bool:
-    return value is not None and np.float32(value) >= np.float32(limit)
+    return value is not None and bool(np.float32(value) >= np.float32(limit))
 
 
 def in_order(intervals: Sequence[Interval], strict_overnight: bool) -> bool:
