@@ -38,7 +38,7 @@ from fastscore.vectors.models import open_store
 ROOT = Path(__file__).parents[1]
 MODEL = "minilm-l6-v2"
 SCENARIOS = ("words", "vectors")
-QUICK = {"dialogues": 500, "first": 50, "repeats": 1, "variants": 2}
+QUICK = {"dialogues": 300, "first": 20, "repeats": 1, "variants": 2}
 TOLERANCE = 1e-4
 
 
