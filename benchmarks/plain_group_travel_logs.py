@@ -228,7 +228,7 @@ class Dialogue:
         in_name = CONDITION_IN_NAME.search(Path(self.path).name.split(".")[0])
         row = CONDITIONS.get(label) or (CONDITIONS[f"C{in_name[1]}"] if in_name else None)
         content = (
-            lambda: len({turn.speaker for turn in self.of("user_provide_")}) >= 2,
+            lambda: len({t.speaker for t in self.of("user_provide_") if not t.is_system}) >= 2,
             lambda: bool(self.of("sys_synthesize_")),
             lambda: any(self.strategy(slot) for slot in ACTIONABLE),
             lambda: bool(self.of("user_feedback_", "sys_feedback_")),
