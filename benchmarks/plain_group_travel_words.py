@@ -121,13 +121,12 @@ NEGATORS = frozenset(
 NEGATOR_PAIRS = (("rather", "than"), ("instead", "of"))
 
 
-def has_negator(words: Sequence[str], within: int | None = None) -> bool:
-    """Whether a negator ends in the last words, or anywhere."""
-    first = 0 if within is None else max(0, len(words) - within)
+def follows_negator(before: Sequence[str]) -> bool:
+    """Whether a negator's last word is one of the three words before a mention."""
     return any(
-        words[position] in NEGATORS
-        or (position > 0 and tuple(words[position - 1 : position + 1]) in NEGATOR_PAIRS)
-        for position in range(first, len(words))
+        before[position] in NEGATORS
+        or (position > 0 and tuple(before[position - 1 : position + 1]) in NEGATOR_PAIRS)
+        for position in range(max(0, len(before) - 3), len(before))
     )
 
 
@@ -156,7 +155,7 @@ def wanted_rooms(text: str) -> frozenset[str]:
         for kind, pattern in ROOMS.items():
             for match in pattern.finditer(words):
                 mentioned.add(kind)
-                if has_negator(words[: match.start()].split(), within=3):
+                if follows_negator(words[: match.start()].split()):
                     refused.add(kind)
     wanted = mentioned - refused
     if not wanted and refused:
@@ -194,13 +193,16 @@ def category_tokens(
 ) -> frozenset[str]:
     """Return the words of a preference that are words of categories.
 
-    With `skip_negated` clauses with a negator are left out.
+    With `skip_negated` words are left out that follow a negator as a refused room does.
     """
-    parts = [text]
-    if skip_negated:
-        parts = [part for part in clauses(text) if not has_negator(tokens(part))]
-    words = {fold(word) for part in parts for word in tokens(part)}
-    return frozenset(CATEGORY_ALIAS.get(w, w) for w in words if len(w) >= 3) & vocabulary
+    found: set[str] = set()
+    for part in clauses(text) if skip_negated else [text]:
+        words = tokens(part)
+        for position, word in enumerate(words):
+            base = fold(word)
+            if len(base) >= 3 and not (skip_negated and follows_negator(words[:position])):
+                found.add(CATEGORY_ALIAS.get(base, base))
+    return frozenset(found) & vocabulary
 
 
 # --- words of the system's turns
