@@ -25,7 +25,6 @@ from fastscore.suites.json_values import (
     members,
     python_texts,
     raw_texts,
-    texts,
     truths,
     whole_numbers,
 )
@@ -87,66 +86,36 @@ def _events(read: _Read, rejects: Sequence[pl.DataFrame]) -> Events:
 
 def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     problems = Problems()
-    arrays = column_values(raw["conversation"])
-    problems.note(arrays, np.flatnonzero(arrays.is_missing), "an array of turns", "missing_field")
-    problems.note(arrays, np.flatnonzero(arrays.tags != ARRAY), "an array of turns")
-    turn, dialogue = elements(arrays)
-    problems.note(turn, np.flatnonzero(turn.tags != OBJECT), "an object that holds a turn")
-    spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
-    place = place_in_group(dialogue)
-    said = _Said(
-        dialogue=dialogue,
-        place=place,
-        speaker=expect_texts(spoken["speaker"], problems, null=None),
-        text=expect_texts(spoken["text"], problems, null=""),
-        meta=_metadata(spoken, problems),
-        first=np.arange(len(turn)),
-    )
-    flags = members(said.meta, ("shift_event", "is_shift"), problems)
-    shifts = truths(flags["shift_event"]) | truths(flags["is_shift"])
-    of_turn = np.arange(len(turn))
-    if options.merge_speakers:
-        said, of_turn = _merged(said)
-        shifts = np.logical_or.reduceat(shifts, said.first) if len(said.first) else shifts
-    user_rows, system_rows = _pairs(said, drop_leading=options.merge_speakers)
+    turns = _read_turns(raw["conversation"], problems)
+    said, run = _merged(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
+    user, system = _pairs(said, drop_leading=options.merge_speakers)
+    paired = np.zeros(len(said), np.bool_)
+    paired[user] = paired[system] = True
+    unpaired = np.flatnonzero(~paired[run])
 
-    paired = np.zeros(len(said.dialogue), np.bool_)
-    paired[user_rows] = paired[system_rows] = True
-    unpaired = np.flatnonzero(~paired[of_turn])
-    owner = said.dialogue[user_rows]
-    meta = said.meta.take(user_rows)
-    events, metadata, ignored = _shift_events(raw["shift_events"], problems)
-    by_user = _flagged_users(said, shifts)
-    speaks_user = (said.speaker == USER).fill_null(False).to_numpy()
-    metadata[said.dialogue[speaks_user & (said.meta.tags == OBJECT)]] = True
-    turns = pl.DataFrame(
-        {
-            "dialogue_row": owner,
-            "turn": 1 + place_in_group(owner),
-            "user_text": said.text.gather(user_rows),
-            "system_text": said.text.gather(system_rows),
-            "user_meta": raw_texts(meta),
-        }
-    )
-    gold, has_gold = _read_gold(meta, options, problems)
+    events, metadata, ignored = _read_shift_events(raw["shift_events"], problems)
+    metadata[said.dialogue[said.by(USER) & (said.meta.tags == OBJECT)]] = True
+    gold, has_gold = _read_gold(said.meta.take(user), options, problems)
+    lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
     frames = {
         "dialogues": _dialogues(raw).with_columns(
-            pl.Series("has_shift_metadata", metadata),
-            pl.Series("n_unpaired", np.bincount(dialogue[unpaired], minlength=raw.height)),
+            pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
         ),
-        "turns": turns.with_columns(pl.Series("has_gold", has_gold)),
-        "shifts": pl.concat([events, by_user]).unique().sort("dialogue_row", "turn"),
+        "turns": _paired(said, user, system).with_columns(pl.Series("has_gold", has_gold)),
+        "shifts": pl.concat([events, _flagged(said)]).unique().sort("dialogue_row", "turn"),
         "gold": gold,
     }
-    rejects = pl.concat([_unpaired_rejects(raw, dialogue, place, spoken, unpaired), ignored(raw)])
-    return _Read(frames, problems, rejects)
+    return _Read(
+        frames, problems, pl.concat([_unpaired_rejects(raw, turns, unpaired), ignored(raw)])
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Turns in input order: of which conversation, at which place, by whom, what.
+    """Turns in input order.
 
-    ``first`` is the row of the log's first turn in each, before speakers were merged.
+    Of which conversation, at which place in it, by whom, what, with which metadata, and whether
+    these say that the preference shifts.
     """
 
     dialogue: Indices
@@ -154,7 +123,34 @@ class _Said:
     speaker: pl.Series
     text: pl.Series
     meta: JsonValues
-    first: Indices
+    shifts: Mask
+
+    def __len__(self) -> int:
+        return len(self.dialogue)
+
+    def by(self, speaker: str) -> Mask:
+        """Return which turns are this speaker's."""
+        spoken: Mask = (self.speaker == speaker).fill_null(False).to_numpy()
+        return spoken
+
+
+def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
+    arrays = column_values(conversations)
+    problems.note(arrays, np.flatnonzero(arrays.is_missing), "an array of turns", "missing_field")
+    problems.note(arrays, np.flatnonzero(arrays.tags != ARRAY), "an array of turns")
+    turn, dialogue = elements(arrays)
+    problems.note(turn, np.flatnonzero(turn.tags != OBJECT), "an object that holds a turn")
+    spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
+    meta = _metadata(spoken, problems)
+    flags = members(meta, ("shift_event", "is_shift"), problems)
+    return _Said(
+        dialogue=dialogue,
+        place=place_in_group(dialogue),
+        speaker=expect_texts(spoken["speaker"], problems, null=None),
+        text=expect_texts(spoken["text"], problems, null=""),
+        meta=meta,
+        shifts=truths(flags["shift_event"]) | truths(flags["is_shift"]),
+    )
 
 
 def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValues:
@@ -176,34 +172,32 @@ def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValue
 def _merged(said: _Said) -> tuple[_Said, Indices]:
     """Join consecutive turns of one speaker; return them and the run of each turn.
 
-    A run has its texts on lines of their own, and the last metadata in it.
+    A run has its texts on lines of their own, the last metadata in it, and any turn's shift.
     """
-    if not len(said.dialogue):
-        return said, said.first
-    begins = np.ones(len(said.dialogue), np.bool_)
+    if not len(said):
+        return said, np.arange(0)
+    begins = np.ones(len(said), np.bool_)
     changes = said.speaker.ne_missing(said.speaker.shift()).to_numpy()
     begins[1:] = changes[1:] | (said.dialogue[1:] != said.dialogue[:-1])
     first = np.flatnonzero(begins)
-    run = np.cumsum(begins) - 1
-    last_meta = np.maximum.accumulate(np.where(said.meta.tags == OBJECT, said.first, -1))
-    last_meta = last_meta[np.append(first[1:], len(begins)) - 1]
-    meta = said.meta.take(np.where(last_meta >= first, last_meta, first))
+    bounds = np.append(first, len(said))
+    last_meta = np.maximum.accumulate(np.where(said.meta.tags == OBJECT, np.arange(len(said)), -1))
+    last_meta = last_meta[bounds[1:] - 1]
     dialogue = said.dialogue[first]
     merged = _Said(
         dialogue=dialogue,
         place=place_in_group(dialogue),
         speaker=said.speaker.gather(first),
-        text=list_column(said.text, np.append(first, len(begins))).list.join("\n"),
-        meta=meta.where(last_meta >= first),
-        first=first,
+        text=list_column(said.text, bounds).list.join("\n"),
+        meta=said.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
+        shifts=np.logical_or.reduceat(said.shifts, first),
     )
-    return merged, run
+    return merged, np.cumsum(begins) - 1
 
 
 def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:
     """Return the rows of USER turns at even places, and of the SYSTEM turns behind them."""
-    user = (said.speaker == USER).fill_null(False).to_numpy()
-    system = (said.speaker == SYSTEM).fill_null(False).to_numpy()
+    user, system = said.by(USER), said.by(SYSTEM)
     place = said.place
     if drop_leading:
         led = system & (place == 0)
@@ -214,17 +208,31 @@ def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:
     return found, found + 1
 
 
-def _flagged_users(said: _Said, shifts: Mask) -> pl.DataFrame:
+def _paired(said: _Said, user: Indices, system: Indices) -> pl.DataFrame:
+    owner = said.dialogue[user]
+    return pl.DataFrame(
+        {
+            "dialogue_row": owner,
+            "turn": 1 + place_in_group(owner),
+            "user_text": said.text.gather(user),
+            "system_text": said.text.gather(system),
+            "user_meta": raw_texts(said.meta.take(user)),
+        }
+    )
+
+
+def _flagged(said: _Said) -> pl.DataFrame:
     """Return the ordinals of user turns whose metadata says that the preference shifts."""
-    user = (said.speaker == USER).fill_null(False).to_numpy()
-    rows = np.flatnonzero(user)
+    rows = np.flatnonzero(said.by(USER))
     owner = said.dialogue[rows]
+    flagged = said.shifts[rows]
     ordinal = 1 + place_in_group(owner)
-    flagged = shifts[rows]
     return pl.DataFrame({"dialogue_row": owner[flagged], "turn": ordinal[flagged]})
 
 
-def _shift_events(column: pl.Series, problems: Problems) -> tuple[pl.DataFrame, Mask, "_Ignored"]:
+def _read_shift_events(
+    column: pl.Series, problems: Problems
+) -> tuple[pl.DataFrame, Mask, "_Ignored"]:
     """Read top-level shift events: their turns, whose logs have any, and those without a turn."""
     arrays = column_values(column)
     problems.note(
@@ -311,24 +319,19 @@ def _dialogues(raw: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _unpaired_rejects(
-    raw: pl.DataFrame,
-    dialogue: Indices,
-    place: Indices,
-    spoken: Mapping[str, JsonValues],
-    unpaired: Indices,
-) -> pl.DataFrame:
-    speaker = texts(spoken["speaker"].take(unpaired), Problems())
-    field = pl.DataFrame({"place": place[unpaired]}).select(pl.format("conversation[{}]", "place"))
-    found = pl.DataFrame({"speaker": speaker}).select(
-        pl.format("a turn of {}", pl.col("speaker").fill_null("nobody"))
+def _unpaired_rejects(raw: pl.DataFrame, turns: _Said, unpaired: Indices) -> pl.DataFrame:
+    about = pl.DataFrame(
+        {"place": turns.place[unpaired], "speaker": turns.speaker.gather(unpaired)}
+    ).select(
+        pl.format("conversation[{}]", "place").alias("field"),
+        pl.format("a turn of {}", pl.col("speaker").fill_null("nobody")).alias("found"),
     )
     return _rejects(
         raw,
-        dialogue[unpaired],
-        field=field.to_series(),
+        turns.dialogue[unpaired],
+        field=about["field"],
         reason="unpaired_turn",
-        found=found.to_series(),
+        found=about["found"],
         expected="USER at an even place (from 0) with SYSTEM behind it",
     )
 
