@@ -156,3 +156,17 @@ def ragged(rows: Iterable[Iterable[Any]]) -> tuple[list[Any], list[int]]:
         values.extend(row)
         offsets.append(len(values))
     return values, offsets
+
+
+def naive_keyword_groups(texts: list[str], groups: list[list[str]]) -> list[set[int]]:
+    """For each text the groups of which it has any keyword."""
+    return [
+        {number for number, words in enumerate(groups) if any(word in text for word in words)}
+        for text in texts
+    ]
+
+
+def naive_numbers(values: list[int]) -> tuple[list[int], list[int]]:
+    """Each value's number by first appearance, and the first row of each number."""
+    distinct = list(dict.fromkeys(values))
+    return [distinct.index(value) for value in values], [values.index(value) for value in distinct]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
+from fastscore_kernels.json_values import array_elements, value_kinds
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
@@ -32,13 +33,8 @@ from fastscore_kernels.jsonl import (
     views,
 )
 
-from fastscore.suites._json_kernels import (
-    Bytes,
-    Longs,
-    array_elements,
-    value_kinds,
-)
-
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

@@ -20,6 +20,7 @@ _MODULE_OF = {
     "idf_cosine_csr": "sets",
     "intersection_size_csr": "sets",
     "jaccard_csr": "sets",
+    "keyword_groups": "keywords",
     "least_jaccard_groups": "sets",
     "levenshtein_pairs": "levenshtein",
     "levenshtein_similarity_pairs": "levenshtein",
@@ -27,6 +28,7 @@ _MODULE_OF = {
     "mean_pair_cosine_groups": "cosine",
     "mt19937_pairs": "sampling",
     "ngram_copy_ratio": "ngrams",
+    "number_hashes": "numbering",
     "number_tokens": "tokens",
     "replace_characters": "characters",
     "segment_first_argmax": "segments",
@@ -47,6 +49,7 @@ __all__ = [
     "idf_cosine_csr",
     "intersection_size_csr",
     "jaccard_csr",
+    "keyword_groups",
     "least_jaccard_groups",
     "levenshtein_pairs",
     "levenshtein_similarity_pairs",
@@ -54,6 +57,7 @@ __all__ = [
     "mean_pair_cosine_groups",
     "mt19937_pairs",
     "ngram_copy_ratio",
+    "number_hashes",
     "number_tokens",
     "replace_characters",
     "segment_first_argmax",
@@ -75,7 +79,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_MODULES_OF_SCANNERS = ("csv", "json_elements", "json_paths", "jsonl", "literals")
+_MODULES_OF_SCANNERS = ("csv", "json_elements", "json_paths", "json_values", "jsonl", "literals")
 
 
 def warm() -> None:

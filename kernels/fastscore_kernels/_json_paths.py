@@ -120,7 +120,8 @@ def _walk(
                 ends[node, slot] = index
             else:
                 frames[depth, 0], frames[depth, 1], frames[depth, 2] = node, slot, opens_object
-                before[depth, :] = counts
+                for of_grain in range(counts.size):
+                    before[depth, of_grain] = counts[of_grain]
                 depth += 1
                 entered = True
         else:

@@ -1,4 +1,4 @@
-"""The automaton, the numbering of texts and the JSON walks, against Python."""
+"""What the suite finds in texts and in JSON columns, against Python."""
 
 import json
 from typing import Any

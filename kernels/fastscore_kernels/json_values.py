@@ -1,4 +1,4 @@
-"""Compiled walks over JSON text that is known to be valid: kinds, array elements, lines.
+"""Kinds of JSON values and elements of arrays, in text that is known to be valid.
 
 Indices are unsigned where it counts: Numba checks signed ones for negative values. Comparisons are
 spelled out, as `in` over a tuple compiles to slower code.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from fastscore_kernels._jit import first_use, inlined, kernel
 from fastscore_kernels.jsonl import (
     ABSENT,
@@ -74,14 +75,6 @@ def array_elements(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Byte
     return (offsets, *value_kinds(data, element_starts, element_ends))
 
 
-def as_lines(data: Bytes, starts: Longs, ends: Longs) -> Bytes:
-    """Copy byte ranges that hold no line end one behind the other, each on a line of its own."""
-    compile_kernels()
-    out = np.empty(int((ends - starts).sum()) + starts.size, np.uint8)
-    _copy_lines(data, starts, ends, out)
-    return out
-
-
 def compile_kernels() -> None:
     """Compile this module's kernels, or load them from the cache."""
     first_use(__name__, _compile)
@@ -92,7 +85,6 @@ def _compile() -> None:
     for buffer in (data, np.frombuffer(b"", np.uint8)):
         _classify(buffer, none, none, data, none, none)
         _split(buffer, none, none)
-        _copy_lines(buffer, none, none, data)
 
 
 @inlined
@@ -225,13 +217,3 @@ def _grown(values: Any, capacity: int) -> Any:
     larger = np.empty(capacity, np.int64)
     larger[: values.size] = values
     return larger
-
-
-@kernel(fastmath=False)
-def _copy_lines(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    at = 0
-    for row in range(starts.size):
-        length = ends[row] - starts[row]
-        out[at : at + length] = data[starts[row] : ends[row]]
-        out[at + length] = _NEWLINE
-        at += length + 1

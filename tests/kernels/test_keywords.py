@@ -1,0 +1,51 @@
+"""Groups of keywords and numbers of distinct values, against plain Python."""
+
+import numpy as np
+import pytest
+from fastscore_kernels import keyword_groups, number_hashes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.naive import naive_keyword_groups, naive_numbers
+
+ALPHABET = "ab波动é߿一丁😀🙂"
+TEXTS = st.lists(st.text(alphabet=ALPHABET, max_size=12), max_size=6)
+GROUPS = st.lists(
+    st.lists(st.text(alphabet=ALPHABET, min_size=1, max_size=3), max_size=3), max_size=5
+)
+
+
+@given(TEXTS, GROUPS, st.sampled_from((1, 40)))
+@settings(deadline=None)
+def test_keyword_groups_oracle(texts: list[str], groups: list[list[str]], repeat: int) -> None:
+    groups = groups * repeat
+    bits = keyword_groups(texts, groups)
+    assert bits.shape == (len(texts), max(1, -(-len(groups) // 64)))
+    found = [
+        {g for g in range(64 * bits.shape[1]) if int(row[g // 64]) >> (g % 64) & 1} for row in bits
+    ]
+    assert found == naive_keyword_groups(texts, groups)
+
+
+def test_keyword_groups_by_hand() -> None:
+    # overlapping keywords, one inside another, and one that begins as the end of another does
+    texts = ["abcab", "xbc", "市场有波动风险", "波", ""]
+    groups = [["ab", "bc"], ["abcabc"], ["波动", "动风"], ["风险"], []]
+    assert keyword_groups(texts, groups)[:, 0].tolist() == [1, 1, 0b1100, 0, 0]
+    with pytest.raises(ValueError, match="empty keyword"):
+        keyword_groups(texts, [[""]])
+
+
+@given(st.lists(st.integers(0, 5) | st.integers(0, 2**64 - 1), max_size=40))
+@settings(deadline=None)
+def test_number_hashes_oracle(hashes: list[int]) -> None:
+    codes, firsts = number_hashes(np.array(hashes, np.uint64))
+    assert (codes.tolist(), firsts.tolist()) == naive_numbers(hashes)
+
+
+def test_number_hashes_by_hand() -> None:
+    codes, firsts = number_hashes(np.array([7, 9, 7, 0, 9], np.uint64))
+    assert codes.tolist() == [0, 1, 0, 2, 1]
+    assert firsts.tolist() == [0, 1, 3]
+    with pytest.raises(ValueError, match="int64 of shape"):
+        number_hashes(np.array([1]))  # type: ignore[arg-type]
