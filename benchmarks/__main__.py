@@ -9,6 +9,8 @@ QUICK = {
     "kernels_groups": ["--scale", "0.1", "--repetitions", "3"],
     "read_logs": ["--scale", "0.2", "--repetitions", "3"],
     "growth": ["--most", "100000"],
+    "embedding": ["--quick"],
+    "vector_store": ["--quick"],
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],
 }

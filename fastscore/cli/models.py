@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.errors import UsageError
-from fastscore.vectors.precisions import PRECISIONS
+from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
 @click.group("models", epilog="Example: fastscore models export minilm-l6-v2")
@@ -48,16 +48,26 @@ def list_() -> None:
     show_default=True,
     help="What the model does; fill-mask is for --pppl-model.",
 )
+@click.option(
+    "--precision",
+    type=click.Choice([EXACT, "int8"]),
+    default=EXACT,
+    show_default=True,
+    help="int8 builds the model's int8 form as well, calibrated on real dialogue.",
+)
 @click.option("--name", "alias", help="The model's name (fill-mask).  [default: the folder's]")
-def export(name: str, folder: Path | None, task: str, alias: str | None) -> None:
+def export(name: str, folder: Path | None, task: str, precision: str, alias: str | None) -> None:
     """Build the ONNX file of NAME into the cache.
 
     For the task embedding, NAME is a recipe or the path of a recipe file. For fill-mask it is the
     folder of a masked language model.
     """
+    from fastscore.vectors.calibration import export_int8
     from fastscore.vectors.models import export_masked_model, export_model
 
     if task == "fill-mask":
+        if precision != EXACT:
+            raise UsageError("--precision is for --task embedding.")
         masked = export_masked_model(folder or Path(name), alias)
         click.echo(f"{masked.name} is in {masked.folder}")
         return
@@ -65,6 +75,8 @@ def export(name: str, folder: Path | None, task: str, alias: str | None) -> None
         raise UsageError("--name is for --task fill-mask.", "A recipe names its model itself.")
     exported = export_model(name, folder)
     click.echo(f"{exported.recipe.name} is in {exported.folder}")
+    if precision == "int8":
+        click.echo(f"its int8 form is {export_int8(exported).path}")
 
 
 @command.command(

@@ -5,8 +5,6 @@ them it counts as not measured.
 """
 
 import json
-import os
-import secrets
 from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.metadata import version
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_models.publishing import write_whole
 
 from fastscore.errors import ModelError
 from fastscore.vectors.embedder import Embedder, Vectors
@@ -130,12 +129,9 @@ def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
         If it cannot be written.
     """
     path = _path(embedder.exported.folder, accuracy.precision)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        temporary.write_text(json.dumps(asdict(accuracy), indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, f"{json.dumps(asdict(accuracy), indent=2)}\n".encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ModelError(f"{path} cannot be written: {error.strerror}.") from error
 
 

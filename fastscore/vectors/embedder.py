@@ -37,7 +37,7 @@ from fastscore.vectors.batches import (
     load_tokenizer,
     run_batches,
 )
-from fastscore.vectors.precisions import EXACT, check_precision, load_run
+from fastscore.vectors.precisions import EXACT, check_precision, graph_sha256, load_run
 from fastscore.vectors.runtimes import Inputs, Run
 from fastscore.vectors.text_ids import as_series
 
@@ -58,8 +58,8 @@ class Embedder:
     recipe
         A model's name, or the path of a recipe file (``.toml``) that was exported.
     precision
-        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"``: faster, where the
-        processor can; `accuracy.measure_accuracy` says how near it comes.
+        ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"`` and ``"int8"``: faster,
+        where the processor can; `accuracy.measure_accuracy` says how near they come.
     threads
         Batches in the model at once; None for one a processor. No vector depends on it.
     cache_dir
@@ -87,6 +87,7 @@ class Embedder:
         self.precision = precision
         self._threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
+        self._graph_sha256 = graph_sha256(self._exported, precision)
         self._loaded: tuple[Run, Any] | None = None
         self._loading = threading.Lock()
 
@@ -117,7 +118,7 @@ class Embedder:
         parts = {
             "max_tokens": recipe.max_tokens,
             "normalisation": recipe.normalisation,
-            "onnx": self._exported.onnx_sha256,
+            "onnx": self._graph_sha256,
             "pooling": recipe.pooling,
             "precision": self.precision,
             "prefix": recipe.prefix,

@@ -1,23 +1,30 @@
 """The precisions in which an embedder runs, and what each needs.
 
 ``fp32`` runs everywhere. ``bf16`` runs the same ONNX file with its matrix products' factors rounded
-to bfloat16, where the processor multiplies those itself. A precision that cannot run here is
-refused, never replaced by another.
+to bfloat16, where the processor multiplies those itself. ``int8`` runs an int8 form of the model,
+made by ``fastscore models export NAME --precision int8``, where the processor has VNNI. A precision
+that cannot run here is refused, never replaced by another.
 """
 
-from fastscore_models import ExportedModel
+from typing import TYPE_CHECKING
 
 from fastscore.errors import ModelError, UsageError, nearest
 from fastscore.processors import processor_flags
-from fastscore.vectors.runtimes import Run, run_in_onnxruntime, run_in_openvino
+
+if TYPE_CHECKING:
+    from fastscore_models import ExportedModel
+
+    from fastscore.vectors.runtimes import Run
 
 EXACT = "fp32"
-RUNTIME_OF = {EXACT: "onnxruntime", "bf16": "openvino"}
+RUNTIME_OF = {EXACT: "onnxruntime", "bf16": "openvino", "int8": "onnxruntime"}
 """The package that runs each precision."""
 
 PRECISIONS = tuple(RUNTIME_OF)
 
 _BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16"})
+# Without them ONNX Runtime adds products of 8 bits in 16, which overflow.
+_INT8_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def check_precision(precision: str) -> None:
@@ -39,8 +46,28 @@ def check_precision(precision: str) -> None:
             f"Use --precision {EXACT}.",
         )
 
+    if precision == "int8" and not _INT8_FLAGS & processor_flags():
+        raise ModelError(
+            "The precision int8 needs a processor with VNNI: this one has neither "
+            f"{' nor '.join(sorted(_INT8_FLAGS))} among its flags.",
+            f"Use --precision {EXACT}.",
+        )
 
-def load_run(exported: ExportedModel, precision: str, threads: int) -> Run:
+
+def graph_sha256(exported: "ExportedModel", precision: str) -> str:
+    """Return the SHA-256 of the ONNX file that a precision runs.
+
+    Raises
+    ------
+    ModelError
+        If the model has no int8 form and that is what is asked for.
+    """
+    from fastscore.vectors.calibration import find_int8
+
+    return find_int8(exported).sha256 if precision == "int8" else exported.onnx_sha256
+
+
+def load_run(exported: "ExportedModel", precision: str, threads: int) -> "Run":
     """Load an exported model's graph in a precision.
 
     Parameters
@@ -57,6 +84,11 @@ def load_run(exported: ExportedModel, precision: str, threads: int) -> Run:
     ModelError
         If the runtime is missing or cannot load the file.
     """
+    from fastscore.vectors.calibration import check_int8
+    from fastscore.vectors.runtimes import run_in_onnxruntime, run_in_openvino
+
     if precision == "bf16":
         return run_in_openvino(exported.onnx_path, precision=precision, threads=threads)
+    if precision == "int8":
+        return run_in_onnxruntime(check_int8(exported))
     return run_in_onnxruntime(exported.onnx_path)

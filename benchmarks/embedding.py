@@ -1,0 +1,313 @@
+"""Embedding: sentences a second and accuracy of every precision, beside sentence-transformers.
+
+All contenders embed the same real utterances on one thread, interleaved in one process; figures
+are medians of CPU time, tokenisation included. Then: what two processors give, the growth of time
+and memory with texts, each point in a process of its own.
+
+Usage: python -m benchmarks.embedding [--texts 2000] [--data SGD]... [--quick] [--json FILE]
+"""
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from fastscore_models import find_exported
+
+from benchmarks.end_to_end import download_weights
+from benchmarks.gemm import Shape, peak
+from benchmarks.growth import memory
+from benchmarks.harness import SEED, Case, measure
+from benchmarks.host import describe_host
+from benchmarks.source_dialogues import SAMPLE, read_dialogues
+from fastscore.errors import ModelError
+from fastscore.paths import cache_root
+from fastscore.processors import available_processors
+from fastscore.vectors import Embedder
+from fastscore.vectors.accuracy import measure_accuracy
+from fastscore.vectors.batches import load_tokenizer
+from fastscore.vectors.calibration import calibration_texts
+from fastscore.vectors.precisions import PRECISIONS
+from fastscore.vectors.runtimes import run_in_onnxruntime
+
+MODEL = "minilm-l6-v2"
+MINILM = Shape(layers=6, hidden=384, inner=1536)
+PEER = "sentence-transformers fp32"
+TARGETS = {"fp32": 1.4, "bf16": 4.0, "int8": 3.4}
+
+Encode = Callable[[list[str]], npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contender's figures."""
+
+    contender: str
+    sentences_per_second: float
+    tokens_per_second: float
+    times_peer: float
+    gflops: float
+    cosine_mean: float
+    cosine_min: float
+    spearman: float
+    difference_p99: float
+
+
+class Named:
+    """A contender in the shape of an embedder, so that accuracy is measured alike."""
+
+    precision = "fp32"
+    fingerprint = ""
+
+    def __init__(self, encode: Encode) -> None:
+        self.encode = encode
+
+
+def distinct_utterances(data: Sequence[Path], count: int) -> list[str]:
+    """Draw distinct utterances of the dialogues, none that int8 was calibrated on."""
+    texts = {turn.text for dialogue in read_dialogues(data) for turn in dialogue.turns}
+    ordered = sorted(texts - set(calibration_texts()))
+    random.Random(SEED).shuffle(ordered)
+    return ordered[:count]
+
+
+def runnable(threads: int) -> dict[str, Embedder]:
+    """Return the embedders that can run here, by precision."""
+    found = {}
+    for precision in PRECISIONS:
+        try:
+            found[precision] = Embedder(MODEL, precision=precision, threads=threads)
+            found[precision].encode(["ready"])
+        except ModelError as error:
+            click.echo(f"{precision} does not run here: {error}")
+            found.pop(precision, None)
+    return found
+
+
+def sentence_transformer(weights: Path, *, bfloat16: bool) -> Encode:
+    """Return sentence-transformers' encode call with its defaults, on one thread."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(1)
+    arguments = {"dtype": torch.bfloat16} if bfloat16 else {}
+    model = SentenceTransformer(str(weights), device="cpu", model_kwargs=arguments)
+    model.max_seq_length = 256
+
+    def encode(texts: list[str]) -> npt.NDArray[np.float32]:
+        vectors = model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        # in bf16 their lengths are 1 to three digits only
+        found = np.asarray(vectors, np.float32)
+        unit: npt.NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return found if not bfloat16 else unit
+
+    return encode
+
+
+def naive_loop() -> Encode:
+    """Return the loop that everybody writes first: text by text through ONNX Runtime."""
+    exported = find_exported(MODEL, cache_root())
+    run = run_in_onnxruntime(exported.onnx_path)
+    tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
+
+    def encode(texts: list[str]) -> npt.NDArray[np.float32]:
+        ids = (np.array([tokenizer.encode(text).ids], np.int64) for text in texts)
+        return np.concatenate([run({"input_ids": one}) for one in ids])
+
+    return encode
+
+
+def compare(texts: list[str], weights: Path, repetitions: int) -> list[Row]:
+    """Measure all contenders on the same texts, one thread each."""
+    ours = runnable(1)
+    encoders: dict[str, Encode] = {
+        f"fastscore {precision}": embedder.encode for precision, embedder in ours.items()
+    }
+    encoders[PEER] = sentence_transformer(weights, bfloat16=False)
+    encoders["sentence-transformers bf16"] = sentence_transformer(weights, bfloat16=True)
+    encoders["ONNX Runtime, text by text"] = naive_loop()
+    contenders = {name: _bound(encode, texts) for name, encode in encoders.items()}
+    timings = measure(Case("embedding", len(texts), contenders), repetitions).timings
+    seconds = {timing.contender: timing.cpu * len(texts) / 1e9 for timing in timings}
+    lengths = token_counts(texts)
+    exact = encoders[PEER](texts)
+    rows = []
+    for name, encode in encoders.items():
+        accuracy = measure_accuracy(Named(encode), texts, exact)  # type: ignore[arg-type]
+        rows.append(
+            Row(
+                name,
+                len(texts) / seconds[name],
+                sum(lengths) / seconds[name],
+                seconds[PEER] / seconds[name],
+                MINILM.operations(lengths) / seconds[name] / 1e9,
+                accuracy.cosine_mean,
+                accuracy.cosine_min,
+                accuracy.spearman,
+                accuracy.difference_p99,
+            )
+        )
+    return rows
+
+
+def _bound(encode: Encode, texts: list[str]) -> Callable[[], Any]:
+    return lambda: encode(texts)
+
+
+def token_counts(texts: list[str]) -> list[int]:
+    """Count the tokens of each text, special ones included."""
+    exported = find_exported(MODEL, cache_root())
+    tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
+    return [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts)]
+
+
+def outside_share(embedder: Embedder, texts: list[str]) -> float:
+    """Return the share of an encode call's CPU time, on one thread, that is not in the model."""
+    run, tokenizer = embedder._load()
+    inside = 0.0
+
+    def timed(inputs: Any) -> Any:
+        nonlocal inside
+        start = time.thread_time()
+        output = run(inputs)
+        inside += time.thread_time() - start
+        return output
+
+    embedder._loaded = timed, tokenizer
+    try:
+        start = time.process_time()
+        embedder.encode(texts)
+        return 1 - inside / (time.process_time() - start)
+    finally:
+        embedder._loaded = run, tokenizer
+
+
+def scaling(texts: list[str], repetitions: int) -> dict[str, float]:
+    """Return how many times faster two threads are than one, in wall time, by precision."""
+    one, two = runnable(1), runnable(2)
+    gains = {}
+    for precision in one:
+        walls: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(repetitions):
+            for threads, embedder in ((1, one[precision]), (2, two[precision])):
+                start = time.perf_counter()
+                embedder.encode(texts)
+                walls[threads].append(time.perf_counter() - start)
+        gains[precision] = statistics.median(walls[1]) / statistics.median(walls[2])
+    return gains
+
+
+def grow_here(precision: str, count: int, data: Sequence[Path]) -> dict[str, float]:
+    """Embed so many utterances in this process on all processors; beyond the data they recur."""
+    some = distinct_utterances(data, count)
+    texts = (some * -(-count // len(some)))[:count]
+    embedder = Embedder(MODEL, precision=precision)
+    embedder.encode(texts[:100])
+    before, start = memory("VmRSS"), time.perf_counter()
+    embedder.encode(texts)
+    wall = time.perf_counter() - start
+    return {"texts": count, "per_second": count / wall, "grown_mb": memory("VmHWM") - before}
+
+
+def grow(precision: str, count: int, data: Sequence[Path]) -> dict[str, float]:
+    """Measure one point of growth in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.embedding", "--point", precision, str(count)]
+    command += [word for path in data for word in ("--data", str(path))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    point: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return point
+
+
+def print_rows(rows: Sequence[Row], peaks: dict[str, float]) -> None:
+    """Print the comparison as a Markdown table."""
+    click.echo(
+        "| | sentences/s | tokens/s | times | GFLOP/s | of the peak | cos mean | cos min "
+        "| Spearman | p99 | target |"
+    )
+    click.echo("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+    for row in rows:
+        precision = row.contender.split()[-1]
+        share = f"{row.gflops / peaks[precision]:.0%}" if precision in peaks else ""
+        target = ""
+        if row.contender.startswith("fastscore") and precision in TARGETS:
+            reached = row.times_peer >= TARGETS[precision]
+            target = f"{TARGETS[precision]}x: {'reached' if reached else 'SHORT'}"
+        click.echo(
+            f"| {row.contender} | {row.sentences_per_second:.0f} | {row.tokens_per_second:.0f} "
+            f"| {row.times_peer:.2f} | {row.gflops:.0f} | {share} | {row.cosine_mean:.6f} "
+            f"| {row.cosine_min:.5f} | {row.spearman:.5f} | {row.difference_p99:.5f} | {target} |"
+        )
+
+
+@click.command()
+@click.option("--texts", "count", default=2000, show_default=True, help="Utterances compared.")
+@click.option("--data", multiple=True, type=click.Path(path_type=Path), help="SGD dialogues.")
+@click.option("--weights", type=click.Path(exists=True, path_type=Path), envvar="FASTSCORE_MINILM")
+@click.option("--repetitions", default=5, show_default=True)
+@click.option("--most", default=100_000, show_default=True, help="Texts of growth's last point.")
+@click.option("--quick", is_flag=True, help="A minute or two.")
+@click.option("--point", nargs=2, help="Measure one point of growth here.", hidden=True)
+@click.option("--json", "output", type=click.Path(path_type=Path))
+def main(
+    count: int,
+    data: tuple[Path, ...],
+    weights: Path | None,
+    repetitions: int,
+    most: int,
+    quick: bool,
+    point: tuple[str, str] | None,
+    output: Path | None,
+) -> None:
+    """Measure embedding in every precision."""
+    data = data or (SAMPLE,)
+    if point is not None:
+        click.echo(json.dumps(grow_here(point[0], int(point[1]), data)))
+        return
+    if quick:
+        count, repetitions, most = 300, 3, 1000
+    texts = distinct_utterances(data, count)
+    described = describe_host()
+    click.echo(json.dumps(described))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = compare(texts, weights or download_weights(Path(folder)), repetitions)
+    peaks = {precision: peak(MINILM, precision) / 1e9 for precision in ("fp32", "bf16")}
+    print_rows(rows, peaks)
+    for precision, limit in peaks.items():
+        click.echo(f"GEMM peak of a core, {precision}: {limit:.0f} GFLOP/s")
+    outside = {name: outside_share(one, texts) for name, one in runnable(1).items()}
+    for precision, share in outside.items():
+        click.echo(f"{precision}: {share:.1%} of CPU time is outside the model")
+    gains = scaling(texts, repetitions) if available_processors() > 1 else {}
+    for precision, gain in gains.items():
+        click.echo(f"{precision}: two threads are {gain:.2f} times as fast as one")
+    points = []
+    for precision in runnable(1):
+        size = 1000
+        while size <= most:
+            points.append({"precision": precision, **grow(precision, size, data)})
+            click.echo(json.dumps(points[-1]))
+            size *= 10
+    if output is not None:
+        found = {
+            "host": described,
+            "rows": [asdict(row) for row in rows],
+            "gemm_peak_gflops": peaks,
+            "outside": outside,
+            "two_threads": gains,
+            "growth": points,
+        }
+        output.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""The vector store at a million vectors, beside FAISS alone.
+
+FAISS alone writes the same vectors as plain flat indexes of the same sizes, through to the disk; it
+keeps no ids, checksums or names.
+
+Usage: python -m benchmarks.vector_store [--vectors 1000000] [--folder DIR] [--quick]
+"""
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import faiss
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.harness import SEED
+from benchmarks.host import describe_host
+from fastscore.vectors import VectorStore
+
+DIM = 384
+WINDOW = 8192
+GATHERED = 100_000
+
+
+def make_vectors(count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
+    """Draw ids and vectors of length 1."""
+    rng = np.random.default_rng(SEED)
+    ids = rng.integers(0, 2**63, (count, 2), dtype=np.uint64)
+    vectors = rng.standard_normal((count, DIM), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return ids, vectors
+
+
+def write_ours(folder: Path, ids: Any, vectors: Any, rows: int) -> VectorStore:
+    """Append to a new store, so many vectors a time."""
+    store = VectorStore.open("f00d", DIM, root=folder)
+    for start in range(0, len(ids), rows):
+        store.append(ids[start : start + rows], vectors[start : start + rows])
+    return store
+
+
+def write_faiss(folder: Path, vectors: Any, rows: int) -> None:
+    """Write flat indexes of so many vectors each, through to the disk."""
+    folder.mkdir()
+    for start in range(0, len(vectors), rows):
+        index = faiss.IndexFlatIP(DIM)
+        index.add(vectors[start : start + rows])
+        path = folder / f"{start}.faiss"
+        faiss.write_index(index, str(path))
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def timed(action: Callable[[], Any]) -> tuple[float, float]:
+    """Return an action's wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    action()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def compare_writing(
+    folder: Path, ids: Any, vectors: Any, rows: int, repetitions: int
+) -> dict[str, float]:
+    """Write with both, in turn; return median wall and CPU seconds and their ratios."""
+    ours, alone = [], []
+    for number in range(repetitions):
+        first, second = folder / f"ours{number}", folder / f"faiss{number}"
+        ours.append(timed(lambda to=first: write_ours(to, ids, vectors, rows)))  # type: ignore[misc]
+        alone.append(timed(lambda to=second: write_faiss(to, vectors, rows)))  # type: ignore[misc]
+        for path in sorted([*first.rglob("*"), *second.rglob("*")], reverse=True):
+            if path.is_file():
+                path.unlink()
+    medians = [statistics.median(column) for column in (*zip(*ours, strict=True),)]
+    theirs = [statistics.median(column) for column in (*zip(*alone, strict=True),)]
+    return {
+        "ours_wall": medians[0],
+        "faiss_wall": theirs[0],
+        "wall_ratio": medians[0] / theirs[0],
+        "ours_cpu": medians[1],
+        "faiss_cpu": theirs[1],
+        "cpu_ratio": medians[1] / theirs[1],
+    }
+
+
+def read_times(folder: Path, ids: Any, repetitions: int) -> dict[str, float]:
+    """Return median wall seconds of reopening, of looking up all ids, of gathering some."""
+    rng = np.random.default_rng(SEED)
+    some = ids[rng.choice(len(ids), min(GATHERED, len(ids)), replace=False)]
+    reopened, looked_up, gathered = [], [], []
+    for _ in range(repetitions):
+        opened: list[VectorStore] = []
+        reopened.append(
+            timed(lambda to=opened: to.append(VectorStore.open("f00d", DIM, root=folder)))[0]  # type: ignore[misc]
+        )
+        looked_up.append(timed(lambda to=opened: to[0].missing(ids))[0])  # type: ignore[misc]
+        gathered.append(timed(lambda to=opened: to[0].gather(some))[0])  # type: ignore[misc]
+    return {
+        "reopen": statistics.median(reopened),
+        "look_up": statistics.median(looked_up),
+        "gather": statistics.median(gathered),
+    }
+
+
+@click.command()
+@click.option("--vectors", "count", default=1_000_000, show_default=True)
+@click.option("--folder", type=click.Path(exists=True, path_type=Path), help="Where to write.")
+@click.option("--repetitions", default=5, show_default=True)
+@click.option("--quick", is_flag=True, help="A tenth of the vectors.")
+@click.option("--json", "output", type=click.Path(path_type=Path))
+def main(
+    count: int, folder: Path | None, repetitions: int, quick: bool, output: Path | None
+) -> None:
+    """Measure the vector store."""
+    if quick:
+        count, repetitions = 100_000, 3
+    ids, vectors = make_vectors(count)
+    found: dict[str, Any] = {"host": describe_host(), "vectors": count}
+    click.echo(json.dumps(found["host"]))
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        work = Path(scratch)
+        for rows in (count, WINDOW):
+            written = compare_writing(work, ids, vectors, rows, repetitions)
+            found[f"write_{rows}"] = written
+            click.echo(
+                f"write {count:,} by {rows:,}: {written['ours_wall']:.2f} s, FAISS alone "
+                f"{written['faiss_wall']:.2f} s: {written['wall_ratio']:.2f} times (CPU "
+                f"{written['cpu_ratio']:.2f}); aim 1.3"
+            )
+        write_ours(work / "kept", ids, vectors, count)
+        found["read"] = read_times(work / "kept", ids, repetitions)
+        for name, aim in (("reopen", 0.05), ("look_up", 0.1), ("gather", 0.1)):
+            click.echo(f"{name}: {found['read'][name] * 1e3:.1f} ms; aim {aim * 1e3:.0f}")
+    if output is not None:
+        output.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
