@@ -13,6 +13,7 @@ QUICK = {
     "vector_store": ["--quick"],
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],
+    "preference_shift": ["--quick"],
 }
 
 
