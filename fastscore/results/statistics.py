@@ -19,6 +19,8 @@ StatisticReason = Literal["too_few_values", "zero_variance"]
 LEVEL = 0.95
 NORMAL_QUANTILE = 1.96
 """The published half width of a 95 % interval, in standard errors."""
+EXACT_WITH_TIES = 13
+"""The most differences, some tied, for which Wilcoxon's test counts every choice of signs."""
 TIE_BITS = 40
 """Differences of pairs within 2^-40 of the largest value are equal, as 0.3 - 0.2 and 0.2 - 0.1."""
 
@@ -255,6 +257,10 @@ def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     differing = differences[differences != 0.0]
     if not differing.size:
         return Significance(None, None, reason="zero_variance")
+    ranks = stats.rankdata(np.abs(differing))
+    is_tied = np.unique(ranks).size < ranks.size
+    if is_tied and differing.size <= EXACT_WITH_TIES:
+        return _exact_signed_rank(differing, ranks)
     return _significance(stats.wilcoxon(differing))
 
 
@@ -397,6 +403,22 @@ def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significan
         return Significance(None, None, reason="zero_variance")
     order = np.lexsort((second, first))
     return _significance(measure(first[order], second[order]))
+
+
+def _exact_signed_rank(differences: Values, ranks: Values) -> Significance:
+    """Count every choice of signs, as SciPy's permutation test does one by one.
+
+    Tied ranks are multiples of a half, so their doubles are whole and sums can be counted.
+    """
+    doubled = np.rint(2 * ranks).astype(np.int64)
+    choices = np.zeros(doubled.sum() + 1)
+    choices[0] = 1.0
+    for rank in doubled:
+        choices[rank:] += choices[:-rank].copy()
+    positive = int(doubled[differences > 0].sum())
+    tails = choices[: positive + 1].sum(), choices[positive:].sum()
+    p_value = min(1.0, 2 * float(min(tails)) / float(choices.sum()))
+    return Significance(min(positive, int(doubled.sum()) - positive) / 2, p_value)
 
 
 def _significance(result: Any) -> Significance:
