@@ -1,0 +1,176 @@
+"""Normalising, folding, informative tokens, rooms, conflicts and theory: by hand."""
+
+import unicodedata
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.suites.group_travel.evidence import TextCodes, find_informative
+from fastscore.suites.group_travel.lexicon import load_lexicon
+from fastscore.suites.group_travel.normalise import fold, normalise
+from fastscore.suites.group_travel.wording import (
+    affirmed_tokens,
+    names_conflict,
+    quotes_theory,
+    wanted_rooms,
+)
+
+WORDS = load_lexicon()
+
+
+def plainly_normal(text: str) -> str:
+    """Normalise by the definition's own steps."""
+    text = unicodedata.normalize("NFKD", text)
+    text = "".join(c for c in text if not unicodedata.category(c).startswith("M")).casefold()
+    for apostrophe in "'’‘`":
+        text = text.replace(apostrophe, "")
+    text = text.replace("&", " and ")
+    return " ".join("".join(c if c.isalnum() else " " for c in text).split())
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("Alexander’s Tavern", "alexanders tavern"),
+        ("Café d'Orsay & Bar, Paris", "cafe dorsay and bar paris"),
+        ("  STRASSE\tStraße ", "strasse strasse"),
+        ("ﬁne № 5", "fine no 5"),
+        ("हिन्दी खाना", "हनद खन"),
+        ("各种菜", "各种菜"),
+        ("--", ""),
+    ],
+)
+def test_normal_texts(text: str, normal: str) -> None:
+    assert normalise(pl.Series([text])).to_list() == [normal]
+    assert plainly_normal(text) == normal
+
+
+@given(st.lists(st.none() | st.text(max_size=20), max_size=5))
+def test_normal_texts_by_the_steps_of_the_definition(texts: list[str | None]) -> None:
+    expected = [None if text is None else plainly_normal(text) for text in texts]
+    assert normalise(pl.Series(texts, dtype=pl.String)).to_list() == expected
+
+
+def test_folded_plurals() -> None:
+    folds = {
+        "museums": "museum",
+        "cities": "city",
+        "movies": "movy",
+        "pies": "pie",
+        "classes": "classe",
+        "glass": "glass",
+        "bus": "bus",
+        "campus": "campus",
+        "tennis": "tennis",
+        "gas": "gas",
+        "cars": "car",
+    }
+    assert pl.Series(list(folds)).to_frame("t").select(fold(pl.col("t"))).to_series().to_list() == (
+        list(folds.values())
+    )
+
+
+@pytest.mark.parametrize(
+    ("slot", "preference", "tokens"),
+    [
+        ("cuisine", "I prefer diners with classic American food", "american classic diner"),
+        (
+            "lodging",
+            "I'd like a private room, somewhere quiet and close to downtown",
+            "downtown private quiet close",
+        ),
+        (
+            "attraction",
+            "Museums and historical sites for the kids, museums with hands-on exhibits",
+            "museum historical exhibit site hand kid",
+        ),
+        ("event", "A 5 k run, no show", "run 5"),
+        ("house_rule", "food 好", "food 好"),
+        ("cuisine", "please", ""),
+    ],
+)
+def test_informative_tokens(slot: str, preference: str, tokens: str) -> None:
+    texts = TextCodes.of({"pairs": pl.Series([preference])})
+    found = find_informative(texts, "pairs", pl.Series([slot]), WORDS)
+    assert found.words(texts.tokens).to_list() == [tokens.split()]
+
+
+@pytest.mark.parametrize(
+    ("preference", "rooms"),
+    [
+        ("private room rather than a shared room", ["private"]),
+        ("not a shared room", ["entire", "private"]),
+        ("We don't want to share a room; an entire home is best", ["entire"]),
+        ("Anything but hostels", ["entire", "private"]),
+        ("entire apartments, or separate rooms", ["entire", "private"]),
+        ("a place to ourselves or our own room", ["entire", "private"]),
+        ("no private room or shared room", ["shared"]),
+        ("no entire home, no private room and no dorm", []),
+        ("we share room and board", []),
+        ("close to downtown", []),
+        ("not too far, but a private bedroom", ["private"]),
+        ("instead of any old hostel, whole villas", ["entire"]),
+    ],
+)
+def test_rooms_that_are_wanted(preference: str, rooms: list[str]) -> None:
+    assert wanted_rooms(pl.Series([preference, ""]), WORDS).to_list() == [rooms, []]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("We differ on food", True),
+        ("There is a CONFLICT here", True),
+        ("no conflict here", False),
+        ("Conflict: no conflict among you", False),
+        ("Conflict : none", False),
+        ("no conflict: but we differ", True),
+        ("There is not any real difference", False),
+        ("not for one second is it balanced", True),
+        ("without a doubt, opinions diverge", True),
+        ("don't worry, conflicting wishes", True),
+        ("No conflict or disagreement", False),
+        ("a trade-off", True),
+        ("a tradeoff and the middle ground", True),
+        ("indifferent", False),
+        ("anything but a compromise", False),
+        ("", False),
+    ],
+)
+def test_conflicts_that_are_named(text: str, named: bool) -> None:
+    assert names_conflict(pl.Series([text]), WORDS).to_list() == [named]
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("We can include both cuisines", False),
+        ("include-both rule", True),
+        ("log-rolling across days", True),
+        ("Strategy: least_misery.", True),
+        ("parental  authority", True),
+        ("parent budget hc", True),
+        ("the parents decide", True),
+        ("apparent authority", False),
+        ("sub-groups split up", True),
+        ("intergenerational fairness", True),
+        ("generational wealth", False),
+        ("nash", True),
+        ("gnash", False),
+        ("Higher pref with compensation principle", True),
+        ("a snake_case word", True),
+        ("Borda counts", False),
+    ],
+)
+def test_theory_that_is_quoted(text: str, quoted: bool) -> None:
+    assert quotes_theory(pl.Series([text]), WORDS).to_list() == [quoted]
+
+
+def test_tokens_that_no_negator_stands_before() -> None:
+    texts = pl.Series(["no spicy thai food today, museums rather than the zoo"])
+    found = affirmed_tokens(texts, WORDS)["token"].to_list()
+    assert "thai" not in found
+    assert "zoo" not in found
+    assert {"today", "museums"} <= set(found)

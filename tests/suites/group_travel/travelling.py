@@ -1,0 +1,98 @@
+"""Group dialogues for tests: made in a few words, read and scored as a run does."""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.suites.base import ROW_SCHEMA, Events
+from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.vectors.view import VectorView
+
+DEFAULTS = GroupTravelOptions()
+WIDTH = 64
+Turn = Mapping[str, Any]
+
+FLAGS = ("multi_user", "enable_synthesis", "use_social_theory", "enable_feedback")
+
+
+def flags(condition: str) -> dict[str, bool]:
+    """Return the flags of C1 to C5."""
+    return {name: int(condition[1]) > place + 1 for place, name in enumerate(FLAGS)}
+
+
+def turn(speaker: str, intent: str, utterance: str = "", **cells: Any) -> dict[str, Any]:
+    """Make a turn; cells that are no strings become JSON."""
+    return {"speaker": speaker, "intent": intent, "utterance": utterance, **cells}
+
+
+def opening(condition: str = "C4", **metadata: Any) -> dict[str, Any]:
+    """Make a first turn with the dialogue's metadata."""
+    return turn("System", "sys_welcome", metadata={**flags(condition), **metadata})
+
+
+def raw_rows(*dialogues: Sequence[Turn], name: str = "trip{}.csv") -> pl.DataFrame:
+    """Lay dialogues out as the rows of one CSV file each."""
+    columns = [column.name for column in SUITE.source.columns]
+    rows = []
+    for number, turns in enumerate(dialogues):
+        for line, cells in enumerate(turns, start=2):
+            row = dict.fromkeys(columns)
+            row |= {"file": name.format(number), "line": line, "byte_offset": 0}
+            for column, cell in cells.items():
+                is_text = cell is None or isinstance(cell, str)
+                row[column] = cell if is_text else json.dumps(cell, ensure_ascii=False)
+            rows.append(row)
+    return pl.DataFrame(rows, schema={**ROW_SCHEMA, **dict.fromkeys(columns, pl.String)})
+
+
+def read(*dialogues: Sequence[Turn], options: GroupTravelOptions = DEFAULTS, **more: Any) -> Events:
+    """Read dialogues, none of which may be rejected."""
+    events = SUITE.events(raw_rows(*dialogues, **more), options)
+    assert events.rejects.is_empty(), events.rejects.to_dicts()
+    return events
+
+
+def embed(text: str) -> Any:
+    """Return a vector of which texts with common words share parts."""
+    vector = np.zeros(WIDTH, np.float32)
+    for word in text.lower().split() or ["?"]:
+        vector[zlib.crc32(word.encode()) % WIDTH] += 1.0
+    return vector / np.linalg.norm(vector)
+
+
+def score(
+    *dialogues: Sequence[Turn],
+    options: GroupTravelOptions = DEFAULTS,
+    semantic: bool = False,
+    **more: Any,
+) -> dict[str, pl.DataFrame]:
+    """Score dialogues; without vectors unless asked for."""
+    events = read(*dialogues, options=options, **more)
+    view = VectorView.empty()
+    if semantic:
+        texts = SUITE.texts(events, options)
+        view = VectorView.from_texts(texts, np.stack([embed(text) for text in texts]))
+    tables = SUITE.score(events, view, options)
+    for table in SUITE.tables:
+        assert dict(tables[table.name].schema) == table.schema
+    return tables
+
+
+def dialogue(*turns: Turn, **more: Any) -> dict[str, Any]:
+    """Return the row of one dialogue."""
+    return score(turns, **more)["dialogues"].row(0, named=True)
+
+
+def ratio(row: Mapping[str, Any], metric: str) -> tuple[float | None, float, int]:
+    """Return a metric with its numerator and denominator."""
+    return row[metric], row[f"{metric}_num"], row[f"{metric}_den"]
+
+
+def pairs_of(*turns: Turn, **more: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the pairs of one dialogue by member and slot."""
+    rows = score(turns, **more)["pairs"].to_dicts()
+    return {(row["member"], row["slot"]): row for row in rows}
