@@ -1,8 +1,11 @@
 """Catalogues: the records of real places that a plan can draw on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fastscore.suites.distinct import distinct
@@ -11,7 +14,6 @@ from fastscore.suites.group_travel.cells import (
     as_text,
     canonical_key,
     parse_cell,
-    read_distinct,
 )
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
@@ -30,17 +32,16 @@ _ROOM_KEYS = ("roomtype",)
 _RULE_KEYS = ("houserules",)
 _DESCRIPTION_KEYS = ("description",)
 _SHORTEST_COMPONENT = 3
+_SEPARATOR = "\n"
+_CACHED_CATEGORIES = 1 << 16
+_CACHED_CELLS = 256
 
 KIND_DTYPE = pl.Enum(CATALOGUES)
-_RECORD_SCHEMA: dict[str, pl.DataType] = {
-    "cell": pl.Int64(),
-    "kind": KIND_DTYPE,
-    "name": pl.String(),
-    "categories": pl.List(pl.String()),
-    "room_type": pl.String(),
-    "house_rules": pl.String(),
-    "description": pl.String(),
-}
+_NO_RECORDS = pl.DataFrame(
+    schema=dict.fromkeys(
+        ("name", "categories", "room_type", "house_rules", "description"), pl.String
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +80,32 @@ def read_catalogue(
     """
     rows_of: dict[str, Indices] = {}
     kinds: list[str] = []
-    readable: list[bool] = []
-    columns: dict[str, list[Any]] = {name: [] for name in _RECORD_SCHEMA}
+    found: list[pl.DataFrame | None] = []
     for kind, column in cells.items():
-        codes, values = read_distinct(column, lambda value: value)
+        codes, texts = distinct(column)
         rows_of[kind] = codes + len(kinds)
-        for value in values:
-            records = _records(value)
-            _read_records(columns, len(kinds), kind, records or ())
-            kinds.append(kind)
-            readable.append(records is not None)
-    found = pl.DataFrame(
+        found += [_read_cell(kind, text) for text in texts]
+        kinds += [kind] * len(texts)
+    readable = [records is not None for records in found]
+    sizes = [0 if records is None else records.height for records in found]
+    described = pl.DataFrame(
         {"kind": kinds, "is_readable": readable},
         schema={"kind": KIND_DTYPE, "is_readable": pl.Boolean()},
     )
-    all_records = pl.DataFrame(columns, schema=_RECORD_SCHEMA)
-    return rows_of, Catalogue(found, _complete(all_records, lexicon))
+    place = pl.Series("cell", np.repeat(np.arange(len(kinds)), sizes))
+    records = pl.concat([_NO_RECORDS, *(part for part in found if part is not None)])
+    records = records.with_columns(place, described["kind"].gather(place))
+    return rows_of, Catalogue(described, _complete(records, lexicon))
+
+
+@lru_cache(maxsize=_CACHED_CELLS)
+def _read_cell(kind: str, cell: str) -> pl.DataFrame | None:
+    """Read a cell's records; None where it is readable as none.
+
+    Catalogues repeat from dialogue to dialogue, and from shard to shard.
+    """
+    records = _records(parse_cell(cell))
+    return None if records is None else _read_records(kind, records)
 
 
 def _records(value: Any) -> list[Any] | None:
@@ -107,10 +118,11 @@ def _records(value: Any) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _read_records(columns: dict[str, list[Any]], cell: int, kind: str, records: Any) -> None:
-    """Read a cell's records; those of one layout share the search for their keys."""
+def _read_records(kind: str, records: list[Any]) -> pl.DataFrame:
+    """Read what of records is used; those of one layout share the search for their keys."""
     layouts: dict[tuple[str, ...], tuple[list[str], ...]] = {}
     wanted = (NAME_KEYS, _CATEGORY_KEYS[kind], _ROOM_KEYS, _RULE_KEYS, _DESCRIPTION_KEYS)
+    rows = []
     for record in records:
         if not isinstance(record, dict):
             continue
@@ -122,15 +134,10 @@ def _read_records(columns: dict[str, list[Any]], cell: int, kind: str, records: 
             next((record[key] for key in found if record[key] is not None), None) for found in keys
         )
         text = as_text(name)
-        if text is None:
-            continue
-        columns["cell"].append(cell)
-        columns["kind"].append(kind)
-        columns["name"].append(text)
-        columns["categories"].append(_categories(categories))
-        columns["room_type"].append(_meant(room))
-        columns["house_rules"].append(_meant(rules))
-        columns["description"].append(_meant(description))
+        if text is not None:
+            about = (_meant(room), _meant(rules), _meant(description))
+            rows.append((text, _categories(categories), *about))
+    return pl.DataFrame(rows, schema=_NO_RECORDS.schema, orient="row")
 
 
 def _find_keys(
@@ -148,17 +155,27 @@ def _meant(value: object) -> str | None:
     return None if text is None or text.strip().casefold() in ABSENT_CELLS else text
 
 
-def _categories(value: Any) -> list[str]:
+@lru_cache(maxsize=_CACHED_CATEGORIES)
+def _cut_categories(text: str) -> str:
     """Cut a text at commas, semicolons and bars, a list literal first into its elements."""
-    if isinstance(value, str) and value.strip().startswith("["):
-        literal = parse_cell(value)
-        value = literal if isinstance(literal, list) else value.strip().strip("[]")
+    if text.strip().startswith("["):
+        literal = parse_cell(text)
+        if isinstance(literal, list):
+            return _join_categories(literal)
+        text = text.strip().strip("[]")
+    return _join_categories(text.replace(";", ",").replace("|", ",").split(","))
+
+
+def _join_categories(parts: Sequence[Any]) -> str:
+    stripped = (text.strip() for part in parts if (text := as_text(part)) is not None)
+    return _SEPARATOR.join(part for part in stripped if part.casefold() not in ABSENT_CELLS)
+
+
+def _categories(value: Any) -> str:
+    """Return categories as one text, parted by line ends."""
     if isinstance(value, list | tuple):
-        parts = [text for part in value if (text := as_text(part)) is not None]
-    else:
-        parts = (as_text(value) or "").replace(";", ",").replace("|", ",").split(",")
-    stripped = [part.strip() for part in parts]
-    return [part for part in stripped if part.casefold() not in ABSENT_CELLS]
+        return _join_categories(value)
+    return _cut_categories(as_text(value) or "")
 
 
 def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
@@ -167,25 +184,32 @@ def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
         pl.col("key") != ""
     )
     stays = pl.concat_list("room_type", "house_rules").list.drop_nulls()
-    about = pl.when(pl.col("categories").list.len() > 0).then("categories").otherwise(stays)
+    named = pl.col("categories").str.replace_all(_SEPARATOR, ", ", literal=True)
+    about = pl.when(named != "").then(named).otherwise(stays.list.join(", "))
     described = pl.when(pl.col("description").is_not_null()).then(
         pl.concat_str(pl.lit(". "), "description")
     )
     room = normalise(keyed["room_type"])
     return keyed.with_columns(
-        pl.concat_str("name", pl.lit(". "), about.list.join(", "), described.fill_null("")).alias(
-            "text"
-        ),
+        pl.concat_str("name", pl.lit(". "), about, described.fill_null("")).alias("text"),
         pl.select(catalogue_rooms(pl.lit(room), lexicon)).to_series().alias("room"),
         components(keyed["categories"], lexicon).alias("components"),
     ).select("cell", "kind", "key", "text", "room", "components")
 
 
 def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
-    """Return the parts of each row's categories that mean something: List(String), distinct."""
-    codes, names = distinct(categories.list.join("\n"))
+    """Return the parts of categories that mean something: List(String), distinct.
+
+    Parameters
+    ----------
+    categories
+        Categories of each row, parted by line ends.
+    lexicon
+        What parts mean.
+    """
+    codes, names = distinct(categories)
     parts = (
-        names.str.split("\n")
+        names.str.split(_SEPARATOR)
         .to_frame("part")
         .with_row_index("row")
         .explode("part")
@@ -210,6 +234,6 @@ def component(tokens: pl.Expr, lexicon: Lexicon) -> pl.Expr:
 def built_in_components(lexicon: Lexicon) -> dict[str, list[str]]:
     """Return by kind of catalogue the parts of the categories that count in any."""
     return {
-        KIND_OF_SLOT[slot]: components(pl.Series([list(names)]), lexicon)[0].to_list()
+        KIND_OF_SLOT[slot]: components(pl.Series([_SEPARATOR.join(names)]), lexicon)[0].to_list()
         for slot, names in lexicon.categories.items()
     }

@@ -2,7 +2,8 @@
 
 import ast
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,7 +70,8 @@ def read_distinct(cells: pl.Series, read: Callable[[Any], Value]) -> tuple[Indic
     return numbers, [read(parse_cell(cell)) for cell in found]
 
 
-def canonical_key(key: object) -> str:
+@lru_cache(maxsize=4096)
+def canonical_key(key: Hashable) -> str:
     """Return a key in lower case without blanks, underscores and hyphens."""
     return str(key).lower().replace(" ", "").replace("_", "").replace("-", "")
 

@@ -49,38 +49,45 @@ _TRANSIT = r"(?i),\s*nearest transit\s*:.*$"
 _MINUTES_A_DAY = 1440
 
 
-_VALUE_SCHEMA: dict[str, pl.DataType] = {
-    "plan": pl.Int64(),
-    "day": pl.Int64(),
-    "kind": pl.Enum(_KINDS),
-    "text": pl.String(),
-    "start": pl.String(),
-    "end": pl.String(),
-    "interval": pl.String(),
-}
-
-
 @dataclass(slots=True)
-class _Columns:
-    """What the plans' objects hold, as columns that grow."""
+class _Values:
+    """What the plans' days hold, as columns that grow.
+
+    ``times`` has start, end and interval of the stops that are objects, with their row.
+    """
 
     plan: list[int] = field(default_factory=list)
     day: list[int] = field(default_factory=list)
     kind: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
-    start: list[str | None] = field(default_factory=list)
-    end: list[str | None] = field(default_factory=list)
-    interval: list[str | None] = field(default_factory=list)
+    times: list[tuple[int, str | None, str | None, str | None]] = field(default_factory=list)
 
-    def add(self, plan: int, day: int, kind: str, text: str, *times: str | None) -> None:
+    def add(self, plan: int, day: int, kind: str, text: str) -> None:
         self.plan.append(plan)
         self.day.append(day)
         self.kind.append(kind)
         self.text.append(text)
-        start, end, interval = times or (None, None, None)
-        self.start.append(start)
-        self.end.append(end)
-        self.interval.append(interval)
+
+    def frame(self) -> pl.DataFrame:
+        """Return a row a value; ``start``, ``end`` and ``interval`` are null where it has none."""
+        text = pl.String()
+        times = pl.DataFrame(
+            self.times,
+            schema={"row": pl.Int64(), "start": text, "end": text, "interval": text},
+            orient="row",
+        )
+        values = pl.DataFrame(
+            {"plan": self.plan, "day": self.day, "kind": self.kind, "text": self.text},
+            schema={"plan": pl.Int64(), "day": pl.Int64(), "kind": text, "text": text},
+        )
+        return (
+            values.with_columns(
+                pl.int_range(pl.len(), dtype=pl.Int64).alias("row"),
+                pl.col("kind").cast(pl.Enum(_KINDS)),
+            )
+            .join(times, on="row", how="left", maintain_order="left")
+            .drop("row")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +123,11 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
         The row of each cell's plan, and the distinct plans.
     """
     codes, payloads = read_distinct(cells, lambda payload: payload)
-    columns, raw_outputs, n_days, plain = _Columns(), [], [], []
+    read, raw_outputs, n_days, plain = _Values(), [], [], []
     for row, payload in enumerate(payloads):
         days = [day for day in first_list(payload, _DAY_KEYS) or () if day and _is_day(day)]
         for number, day in enumerate(days):
-            _read_day(columns, row, number, day)
+            _read_day(read, row, number, day)
         raw = payload.get("raw_output") if isinstance(payload, dict) else payload
         raw_outputs.append(raw if isinstance(raw, str) else "")
         n_days.append(len(days))
@@ -129,9 +136,7 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
         {"raw_output": raw_outputs, "n_days": n_days, "is_plain_text": plain},
         schema={"raw_output": pl.String, "n_days": pl.Int64, "is_plain_text": pl.Boolean},
     )
-    values = pl.DataFrame(
-        {name: getattr(columns, name) for name in _VALUE_SCHEMA}, schema=_VALUE_SCHEMA
-    )
+    values = read.frame()
     of_slots = values.filter(pl.col("kind") != STOP).select("plan", "day", "kind", "text")
     of_slots = of_slots.sort("plan", "day", "kind", maintain_order=True)
     stops = _read_stops(values.filter(pl.col("kind") == STOP))
@@ -152,22 +157,23 @@ def _is_day(day: object) -> bool:
     return isinstance(day, dict)
 
 
-def _read_day(columns: _Columns, plan: int, number: int, day: dict[str, Any]) -> None:
+def _read_day(read: _Values, plan: int, number: int, day: dict[str, Any]) -> None:
     for key, value in day.items():
         plain = canonical_key(key)
-        if plain == "meals" and isinstance(value, dict):
+        kind = _KIND_OF_KEY.get(plain)
+        if kind is None and plain == "meals" and isinstance(value, dict):
             for meal, served in value.items():
                 if canonical_key(meal) in MEALS:
-                    _read_value(columns, plan, number, canonical_key(meal), served)
-        elif plain in _KIND_OF_KEY:
-            _read_value(columns, plan, number, _KIND_OF_KEY[plain], value)
+                    _read_value(read, plan, number, canonical_key(meal), served)
+        elif kind is not None:
+            _read_value(read, plan, number, kind, value)
 
 
-def _read_value(columns: _Columns, plan: int, day: int, kind: str, value: Any) -> None:
+def _read_value(read: _Values, plan: int, day: int, kind: str, value: Any) -> None:
     """Read a string, an object with a name, or a list of such."""
     for item in value if isinstance(value, list | tuple) else (value,):
         if isinstance(item, str):
-            columns.add(plan, day, kind, item)
+            read.add(plan, day, kind, item)
         elif isinstance(item, dict):
             known = {canonical_key(key): content for key, content in reversed(item.items())}
             keys = _STOP_NAME_KEYS if kind == STOP else NAME_KEYS
@@ -177,8 +183,10 @@ def _read_value(columns: _Columns, plan: int, day: int, kind: str, value: Any) -
                     next((known[key] for key in (edge, f"{edge}time") if key in known), None)
                     for edge in ("start", "end")
                 )
-                times = (start, end, known.get("time"))
-                columns.add(plan, day, kind, name, *(_text_or_none(time) for time in times))
+                interval = _text_or_none(known.get("time"))
+                times = (_text_or_none(start), _text_or_none(end), interval)
+                read.times.append((len(read.plan), *times))
+                read.add(plan, day, kind, name)
 
 
 def _text_or_none(value: object) -> str | None:

@@ -1,0 +1,245 @@
+"""What is read and refused, the word lists, the summary, and what may not change a number."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.suites.group_travel import SUITE, GroupTravelOptions, lexicon
+from fastscore.suites.group_travel.cells import parse_cell
+from fastscore.suites.group_travel.legacy import legacy_files
+from fastscore.suites.group_travel.lexicon import load_lexicon
+from fastscore.suites.summary import SUMMARY_SCHEMA
+from tests.suites.group_travel.travelling import (
+    dialogue,
+    opening,
+    raw_rows,
+    score,
+    turn,
+)
+
+TURNS = [
+    {**opening("C3", group_type="family"), "utterance": "Hi, \"all\"\n"},
+    turn("Ann", "user_provide_cuisine", "Italian, or thai"),
+    turn("Bob", "user_provide_cuisine", "seafood"),
+    turn("System", "sys_present_plan", "", plan={"days": [{"lunch": "A"}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        (" None ", None),
+        ('"-"', None),
+        ("[1, NaN]", [1.0, pytest.approx(float("nan"), nan_ok=True)]),
+        ("{'a': (1, None)}", {"a": (1, None)}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("__import__('os')", "__import__('os')"),
+        ("plain text", "plain text"),
+    ],
+)
+def test_cells(cell: str, value: Any) -> None:
+    assert parse_cell(cell) == value
+
+
+def write_csv(path: Path, turns: list[dict[str, Any]]) -> None:
+    frame = raw_rows(turns).drop("file", "line", "byte_offset", "turns", "dialogue_id")
+    frame.rename({"speaker": " Speaker", "utterance": "TEXT"}).write_csv(path, include_bom=True)
+
+
+def test_one_dialogue_in_every_format(tmp_path: Path) -> None:
+    document = {"dialogue_id": "trip", "metadata": TURNS[0]["metadata"], "turns": TURNS}
+    write_csv(tmp_path / "trip.csv", TURNS)
+    (tmp_path / "trip.json").write_text(json.dumps(document))
+    (tmp_path / "trip.jsonl").write_text(json.dumps(document) + "\n")
+    raw_rows(TURNS).drop("file", "line", "byte_offset").with_columns(
+        pl.lit("trip").alias("dialogue_id")
+    ).write_parquet(tmp_path / "trip.parquet")
+    found = []
+    for suffix in ("csv", "json", "jsonl", "parquet"):
+        scores = fastscore.score(tmp_path / f"trip.{suffix}", "group_travel", embedder=None)
+        assert scores.rejects.is_empty()
+        found.append(scores.tables["dialogues"].drop("file", "line"))
+    assert found[0]["dialogue"].to_list() == ["trip"]
+    assert found[0]["group_type"].to_list() == ["family"]
+    assert all(other.equals(found[0]) for other in found[1:])
+
+
+def test_one_bad_row_costs_no_other() -> None:
+    rows = raw_rows([*TURNS, turn("", "user_accept_plan", "ok"), {"utterance": "?"}])
+    events = SUITE.events(rows, GroupTravelOptions())
+    assert events.rejects.select("line", "field", "reason").rows() == [
+        (7, "speaker", "missing_field"),
+        (6, "speaker", "missing"),
+    ]
+    assert events.frames["pairs"].height == 2
+
+
+def test_a_turn_that_is_no_object_is_a_reject() -> None:
+    turns = [{**t, "metadata": t.get("metadata")} for t in TURNS]
+    row = {"turns": json.dumps([*turns, 5])}
+    events = SUITE.events(raw_rows([row], name="x{}.jsonl"), GroupTravelOptions())
+    assert events.rejects.select("field", "found").rows() == [("turns[4]", "integer 5")]
+    assert events.frames["pairs"].height == 2
+
+
+def test_turns_of_json_lines_need_their_dialogue() -> None:
+    events = SUITE.events(raw_rows(TURNS, name="x{}.jsonl"), GroupTravelOptions())
+    assert events.rejects["field"].unique().to_list() == ["dialogue_id"]
+
+
+def test_unreadable_cells_are_warnings() -> None:
+    turns = [
+        turn("System", "x", metadata="not this"),
+        turn("System", "x", ref_info_events="nothing found", plan="{'days': [}"),
+    ]
+    assert dialogue(*turns)["warnings"] == [
+        "line 2, metadata: no object; ignored",
+        "line 3, plan: neither JSON nor a literal; read as raw output",
+        "line 3, ref_info_events: no list of records; ignored",
+    ]
+
+
+def test_no_dialogue_gives_empty_tables() -> None:
+    tables = score()
+    assert {name: table.height for name, table in tables.items()} == {
+        "pairs": 0,
+        "places": 0,
+        "dialogues": 0,
+    }
+    assert score([turn("A", "x")])["dialogues"].height == 1
+
+
+BUILT_IN = Path(lexicon.__file__).parent / "lexicon.toml"
+
+
+def changed(folder: Path, old: str, new: str) -> str:
+    text = BUILT_IN.read_text(encoding="utf-8")
+    assert old in text
+    path = folder / "words.toml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return str(path)
+
+
+def test_a_lexicon_of_ones_own(tmp_path: Path) -> None:
+    path = changed(tmp_path, "'least misery',", "'least misery', 'seafood',")
+    turns = [turn("System", "sys_present_plan", "Seafood!")]
+    assert dialogue(*turns)["M4b"] == 0.0
+    row = dialogue(*turns, options=GroupTravelOptions(lexicon=path))
+    assert (row["M4b"], row["lexicon_version"]) == (1.0, "1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("filler = [", "fillers = [", "unknown key fillers"),
+        ('version = "1"', "", "version is missing"),
+        ("[slot_generic]", '[slot_generic]\nhotel = ["x"]', "unknown key slot_generic.hotel"),
+        ("'least misery'", "'least (misery'", "a regular expression"),
+        ('"hostels?"', "7", "rooms.shared is 7"),
+        ('version = "1"', "version = ", "not TOML"),
+    ],
+)
+def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UsageError, match=r"\S") as refused:
+        load_lexicon(path)
+    assert message in str(refused.value)
+    assert path in str(refused.value)
+
+
+def test_summary_by_condition_and_group_type() -> None:
+    dialogues = []
+    for condition, voices in (("C1", 1), ("C2", 1), ("C2", 2), ("C2", 3), ("C4", 3)):
+        speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
+        about = {"member_count": 4, "group_type": "spouses" if voices == 2 else "family"}
+        dialogues.append([opening(condition, **about), *speaking])
+    options = GroupTravelOptions(by_group_type=True)
+    tables = {name: table.lazy() for name, table in score(*dialogues).items()}
+    summary = SUITE.summarise(tables, options)
+    assert dict(summary.schema) == SUMMARY_SCHEMA
+
+    def found(group: str, value: str | None, metric: str = "M1") -> dict[str, Any]:
+        rows = summary.filter(
+            (pl.col("group") == group)
+            & pl.col("value").eq_missing(pl.lit(value))
+            & (pl.col("metric") == metric)
+        )
+        return rows.row(0, named=True)
+
+    second = found("condition", "C2")
+    # 1/4, 2/4 and 3/4: mean 0.5, sd 0.25, 0.5 -/+ 1.96 * 0.25 / sqrt(3)
+    assert (second["mean"], second["sd"], second["n"]) == (0.5, 0.25, 3)
+    assert (second["micro_numerator"], second["micro_denominator"]) == (6.0, 12.0)
+    assert second["ci_low"] == pytest.approx(0.217099, abs=1e-6)
+    assert second["ci_high"] == pytest.approx(0.782901, abs=1e-6)
+    assert found("condition_delta", "C2-C1")["mean"] == 0.25
+    assert found("condition", "C1")["sd"] is None
+    assert found("group_type_and_condition", "spouses/C2")["mean"] == 0.5
+    assert (found("all", None, "M2")["n_null"], found("all", None, "M2")["n_not_applicable"]) == (
+        5,
+        5,
+    )
+    assert summary.filter(value="C3-C2").is_empty()
+    files = legacy_files(tables, options)
+    assert files["scores.csv"].decode().splitlines()[1].startswith("trip0,trip0.csv,2,C1,false")
+    assert "| M1 | 0.2500 (n=1) | 0.5000 (n=3; 0.2500; 0.2171 to 0.7829) |" in (
+        files["summary.md"].decode()
+    )
+
+
+WISHES = ("italian or thai", "seafood please", "a private room", "museums", "quiet hostel", "zoo")
+SLOTS = ("cuisine", "lodging", "attraction", "house_rule")
+PLAN = {
+    "days": [{"lunch": "A", "dinner": "B", "hotel": "C", "attraction": "D;E"}],
+    "raw_output": "A quiet zoo",
+}
+RECORDS = {
+    "ref_info_restaurants": [{"name": "A", "cuisines": "Italian"}, {"name": "B"}],
+    "ref_info_accommodations": [{"name": "C", "room_type": "private_room"}],
+    "ref_info_attractions": [{"name": "D", "type": "Museums"}],
+}
+statements = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(SLOTS), st.sampled_from(WISHES)),
+    max_size=8,
+    unique_by=lambda wish: wish[:2],
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(stated=statements, order=st.randoms())
+def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
+    ends = [
+        turn("System", "sys_synthesize_cuisine", "Both: thai, then quiet seafood",
+             metadata={"resolution_explanation": "private seafood"}),
+        turn("System", "sys_present_plan", "a museum", plan=PLAN, **RECORDS),
+    ]  # fmt: skip
+    wishes = [turn(who, f"user_provide_{slot}", text) for who, slot, text in stated]
+    shuffled = list(wishes)
+    order.shuffle(shuffled)
+    tables = score(
+        [opening("C4"), *wishes, *ends],
+        [opening("C4"), *shuffled, *ends],
+        [opening("C2"), *wishes, *ends],
+        semantic=True,
+    )
+    rows = tables["dialogues"].to_dicts()
+    metrics = [metric.id for metric in SUITE.metrics]
+    assert [rows[0][name] for name in metrics] == [rows[1][name] for name in metrics]
+    alone = score([opening("C4"), *wishes, *ends], semantic=True)["dialogues"].to_dicts()[0]
+    assert [rows[0][name] for name in metrics] == [alone[name] for name in metrics]
+    for row in rows:
+        if row["W1"] is not None:
+            assert row["W2"] <= row["W3"] + 1e-12
+            assert row["W3"] <= row["W1"] + 1e-12
+            assert row["M11"] <= row["W1"]
+            assert 0.0 <= row["M13"] <= (row["W1_den"] - 1) / row["W1_den"]
+        if row["M8"] is not None:
+            assert row["M8"] >= max(row["M8a"] or 0.0, row["M8b"] or 0.0)
+    assert rows[2]["M8"] == rows[2]["M8b"]
