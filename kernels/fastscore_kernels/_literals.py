@@ -8,33 +8,46 @@ Comparisons are spelled out, as `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastscore_kernels._jit import inlined, kernel
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
-_DOUBLE, _SINGLE, _BACKSLASH = 0x22, 0x27, 0x5C
+_DOUBLE, _SINGLE, _BACKSLASH, _OPEN_ROUND = 0x22, 0x27, 0x5C, 0x28
 _COMMA, _COLON, _EQUALS, _LESS, _POINT = 0x2C, 0x3A, 0x3D, 0x3C, 0x2E
-_OPEN_ROUND, _CLOSE_ROUND, _OPEN_SQUARE, _CLOSE_SQUARE = 0x28, 0x29, 0x5B, 0x5D
-_OPEN_CURLY, _CLOSE_CURLY = 0x7B, 0x7D
 _NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
 _NO_RANK = 1 << 20
+
+_OTHER, _SPACE, _DIGIT, _LETTER, _QUOTE, _OPEN, _CLOSE, _SEPARATOR = range(8)
+
+
+def _classes() -> npt.NDArray[np.uint8]:
+    classes = np.zeros(256, np.uint8)
+    for kind, members in (
+        (_SPACE, b" \t\n\v\f\r"),
+        (_DIGIT, b"0123456789"),
+        (_LETTER, b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"),
+        (_QUOTE, b"'\""),
+        (_OPEN, b"([{"),
+        (_CLOSE, b")]}"),
+        (_SEPARATOR, b","),
+    ):
+        classes[list(members)] = kind
+    return classes
+
+
+_CLASS = _classes()
 
 
 @inlined
 def _is_space(byte: int) -> bool:
-    return byte == 0x20 or (byte >= 0x09 and byte <= 0x0D)
-
-
-@inlined
-def _is_letter(byte: int) -> bool:
-    lower = byte | 0x20
-    return (lower >= 0x61 and lower <= 0x7A) or byte == 0x5F
+    return bool(_CLASS[byte] == _SPACE)
 
 
 @inlined
 def _is_word(byte: int) -> bool:
-    return _is_letter(byte) or (byte >= 0x30 and byte <= 0x39)
+    return bool(_CLASS[byte] == _LETTER or _CLASS[byte] == _DIGIT)
 
 
 @inlined
@@ -44,12 +57,12 @@ def _is_quote(byte: int) -> bool:
 
 @inlined
 def _is_open(byte: int) -> bool:
-    return byte == _OPEN_ROUND or byte == _OPEN_SQUARE or byte == _OPEN_CURLY
+    return bool(_CLASS[byte] == _OPEN)
 
 
 @inlined
 def _is_close(byte: int) -> bool:
-    return byte == _CLOSE_ROUND or byte == _CLOSE_SQUARE or byte == _CLOSE_CURLY
+    return bool(_CLASS[byte] == _CLOSE)
 
 
 @inlined
@@ -84,6 +97,22 @@ def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
 
 
 @inlined
+def _key_before(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
+    """Find the key that is the whole word which ends at ``end``, -1 where none is."""
+    for key in range(offsets.size - 1):
+        begin = end - (offsets[key + 1] - offsets[key])
+        if begin < start:
+            continue
+        at, name = end - 1, offsets[key + 1] - 1
+        while at >= begin and data[at] == names[name]:
+            at -= 1
+            name -= 1
+        if at < begin and (begin == start or not _is_word(data[begin - 1])):
+            return key
+    return -1
+
+
+@inlined
 def _grown(found: Any, count: int) -> Any:
     """Make room for one more row."""
     if count < found.shape[0]:
@@ -99,6 +128,9 @@ def collect(
 ) -> Any:
     """List (row, key, start of the key, start of the value) of the wanted members."""
     found, count = np.empty((64, 4), np.int64), 0
+    is_last = np.zeros(256, np.bool_)
+    for key in range(name_offsets.size - 1):
+        is_last[names[name_offsets[key + 1] - 1]] = True
     for row in range(first_row, last_row):
         start, stop = offsets[row], offsets[row + 1]
         for at in range(start, stop):
@@ -110,14 +142,14 @@ def collect(
                 end -= 1
             while end > start and (_is_quote(data[end - 1]) or data[end - 1] == _BACKSLASH):
                 end -= 1
-            begin = end
-            while begin > start and _is_word(data[begin - 1]):
-                begin -= 1
-            key = _key_number(data, begin, end, names, name_offsets)
+            if end == start or not is_last[data[end - 1]]:
+                continue
+            key = _key_before(data, start, end, names, name_offsets)
             if key >= 0:
                 found = _grown(found, count)
                 found[count, 0], found[count, 1] = row, key
-                found[count, 2], found[count, 3] = begin, _after_spaces(data, at + 1, stop)
+                found[count, 2] = end - (name_offsets[key + 1] - name_offsets[key])
+                found[count, 3] = _after_spaces(data, at + 1, stop)
                 count += 1
     return found[:count].copy()
 
@@ -219,8 +251,8 @@ def walk(
         assigned = in_modifiers = had_modifiers = False
         ends[row] = -1
         while at < stop:
-            byte = data[at]
-            if _is_open(byte):
+            byte_class = _CLASS[data[at]]
+            if byte_class == _OPEN:
                 level += 1
                 if level == 2:
                     best[:, 0] = _NO_RANK
@@ -231,7 +263,7 @@ def walk(
                 elif level == 4:
                     best[2, 0] = _NO_RANK
                 key, assigned = -1, False
-            elif _is_close(byte):
+            elif byte_class == _CLOSE:
                 level -= 1
                 key = -1
                 if level == 1:
@@ -249,7 +281,7 @@ def walk(
                 elif level <= 0:
                     ends[row] = at + 1
                     break
-            elif _is_quote(byte):
+            elif byte_class == _QUOTE:
                 quote = _text_end(data, at, starts[row], stop, assigned)
                 if quote < 0:
                     break
@@ -279,9 +311,9 @@ def walk(
                     if place >= 0 and rank < min(best[place, 0], ranks.size):
                         best[place, 0], best[place, 1], best[place, 2] = rank, begin, end
                     key = -1
-            elif byte == _COMMA:
+            elif byte_class == _SEPARATOR:
                 key, assigned = -1, False
-            elif _is_letter(byte):
+            elif byte_class == _LETTER:
                 end = _after_word(data, at, stop)
                 after = _after_spaces(data, end, stop)
                 if after < stop and data[after] == _EQUALS:

@@ -1,5 +1,7 @@
 """From the rows of logs to conversations, guest messages, states and orders."""
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 
@@ -25,7 +27,7 @@ from fastscore.suites.json_values import Problem, Problems
 
 GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
 TEST_CASE_ROW = ("system", "test_case_info")
-EXIT = "exit"
+EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 
 _FOLDER_LEVEL = r"(?i)^(?:.*[/\\])?exp([0-9]{1,9})[/\\]"
 _SUFFIXES = r"(?i)\.(?:csv|json|jsonl|ndjson|parquet)(?:\.(?:gz|zst))?$"
@@ -134,7 +136,7 @@ def _by_conversation(
         row=pl.int_range(pl.len(), dtype=pl.Int64),
         by_role=by_role,
         is_guest=by_role | name.str.starts_with("guest").fill_null(False),
-        is_exit=(pl.col("content").str.to_lowercase() == EXIT).fill_null(False),
+        is_exit=pl.col("content").is_in(EXITS).fill_null(False),
         is_case=((role == TEST_CASE_ROW[0]) & (name == TEST_CASE_ROW[1])).fill_null(False),
     )
     if heads.height != numbers.height:

@@ -155,6 +155,7 @@ def _ordering(
         .filter(pl.col("item") != "")
         .unique()
     )
+    wanted = wanted.with_row_index("number")
     speaks = pl.DataFrame(
         {
             "conversation": rows["conversation"],
@@ -162,30 +163,25 @@ def _ordering(
             "said": (" " + normalise(found) + " ").gather(codes),
         }
     ).filter(rows["is_guest"] & ~rows["is_exit"])
+    phrase = pl.concat_str(pl.lit(" "), "item", pl.lit(" "))
     pairs = (
         speaks.join(wanted, on="conversation", maintain_order="left")
-        .filter(
-            pl.col("said").str.contains(
-                pl.concat_str(pl.lit(" "), "item", pl.lit(" ")), literal=True
-            )
-        )
-        .select("conversation", "at", first=pl.col("at").min().over("conversation", "item"))
-        .group_by("conversation", "at", maintain_order=True)
-        .agg(n=pl.len(), n_new=(pl.col("first") == pl.col("at")).sum())
-        .join(wanted.group_by("conversation").agg(n_wanted=pl.len()), on="conversation")
-        .sort("at")
-        .with_columns(
-            n_left=pl.col("n_wanted")
-            - pl.col("n_new").cum_sum().over("conversation")
-            + pl.col("n_new")
-        )
-        .select(
-            "at",
-            at_once=(pl.col("n") >= items_at_once)
-            | ((pl.col("n_left") > 0) & (pl.col("n_left") == pl.col("n_new"))),
-        )
+        .filter(pl.col("said").str.contains(phrase, literal=True))
+        .select("conversation", "at", "number")
     )
-    rows_named = pairs["at"].to_numpy()
-    named[rows_named] = True
-    at_once[rows_named] = pairs["at_once"].to_numpy()
+    conversation, at = pairs["conversation"].to_numpy(), pairs["at"].to_numpy()
+    is_new = np.zeros(len(at), np.bool_)
+    is_new[np.unique(pairs["number"].to_numpy(), return_index=True)[1]] = True
+    counts = np.bincount(at, minlength=n_rows)
+    new = np.bincount(at[is_new], minlength=n_rows)
+    before = np.cumsum(new) - new
+    first = np.searchsorted(rows["conversation"].to_numpy(), np.unique(conversation))
+    start = np.zeros(int(conversation.max(initial=-1)) + 1, np.int64)
+    start[np.unique(conversation)] = before[first]
+    n_wanted = np.bincount(wanted["conversation"].to_numpy(), minlength=len(start))
+    mentions = np.flatnonzero(counts)
+    owner = rows["conversation"].to_numpy()[mentions]
+    left = n_wanted[owner] - (before[mentions] - start[owner])
+    named[mentions] = True
+    at_once[mentions] = (counts[mentions] >= items_at_once) | ((left > 0) & (left == new[mentions]))
     return named, at_once

@@ -13,7 +13,12 @@ from fastscore_kernels.literals import ITEM, MODIFIER, item_names
 
 from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.distinct import distinct
-from fastscore.suites.guest_simulation.tool_cells import Bytes, OrderLists, texts_between
+from fastscore.suites.guest_simulation.tool_cells import (
+    Bytes,
+    OrderLists,
+    after_blanks,
+    texts_between,
+)
 
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
@@ -98,21 +103,26 @@ def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
         Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
         then is an empty list.
     """
-    present = (cells.str.strip_chars().fill_null("") != "").to_numpy()
-    rows = np.flatnonzero(present)
-    texts = cells.filter(pl.Series(present))
+    given = np.flatnonzero(cells.is_not_null().to_numpy())
+    texts = cells.drop_nulls()
     if published:
-        texts = _as_published(texts)
+        filled = (texts.str.strip_chars() != "").to_numpy()
+        given, texts = given[filled], _as_published(texts.filter(pl.Series(filled)))
     column = string_column("current_items_in_order", texts)
-    start, stop = np.full(len(cells), -1, np.int64), np.full(len(cells), -1, np.int64)
+    stop = column.offsets[1:]
+    at = after_blanks(column.data, column.offsets[:-1], stop)
+    blank = at == stop
     # a list in a JSON string begins behind the quote
-    lead = texts.str.extract(r"^(\s*\"?\s*)\[").str.len_bytes()
-    is_list = lead.is_not_null().to_numpy()
-    start[rows[is_list]] = column.offsets[:-1][is_list] + lead.drop_nulls().to_numpy()
-    stop[rows] = column.offsets[1:]
+    quoted = ~blank
+    quoted[quoted] = column.data[at[quoted]] == ord('"')
+    at = after_blanks(column.data, at + quoted, stop)
+    is_list = at < stop
+    is_list[is_list] = column.data[at[is_list]] == ord("[")
+    starts, stops = np.full(len(cells), -1, np.int64), np.full(len(cells), -1, np.int64)
+    starts[given[is_list]], stops[given[is_list]] = at[is_list], stop[is_list]
     broken = np.zeros(len(cells), np.bool_)
-    broken[rows[~is_list]] = True
-    return OrderLists(column.data, start, stop, broken)
+    broken[given[~is_list & ~blank]] = True
+    return OrderLists(column.data, starts, stops, broken)
 
 
 def _as_published(cells: pl.Series) -> pl.Series:

@@ -14,6 +14,7 @@ from fastscore_kernels.arrow import string_column
 from fastscore_kernels.literals import Members, find_members, scalar_ranges
 
 from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.schema import STATE_COLUMNS, TOOL_COLUMNS
 
 Bytes = npt.NDArray[np.uint8]
@@ -69,12 +70,7 @@ class OrderLists:
     def has_items(self) -> Mask:
         """Which messages have a list with anything between its brackets, or a broken one."""
         listed = np.flatnonzero(self.start >= 0)
-        at = self.start[listed] + 1
-        blank = np.ones(len(listed), np.bool_)
-        while blank.any():
-            blank &= at < self.stop[listed]
-            blank[blank] = np.isin(self.data[at[blank]], _SPACES)
-            at += blank
+        at = after_blanks(self.data, self.start[listed] + 1, self.stop[listed])
         closed = at < self.stop[listed]
         closed[closed] = self.data[at[closed]] == ord("]")
         found: Mask = self.broken.copy()
@@ -112,65 +108,87 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
         Whether a tool counts as used where the cell has its word anywhere, instead of in the name
         of a tool that was called.
     """
-    n_messages = len(cells)
     message = np.flatnonzero(cells.is_not_null().to_numpy())
     column = string_column("tool_calls", cells.drop_nulls())
     found = find_members(column.data, column.offsets, _KEYS)
-    named = np.flatnonzero(found.key == _TOOL_NAME)
-    tools = _scalars(column.data, column.offsets, found, named)
+    scan = _Scan(column.data, column.offsets, found, *_scalars(column.data, column.offsets, found))
     if whole_cell:
         used = [_has_any(cells, words).to_numpy() for words in TOOL_WORDS]
     else:
-        used = [_used(tools, words, message[found.row[named]], n_messages) for words in TOOL_WORDS]
+        used = [_used(scan, words, message, len(cells)) for words in TOOL_WORDS]
     return ToolCells(
         pl.DataFrame(dict(zip(TOOL_COLUMNS, used, strict=True))),
-        _read_states(column.data, column.offsets, found, named, tools, message, n_messages),
-        _read_orders(column.data, column.offsets, found, named, tools, message, n_messages),
+        _read_states(scan, message, len(cells)),
+        _read_orders(scan, message, len(cells)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """The members that were found in cells, and the simple values of some.
+
+    Parameters
+    ----------
+    data, offsets
+        The cells.
+    found
+        The members.
+    code
+        The value of each member, its place in ``values``; -1 where none was read.
+    values
+        The distinct values.
+    """
+
+    data: Bytes
+    offsets: Indices
+    found: Members
+    code: Indices
+    values: pl.Series
+
+    @property
+    def named(self) -> Indices:
+        """The members that name a tool."""
+        return np.flatnonzero(self.found.key == _TOOL_NAME)
+
+
+def _scalars(data: Bytes, offsets: Indices, found: Members) -> tuple[Indices, pl.Series]:
+    """Read the simple values of tools and states, each distinct one once."""
+    rows = np.flatnonzero((found.key == _TOOL_NAME) | (found.key >= _FIRST_STATE))
+    start, end = scalar_ranges(data, found.value[rows], offsets[found.row[rows] + 1])
+    codes, values = distinct(texts_between(data, start, end))
+    code = np.full(len(found.key), -1, np.int64)
+    code[rows] = codes
+    return code, values
 
 
 def _has_any(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
     return texts.str.contains_any(list(words)).fill_null(False)
 
 
-def _used(tools: pl.Series, words: tuple[str, ...], message: Indices, n_messages: int) -> Mask:
+def _used(scan: _Scan, words: tuple[str, ...], message: Indices, n_messages: int) -> Mask:
     """Mark the messages that called a tool whose name has one of the words."""
-    names = tools.unique()
-    meant = tools.is_in(names.filter(_has_any(names, words)).implode())
+    named = scan.named
+    meant = _has_any(scan.values, words).to_numpy()[scan.code[named]]
     used = np.zeros(n_messages, np.bool_)
-    used[message[meant.to_numpy()]] = True
+    used[message[scan.found.row[named[meant]]]] = True
     return used
 
 
-def _scalars(data: Bytes, offsets: Indices, found: Members, rows: Indices) -> pl.Series:
-    """Read the simple values of some members."""
-    start, end = scalar_ranges(data, found.value[rows], offsets[found.row[rows] + 1])
-    return texts_between(data, start, end)
-
-
-def _read_states(
-    data: Bytes,
-    offsets: Indices,
-    found: Members,
-    named: Indices,
-    tools: pl.Series,
-    message: Indices,
-    n_messages: int,
-) -> pl.DataFrame:
+def _read_states(scan: _Scan, message: Indices, n_messages: int) -> pl.DataFrame:
     """Read, in each cell, the first value of every attribute behind the tool that gives them."""
-    giving = named[(tools == ATTRIBUTES_TOOL).to_numpy()]
+    found, named = scan.found, scan.named
+    giving = named[(scan.values == ATTRIBUTES_TOOL).to_numpy()[scan.code[named]]]
     behind = np.zeros(len(message), np.int64)
     # numpy assigns in order: of several calls the first stays
     behind[found.row[giving[::-1]]] = found.at[giving[::-1]]
+    values = scan.values.str.to_lowercase().replace("", None)
     columns = {}
     for place, name in enumerate(STATE_COLUMNS):
-        rows = np.flatnonzero((found.key == _FIRST_STATE + place) & (found.at >= behind[found.row]))
-        cell_rows = found.row[rows]
-        rows = rows[np.append(True, cell_rows[1:] != cell_rows[:-1])[: len(rows)]]
-        values = _scalars(data, offsets, found, rows).str.to_lowercase()
-        gather = np.full(n_messages, -1, np.int64)
-        gather[message[found.row[rows]]] = np.arange(len(rows))
-        columns[name] = gather_or_null(values.replace("", None), gather)
+        rows = np.flatnonzero(found.key == _FIRST_STATE + place)[::-1]
+        rows = rows[found.at[rows] >= behind[found.row[rows]]]
+        code = np.full(n_messages, -1, np.int64)
+        code[message[found.row[rows]]] = scan.code[rows]
+        columns[name] = gather_or_null(values, code)
     return pl.DataFrame(columns)
 
 
@@ -180,19 +198,12 @@ def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
     return values.gather(places.set(places < 0, None))
 
 
-def _read_orders(
-    data: Bytes,
-    offsets: Indices,
-    found: Members,
-    named: Indices,
-    tools: pl.Series,
-    message: Indices,
-    n_messages: int,
-) -> OrderLists:
+def _read_orders(scan: _Scan, message: Indices, n_messages: int) -> OrderLists:
     """Find each cell's latest tracked order: the last list of current items in a tracking result.
 
     A cell without a result that says so has its order in the first call of an order tracking tool.
     """
+    data, offsets, found, named = scan.data, scan.offsets, scan.found, scan.named
     opens = np.zeros(len(found.row), np.bool_)
     inside = found.value < offsets[found.row + 1]
     opens[inside] = data[found.value[inside]] == ord("[")
@@ -204,7 +215,7 @@ def _read_orders(
     marked[current] = _is_marked(data, offsets, found, lists[current])
 
     chosen, broken = np.full(len(message), -1, np.int64), np.zeros(len(message), np.bool_)
-    tracking = named[_has_any(tools, TOOL_WORDS[0]).to_numpy()]
+    tracking = named[_has_any(scan.values, TOOL_WORDS[0]).to_numpy()[scan.code[named]]]
     called = np.full(len(message), np.iinfo(np.int64).max)
     called[found.row[tracking[::-1]]] = found.at[tracking[::-1]]
     plain = lists[current & ~marked]
@@ -232,6 +243,17 @@ def _is_marked(data: Bytes, offsets: Indices, found: Members, rows: Indices) -> 
     packed = before.astype(np.uint8).view(f"S{_MARKER_REACH}").ravel()
     marked: Mask = np.strings.find(packed, _MARKER) >= 0
     return marked
+
+
+def after_blanks(data: Bytes, at: Indices, stop: Indices) -> Indices:
+    """Move each place behind the white space that it stands at, at most to where it stops."""
+    at = at.copy()
+    moving = np.flatnonzero(at < stop)
+    while len(moving):
+        moving = moving[np.isin(data[at[moving]], _SPACES)]
+        at[moving] += 1
+        moving = moving[at[moving] < stop[moving]]
+    return at
 
 
 def texts_between(data: Bytes, start: Indices, end: Indices) -> pl.Series:
