@@ -14,6 +14,7 @@ QUICK = {
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],
     "preference_shift": ["--quick"],
+    "guest_simulation": ["--quick"],
 }
 
 

@@ -369,8 +369,7 @@ COLUMNS = (
 def write_shards(
     folder: Path, orders: Sequence[Sequence[Turn]], count: int, seed: int = SEED
 ) -> int:
-    """Write JSON Lines, a message a row, and ``personas.json``; return the bytes of the former."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write JSON Lines, a message a row, and the personas; return the bytes of the former."""
     _write_personas(folder)
     n_bytes = 0
     lines: list[bytes] = []
@@ -402,7 +401,12 @@ def write_csv(folder: Path, orders: Sequence[Sequence[Turn]], count: int, seed: 
 def _write_personas(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table = {"persona_attributes": make_personas()}
-    (folder.parent / f"{folder.name}-personas.json").write_text(json.dumps(table, indent=1))
+    personas_of(folder).write_text(json.dumps(table, indent=1))
+
+
+def personas_of(folder: Path) -> Path:
+    """Return where the personas of the logs in a folder stand: beside it."""
+    return folder.parent / f"{folder.name}-personas.json"
 
 
 @click.command()

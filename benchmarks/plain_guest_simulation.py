@@ -6,6 +6,8 @@ the peer that `benchmarks.guest_simulation` measures against, and the oracle of 
 
 import json
 import re
+import statistics
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -17,6 +19,7 @@ Row = Mapping[str, Any]
 Behaviour = tuple[str, str, str, str]
 
 LEXICON = Path(__file__).parents[1] / "fastscore" / "suites" / "guest_simulation" / "lexicon.toml"
+METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")
 GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
 DEFAULT_STATE: Behaviour = ("no", "does_not_explore_menu", "casual", "all_at_once")
 STATE_COLUMNS = (
@@ -610,3 +613,35 @@ def score_lines(
         key: score_conversation(rows, personas, level=key[1], **options)
         for key, rows in conversations.items()
     }
+
+
+def evaluate(logs: Path, personas: Path, output: Path) -> None:
+    """Score a folder of JSON Lines file by file; write every conversation's metrics and the means.
+
+    No conversation may stand in two files.
+    """
+    attributes = read_personas(personas)
+    output.mkdir(parents=True, exist_ok=True)
+    values: dict[str, dict[str, list[float]]] = {}
+    with (output / "dialogues.jsonl").open("w", encoding="utf-8") as written:
+        for path in sorted(logs.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as lines:
+                scores = score_lines(lines, attributes)
+            for (name, level), found in scores.items():
+                row = {metric: found[metric] for metric in METRICS}
+                written.write(json.dumps({"dialogue": name, "experiment_level": level, **row}))
+                written.write("\n")
+                for group in ("all", str(level)):
+                    of_group = values.setdefault(group, {metric: [] for metric in METRICS})
+                    for metric, value in row.items():
+                        if value is not None:
+                            of_group[metric].append(value)
+    means = {
+        group: {metric: statistics.fmean(each) if each else None for metric, each in found.items()}
+        for group, found in values.items()
+    }
+    (output / "summary.json").write_text(json.dumps(means, indent=1))
+
+
+if __name__ == "__main__":
+    evaluate(*map(Path, sys.argv[1:]))

@@ -14,6 +14,7 @@ from fastscore.suites.guest_simulation.schema import (
     ORA_SOURCES,
     ORDER_SOURCES,
     PAS_SOURCES,
+    STATE_COLUMNS,
     STATE_SOURCES,
 )
 from fastscore.suites.guest_simulation.states import (
@@ -29,6 +30,18 @@ GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 
+_MESSAGE_COLUMNS = (
+    "conversation",
+    "row",
+    "line",
+    "message_id",
+    "content",
+    "is_exit",
+    "by_role",
+    "tool_calls",
+    *STATE_COLUMNS,
+    "current_items_in_order",
+)
 _FOLDER_LEVEL = r"(?i)^(?:.*[/\\])?exp([0-9]{1,9})[/\\]"
 _SUFFIXES = r"(?i)\.(?:csv|json|jsonl|ndjson|parquet)(?:\.(?:gz|zst))?$"
 _TEST_CASE = r"_log_(.+_test_case_number_[0-9]+)$"
@@ -58,10 +71,11 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     rows, conversations = _by_conversation(raw, options)
     n_conversations = conversations.height
     personas, targets, problems = read_test_cases(rows, conversations["test_case"], file)
-    spoken = rows.filter(~pl.col("is_case"))
-    messages = spoken.filter("is_guest")
+    messages = rows.select(*_MESSAGE_COLUMNS).filter(
+        rows.select(pl.col("is_guest") & ~pl.col("is_case")).to_series()
+    )
     tools = read_tool_cells(messages["tool_calls"].replace("", None), whole_cell=options.published)
-    behaviours = read_behaviours(messages, spoken, tools, targets.names, n_conversations, options)
+    behaviours = read_behaviours(messages, rows, tools, targets.names, n_conversations, options)
     orders = read_final_orders(messages, tools, n_conversations, options)
     for at in orders.faults.tolist():
         problem = _order_problem(messages, at, int(orders.order_source[at]))

@@ -149,9 +149,9 @@ def _heuristic(
     nothing = nothing.clear(messages.height)
     if not needed.any():
         return nothing
-    found = states_by_words(
-        rows.filter(pl.Series(needed[rows["conversation"].to_numpy()])), targets
-    )
+    spoken = pl.Series(needed[rows["conversation"].to_numpy()]) & ~rows["is_case"]
+    columns = ("conversation", "role", "content", "is_guest", "is_exit")
+    found = states_by_words(rows.select(*columns).filter(spoken), targets)
     at = np.flatnonzero(needed[messages["conversation"].to_numpy()])
     return nothing.with_columns(
         nothing[name].scatter(at, found[name]).alias(name) for name in STATE_COLUMNS
