@@ -34,6 +34,9 @@ def test_the_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
 def test_rows_are_as_the_public_logs_have_them() -> None:
     made = list(make_conversations(read_orders(), COUNT))
     assert [each.level for each in made[:6]] == [1, 2, 3, 4, 5, 1]
+    assert (
+        len({each.id for each in made[:5]}) == len({each.expected.target for each in made[:5]}) == 1
+    )
     for conversation in made:
         assert conversation.rows[0]["role"] == "assistant"
         assert conversation.rows[-2]["content"] == "exit"
