@@ -83,12 +83,17 @@ def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
     try:
         compiled = openvino.Core().compile_model(str(path), "CPU", settings)
         requests: SimpleQueue[Any] = SimpleQueue()
+        # The binding initialises parts of itself at their first use, and two threads that get there
+        # at once wait for each other for ever: so every part is used here, by one.
+        smallest = {
+            port.any_name: np.zeros([1] * len(port.partial_shape), np.int64)
+            for port in compiled.inputs
+        }
         for _ in range(threads):
-            requests.put(compiled.create_infer_request())
-        # The binding initialises itself on the first read of a tensor of each type, and two threads
-        # that do so at once wait for each other for ever.
-        for dtype in (np.int64, np.float32):
-            _ = openvino.Tensor(np.zeros(1, dtype)).data
+            request = compiled.create_infer_request()
+            request.infer(smallest)
+            _ = request.get_output_tensor(0).data.copy()
+            requests.put(request)
     except RuntimeError as error:
         raise ModelError(f"OpenVINO cannot load {path}: {error}") from error
 
