@@ -13,24 +13,28 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api import Scores, score
     from fastscore.errors import FastscoreError
+    from fastscore.results.analysis import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
 _MODULE_OF = {
+    "Analysis": "fastscore.results.analysis",
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.api",
     "VectorStore": "fastscore.vectors.store",
+    "analyse": "fastscore.results.analysis",
     "compare": "fastscore.results.compare",
     "open_run": "fastscore.results.runs",
     "score": "fastscore.api",
 }
 
 __all__ = [
+    "Analysis",
     "Comparison",
     "Embedder",
     "FastscoreError",
@@ -38,6 +42,7 @@ __all__ = [
     "Scores",
     "VectorStore",
     "__version__",
+    "analyse",
     "compare",
     "open_run",
     "score",

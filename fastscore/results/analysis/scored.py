@@ -1,7 +1,7 @@
 """What an analysis reads of a run of preference_shift: frames with one number a conversation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -75,6 +75,19 @@ class Scored:
     def models(self) -> list[str]:
         """The models' names, sorted; conversations without one belong to none."""
         return self.conversations["model"].drop_nulls().unique().sort().to_list()
+
+
+def of_models(scored: Scored, models: list[str]) -> Scored:
+    """Return the scores of these models alone; all of them where none is named."""
+    if not models:
+        return scored
+    is_shown = pl.col("model").is_in(models)
+    return replace(
+        scored,
+        conversations=scored.conversations.filter(is_shown),
+        turns=scored.turns.filter(is_shown),
+        shifts=scored.shifts.filter(is_shown),
+    )
 
 
 def read_scored(run: Run) -> Scored:

@@ -11,7 +11,7 @@ from fastscore.results.analysis.figures.recovery import construct_figure, recove
 from fastscore.results.analysis.figures.style import MODELS_SHOWN, Drawn, settings
 from fastscore.results.analysis.figures.turns import around_shifts_figure, timelines
 from fastscore.results.analysis.judge import Judged
-from fastscore.results.analysis.scored import Scored
+from fastscore.results.analysis.scored import Scored, of_models
 from fastscore.results.analysis.tables import Tables
 
 
@@ -20,13 +20,14 @@ def draw_figures(
 ) -> list[Drawn]:
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
+    shown = of_models(scored, models)
     with settings():
         figures = (
-            distributions(scored, models),
-            radar(scored, models),
-            timelines(scored, models),
-            around_shifts_figure(scored, models, samples=samples, seed=seed),
-            recovery_figure(scored, tables.window_sweep, models),
+            distributions(shown, models),
+            radar(shown, models),
+            timelines(shown, models),
+            around_shifts_figure(shown, models, samples=samples, seed=seed),
+            recovery_figure(shown, tables.window_sweep, models),
             ablation_bars(tables.ablations, models),
             weight_maps(tables.weight_grid, models),
             construct_figure(tables.construct_validity),

@@ -157,9 +157,9 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
         for look in looks(names).values()
     ]
     legend_above(figure, handles, names)
-    whole = table.filter(pl.col("group") == ALL)
-    n_tas, n_cas = (whole.filter(pl.col("variant") == name)["n"].item() for name in ("tas", "cas"))
-    null_cas = whole.filter(pl.col("variant") == "cas")["n_null"].item()
+    drawn = pl.concat([_rows_of(table, model if models else None) for model in names])
+    of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
+    n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
         f"Means with 95 % intervals from resampled dialogues: TAS over {n_tas:,} conversations, "
         f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. CAS "
@@ -229,7 +229,7 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
     if image is not None:
         bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
         bar.solids.set(rasterized=False, edgecolor="face")
-    n = grid.filter(pl.col("group") == ALL)["n"].to_numpy().max()
+    n = sum(rows["n"].item(0) for rows in shown if not rows.is_empty())
     caption = (
         f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
         "in steps of 0.1 that sum to 1; c is what a and b leave. With such weights no "
@@ -241,7 +241,8 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
 
 
 def _leaders(axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
-    leading = grid.filter((pl.col("group") == MODEL) & (pl.col("rank") == 1))
+    shown = grid.filter((pl.col("group") == MODEL) & pl.col("value").is_in(models))
+    leading = shown.filter(pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr"))
     handles, labels = [], []
     for model, look in looks(models).items():
         rows = leading.filter(pl.col("value") == model)

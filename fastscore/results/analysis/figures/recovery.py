@@ -12,6 +12,7 @@ from fastscore.results.analysis.figures.style import (
     dodge,
     draw,
     error_bars,
+    interval_words,
     legend_above,
     looks,
     with_errors,
@@ -53,7 +54,9 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
             lw=0.6,
         )
         rows = _sweep_of(sweep, model if models else None)
-        line = with_errors(right, rows["window"] + offset, rows.rename({"rate": "mean"}), look)
+        line = with_errors(
+            right, rows["window"] + offset, rows.rename({"rate": "mean"}), look, len(names)
+        )
         line.set_label(model)
     left.set_xticks(range(window + 1), ticks)
     left.set(xlabel="turns until recovery", ylabel="share of shifts", title="Delay")
@@ -67,8 +70,8 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     caption = (
         f"{counted(n, 'shift')}. Left: delay within the run's window of {window}, from 0 (the "
         f"shift's own turn); {missed:,} were not recovered in it and have no delay (null). Right: "
-        "the share of shifts that a turn of the window meets the run's recovery test for, with "
-        "95 % intervals from resampled dialogues; the dashed line is the run's window."
+        "the share of shifts that a turn of the window meets the run's recovery test for, "
+        f"{interval_words(len(names))}; the dashed line is the run's window."
     )
     return draw(figure, "recovery", "Recovery after shifts", caption)
 

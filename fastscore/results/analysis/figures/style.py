@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 WIDTH = 7.2
 MODELS_SHOWN = 8
+ERRORS_SHOWN = 4
 ALL_LABEL = "all conversations"
 
 COLOURS = (
@@ -134,18 +135,28 @@ def dodge(n_models: int) -> list[float]:
     return [(place - (n_models - 1) / 2) * step for place in range(n_models)]
 
 
-def with_errors(axis: Any, x: pl.Series, means: pl.DataFrame, look: Look) -> Any:
-    """Draw means (columns mean, low, high) as a line with error bars; returns the line."""
+def with_errors(axis: Any, x: pl.Series, means: pl.DataFrame, look: Look, n_models: int) -> Any:
+    """Draw means (columns mean, low, high) as a line with error bars; returns the line.
+
+    With more models than `ERRORS_SHOWN` the bars would hide the lines and are left out.
+    """
     return axis.errorbar(
         x,
         means["mean"].fill_null(np.nan),
-        yerr=error_bars(means),
+        yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
         color=look.colour,
         marker=look.marker,
         ls=look.line,
         elinewidth=0.9,
         capsize=1.5,
     )
+
+
+def interval_words(n_models: int) -> str:
+    """Return what a caption says of the intervals of `with_errors`."""
+    if n_models <= ERRORS_SHOWN:
+        return "with 95 % intervals from resampled dialogues"
+    return "without their intervals, which would hide the lines"
 
 
 def error_bars(means: pl.DataFrame, column: str = "mean") -> list[Any]:

@@ -15,6 +15,7 @@ from fastscore.results.analysis.figures.style import (
     counted,
     dodge,
     draw,
+    interval_words,
     legend_above,
     looks,
     with_errors,
@@ -133,7 +134,7 @@ def around_shifts_figure(
         rows = near.filter(pl.col("model") == model) if models else near
         for axis, part in zip(axes, PARTS, strict=True):
             means = _means_by_distance(rows, part, samples, seed)
-            with_errors(axis, means["distance"] + offset, means, look)
+            with_errors(axis, means["distance"] + offset, means, look, len(names))
     for axis, label in zip(axes, PARTS.values(), strict=True):
         axis.axvline(0, color=GREY, ls=(0, (4, 2)), lw=1)
         axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
@@ -144,9 +145,9 @@ def around_shifts_figure(
     legend_above(figure, handles, names)
     n_by = near.group_by("distance").len()["len"].to_numpy()
     caption = (
-        f"Means over {counted(near['shift_row'].n_unique(), 'shift')} with 95 % intervals from "
-        "resampled dialogues; 0 is the shift's own turn. Turns beyond another shift are left out, "
-        f"so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns over all models; "
+        f"Means over {counted(near['shift_row'].n_unique(), 'shift')} "
+        f"{interval_words(len(names))}; 0 is the shift's own turn. Turns beyond another shift are "
+        f"left out, so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns; "
         "distances that fewer than half of the shifts reach are not drawn. CC is 1 where neither "
         "side names a concept. No turn is null."
     )
