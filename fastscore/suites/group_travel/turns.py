@@ -20,8 +20,7 @@ from fastscore.suites.json_values import (
     JsonValues,
     Problems,
     column_values,
-    elements,
-    members,
+    places,
     raw_texts,
     texts,
 )
@@ -158,16 +157,17 @@ def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     problems = Problems()
     values = column_values(rows["turns"])
     problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
-    found, owner = elements(values)
-    is_turn = found.tags == OBJECT
-    problems.note(found, np.flatnonzero(~is_turn), "an object that holds a turn")
+    found = places(values, [dict.fromkeys((*TEXTS, "text", *CELLS))], problems).each
+    is_turn = found.values.tags == OBJECT
+    problems.note(found.values, np.flatnonzero(~is_turn), "an object that holds a turn")
     kept = np.flatnonzero(is_turn)
-    turn = members(found.take(kept), (*TEXTS, "text", *CELLS), problems)
+    turn = {name: found[name].values.take(kept) for name in (*TEXTS, "text", *CELLS)}
+    owner = found.owner[kept]
     utterance = _cells(turn["utterance"], problems)
     frame = pl.DataFrame(
         {
-            "dialogue_row": rows["dialogue_row"].gather(owner[kept]),
-            "line": rows["line"].gather(owner[kept]),
+            "dialogue_row": rows["dialogue_row"].gather(owner),
+            "line": rows["line"].gather(owner),
             "speaker": _cells(turn["speaker"], problems),
             "intent": _cells(turn["intent"], problems),
             "utterance": utterance.fill_null(_cells(turn["text"], problems)),
