@@ -86,7 +86,7 @@ def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
         requests: SimpleQueue[Any] = SimpleQueue()
         # The binding initialises parts of itself at their first use, and two threads that get there
         # at once wait for each other for ever: so every part is used here, by one.
-        # (A single token would do harm: OpenVINO 2026.4 in bf16 gives NaN for other shapes after it.)
+        # A single token would do harm: OpenVINO 2026.4 gives NaN for other shapes after it.
         blank = {
             port.any_name: np.zeros([8] * len(port.partial_shape), np.int64)
             for port in compiled.inputs
