@@ -499,3 +499,12 @@ def test_tracked_orders_in_tools_and_exits() -> None:
     assert dialogue(*rows, profile="published")["ORA"] == pytest.approx(2 / 3)
     double = call("update_order_tracking", tracking("Soup") + tracking("Cola"))
     assert dialogue(guest("hi", tool_calls=double), case(ADA, "Cola"))["ORA"] == 1.0
+
+
+@pytest.mark.parametrize("profile", ["default", "published"])
+@pytest.mark.parametrize("states", ["auto", "columns", "tools", "heuristic"])
+def test_what_is_nearly_nothing_is_scored(profile: str, states: str) -> None:
+    for row in (restaurant(), case(), guest(), guest(current_items_in_order="  ")):
+        tables = score(row, profile=profile, states=states)
+        assert tables["dialogues"].height == 1
+        assert tables["messages"].height == (row["role"] == "agent")
