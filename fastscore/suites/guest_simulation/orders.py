@@ -103,11 +103,11 @@ def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
         Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
         then is an empty list.
     """
-    given = np.flatnonzero(cells.is_not_null().to_numpy())
-    texts = cells.drop_nulls()
+    # a blank cell may be a JSON string
+    present = (cells.str.strip_chars(' \t\r\n"') != "").fill_null(False)
+    given, texts = np.flatnonzero(present.to_numpy()), cells.filter(present)
     if published:
-        filled = (texts.str.strip_chars() != "").to_numpy()
-        given, texts = given[filled], _as_published(texts.filter(pl.Series(filled)))
+        texts = _as_published(texts)
     column = string_column("current_items_in_order", texts)
     stop = column.offsets[1:]
     at = after_blanks(column.data, column.offsets[:-1], stop)
