@@ -66,10 +66,15 @@ class ScoreDialogueSuite:
     def summarise(
         self, tables: Mapping[str, pl.LazyFrame], options: ScoreDialogueOptions
     ) -> pl.DataFrame:
-        """Summarise every metric over all dialogues, and by miner and challenge."""
+        """Summarise every metric that was asked for over all dialogues, by miner and challenge."""
         from fastscore.suites.summary import summarise_metrics
 
-        return summarise_metrics(tables, self.metrics, schema.GROUPS, suite=self.name)
+        asked = [
+            metric
+            for metric in self.metrics
+            if options.pppl_model or metric.id not in schema.PERPLEXITIES
+        ]
+        return summarise_metrics(tables, asked, schema.GROUPS, suite=self.name)
 
     def legacy_files(
         self,

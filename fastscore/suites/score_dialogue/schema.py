@@ -25,7 +25,10 @@ _REAL = pl.Float64()
 _SPECIFICATION = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
 _EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
 _PERPLEXITY = "exp(-1/N * sum_i ln p(t_i | t with token i masked)), over the text's N tokens"
-_NO_PERPLEXITY = "not_applicable without pppl_model, and where the text has no token"
+PERPLEXITIES = frozenset({"pppl_prediction", "pppl_ground_truth", "pppl_penalty"})
+_NO_PERPLEXITY = (
+    "in every row, unlisted, without pppl_model; not_applicable where the text has no token"
+)
 
 SOURCE = Source(
     columns=(
@@ -291,8 +294,8 @@ METRICS = (
         minimum=0.0,
         maximum=1.0,
         better="higher",
-        null_rule="not_applicable without pppl_model, and where either text has no token: "
-        "U_step is then not penalised",
+        null_rule="in every row, unlisted, without pppl_model; not_applicable where either text "
+        "has no token: U_step is then not penalised",
         source=_EXTENSION,
     ),
     Metric(

@@ -158,7 +158,11 @@ def _score_steps(
     columns = [
         _part_column(name, part, frame.height).fill_nan(None) for name, part in perplexities.items()
     ]
-    reasons, kind = _step_reasons([name for name, part in parts.items() if part is None], columns)
+    reasons, kind = _step_reasons(
+        [name for name, part in parts.items() if part is None],
+        columns if judged else [],
+        frame.height,
+    )
     return frame.select(
         "step",
         "prediction",
@@ -172,18 +176,19 @@ def _score_steps(
 
 
 def _step_reasons(
-    switched_off: list[str], perplexities: list[pl.Series]
+    switched_off: list[str], perplexities: list[pl.Series], n_steps: int
 ) -> tuple[list[Reasons], Indices]:
     """Return the kinds of reasons that steps have, and each step's kind.
 
-    A kind is a sum: 1, 2 and 4 for each perplexity column that is null in the step.
+    A kind is a sum: 1, 2 and 4 for each perplexity column that is null in the step. Without a
+    masked model there are no such columns: the extension is off for every row alike.
     """
     names = [column.name for column in perplexities]
     kinds: list[Reasons] = []
     for number in range(2 ** len(names)):
         null = [name for bit, name in enumerate(names) if number >> bit & 1]
         kinds.append(dict.fromkeys((*switched_off, *null), "not_applicable"))
-    kind = np.zeros(len(perplexities[0]), dtype=np.int64)
+    kind = np.zeros(n_steps, dtype=np.int64)
     for bit, column in enumerate(perplexities):
         if column.null_count():
             kind += column.is_null().to_numpy().astype(np.int64) << bit

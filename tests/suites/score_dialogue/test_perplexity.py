@@ -140,8 +140,9 @@ def test_a_model_that_is_not_exported_is_refused_before_anything_is_read(tmp_pat
         fastscore.score(tmp_path, "score_dialogue", lex_weight=1.0, pppl_model="gone")
 
 
-def test_without_a_model_the_columns_are_null_with_a_reason(tmp_path, logs):
+def test_without_a_model_the_columns_are_null_and_not_summarised(tmp_path, logs):
     scores = fastscore.score(logs, "score_dialogue", lex_weight=1.0)
     for step in scores.tables["steps"].rows(named=True):
         assert {step[name] for name in PERPLEXITIES} == {None}
-        assert reasons(PERPLEXITIES) <= null_reasons(step)
+        assert not reasons(PERPLEXITIES) & null_reasons(step)
+    assert not PERPLEXITIES & set(scores.summary["metric"])
