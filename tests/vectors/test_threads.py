@@ -66,13 +66,13 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
     shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
     expected = shared.encode(["w1 w2"])
     loads = []
-    plain = embedder._session
+    plain = embedder.load_run
 
-    def session(exported: ExportedModel):
+    def load_run(exported: ExportedModel, precision: str, threads: int):
         loads.append(exported)
-        return plain(exported)
+        return plain(exported, precision, threads)
 
-    monkeypatch.setattr(embedder, "_session", session)
+    monkeypatch.setattr(embedder, "load_run", load_run)
     shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
     together = threading.Barrier(THREADS)
 
