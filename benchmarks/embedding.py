@@ -279,7 +279,7 @@ def main(
     described = describe_host()
     click.echo(json.dumps(described))
     with tempfile.TemporaryDirectory() as folder:
-        rows = compare(texts, weights or download_weights(Path(folder)), repetitions)
+        rows = compare(texts, weights or download_weights(Path(folder) / "weights"), repetitions)
     peaks = {precision: peak(MINILM, precision) / 1e9 for precision in ("fp32", "bf16")}
     print_rows(rows, peaks)
     for precision, limit in peaks.items():
