@@ -13,7 +13,8 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import text_hash128
 
+from fastscore.processors import available_processors
 from fastscore.vectors.text_ids import SortedIds
 
 SEGMENT_FORMAT = 2
@@ -35,6 +37,7 @@ _HEADER_BYTES = 512
 _WORD = np.dtype("<u8")
 _CODE_BYTES = {"fp32": 4, "fp16": 2}
 _ROWS_PER_CHUNK = 1024
+_CHUNKS_PER_THREAD = 4
 
 
 class DamagedSegmentError(Exception):
@@ -195,18 +198,20 @@ class Segment:
     def __len__(self) -> int:
         return len(self.checksums)
 
-    def read(self, positions: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.float32]]:
+    def read(
+        self,
+        positions: npt.NDArray[np.intp],
+        put: Callable[[slice, npt.NDArray[np.float32]], object],
+    ) -> None:
         """Read vectors in chunks, each vector checked.
 
         Parameters
         ----------
         positions : intp (m,)
             Rows of the segment.
-
-        Yields
-        ------
-        float32 (rows, dim)
-            In the order of `positions`; overwritten by the next chunk.
+        put
+            Called with each part of `positions` and its vectors, float32 (rows, dim), which the
+            next chunk overwrites; from several threads at once, in any order.
 
         Raises
         ------
@@ -217,16 +222,30 @@ class Segment:
         """
         # mapped for this reading only: what stays mapped would count as resident memory
         _alive, codes = _map_index(self._index_path, len(self), self.dim, self.dtype)
-        buffer = np.empty((min(len(positions), _ROWS_PER_CHUNK), codes.shape[1]), np.uint8)
-        for start in range(0, len(positions), _ROWS_PER_CHUNK):
-            some = positions[start : start + _ROWS_PER_CHUNK]
-            raw = np.take(codes, some, axis=0, out=buffer[: len(some)], mode="clip")
-            if not np.array_equal(row_checksums(raw), self.checksums[some]):
-                raise DamagedSegmentError(f"{self._index_path}: a vector is not what was written")
-            if self.dtype == "fp16":
-                yield raw.view("<f2").astype(np.float32)
-            else:
-                yield raw.view("<f4")
+        starts = range(0, len(positions), _ROWS_PER_CHUNK)
+
+        def copy(some_starts: range) -> None:
+            buffer = np.empty((min(len(positions), _ROWS_PER_CHUNK), codes.shape[1]), np.uint8)
+            for start in some_starts:
+                part = slice(start, start + _ROWS_PER_CHUNK)
+                some = positions[part]
+                raw = np.take(codes, some, axis=0, out=buffer[: len(some)], mode="clip")
+                if not np.array_equal(row_checksums(raw), self.checksums[some]):
+                    raise DamagedSegmentError(
+                        f"{self._index_path}: a vector is not what was written"
+                    )
+                if self.dtype == "fp16":
+                    put(part, raw.view("<f2").astype(np.float32))
+                else:
+                    put(part, raw.view("<f4"))
+
+        threads = min(available_processors(), len(starts) // _CHUNKS_PER_THREAD)
+        if threads <= 1:
+            copy(starts)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(copy, (starts[first::threads] for first in range(threads))):
+                pass
 
 
 def open_segment(folder: Path, name: str) -> Segment:

@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.paths import cache_root
+from fastscore.processors import available_processors
 from fastscore.vectors.compaction import (
     first_occurrences,
     merge_groups,
@@ -56,6 +58,7 @@ VECTOR_DTYPES = ("fp32", "fp16")
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
 _ATTEMPTS = 8
+_IDS_PER_THREAD = 1 << 16
 
 Result = TypeVar("Result")
 
@@ -168,12 +171,21 @@ class VectorStore:
         bool (n,)
         """
         self._refresh()
-        wanted, _, inverse = distinct_ids(ids)
-        absent = np.ones(len(wanted.first), bool)
-        for segment in list(self._segments.values()):
-            absent[matches(wanted, segment.ids)[0]] = False
-        result: npt.NDArray[np.bool_] = absent[inverse]
-        return result
+        segments = list(self._segments.values())
+
+        def look_up(some: TextIds) -> npt.NDArray[np.bool_]:
+            wanted, _, inverse = distinct_ids(some)
+            absent = np.ones(len(wanted.first), bool)
+            for segment in segments:
+                absent[matches(wanted, segment.ids)[0]] = False
+            found: npt.NDArray[np.bool_] = absent[inverse]
+            return found
+
+        threads = min(available_processors(), len(ids) // _IDS_PER_THREAD)
+        if threads <= 1:
+            return look_up(ids)
+        with ThreadPoolExecutor(threads) as pool:
+            return np.concatenate(list(pool.map(look_up, np.array_split(ids, threads))))
 
     def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
         """Read vectors; every one is compared with its checksum.
@@ -243,8 +255,7 @@ class VectorStore:
         segments = vectors = 0
         for segment in list(self._segments.values()):
             try:
-                for _ in segment.read(np.arange(len(segment))):
-                    pass
+                segment.read(np.arange(len(segment)), lambda part, chunk: None)
             except VanishedSegmentError:
                 continue
             except DamagedSegmentError as error:
@@ -392,8 +403,12 @@ class VectorStore:
         """Gather distinct ids, each into its row."""
         vectors = np.empty((len(rows), width), np.float32)
         absent = np.ones(len(rows), bool)
-        for segment in list(self._segments.values()):
-            in_wanted, in_segment = matches(wanted, segment.ids)
+        segments = list(self._segments.values())
+        looked_up = len(wanted.first) * len(segments)
+        with ThreadPoolExecutor(max(1, min(available_processors(), len(segments)))) as pool:
+            apply = pool.map if looked_up > _IDS_PER_THREAD else map
+            found = list(apply(lambda segment: matches(wanted, segment.ids), segments))
+        for segment, (in_wanted, in_segment) in zip(segments, found, strict=True):
             first = absent[in_wanted]
             in_wanted, in_segment = in_wanted[first], in_segment[first]
             absent[in_wanted] = False
@@ -432,11 +447,12 @@ class VectorStore:
         rows: npt.NDArray[np.intp],
     ) -> None:
         """Read checked vectors, cut to width, into rows; a damaged segment is set aside."""
+
+        def put(part: slice, chunk: Vectors) -> None:
+            vectors[rows[part]] = truncate(chunk, vectors.shape[1])
+
         try:
-            at = 0
-            for chunk in segment.read(positions):
-                vectors[rows[at : at + len(chunk)]] = truncate(chunk, vectors.shape[1])
-                at += len(chunk)
+            segment.read(positions, put)
         except DamagedSegmentError as error:
             self._set_aside(segment.name, str(error))
             raise
