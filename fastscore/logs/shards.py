@@ -93,7 +93,8 @@ def plan_shards(
     Raises
     ------
     InputError
-        When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files.
+        When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files
+        (unless `Source.key_within_file`).
     """
     states = [FileState(file) for file in files]
     total = sum(file.size for file in files)
@@ -103,7 +104,7 @@ def plan_shards(
     n_dialogues = 0
     for state in index_files(states, source, shard_bytes, scratch, threads):
         for key, span in state.spans.items():
-            if not is_local(key):
+            if not (source.key_within_file or is_local(key)):
                 _check_one_file(key, span, state, states, known)
         n_dialogues += sum(span.dialogues for span in state.spans.values())
         runs.extend(_runs(state))

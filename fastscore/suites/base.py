@@ -82,6 +82,9 @@ class Source:
     row_dialogues
         Formats in which a row without a key is a dialogue of its own, not its file's: every row
         where there is no dialogue key. Its name is ``file`` and ``line`` together.
+    key_within_file
+        Whether the key names a dialogue within its file only. Otherwise rows of one key in two
+        files are refused: one dialogue cannot be cut in two.
     array_column
         A column of kind ``json`` that takes an array which stands where a row's object is
         expected: a whole ``.json`` document, or a line of JSON Lines, is then one row, and its
@@ -92,6 +95,7 @@ class Source:
     dialogue_key: tuple[str, ...] = ()
     formats: tuple[str, ...] = ("jsonl", "parquet")
     row_dialogues: tuple[str, ...] = ()
+    key_within_file: bool = False
     array_column: str | None = None
 
 

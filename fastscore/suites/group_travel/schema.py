@@ -125,6 +125,7 @@ SOURCE = Source(
     dialogue_key=("dialogue_id",),
     formats=("csv", "json", "jsonl", "parquet"),
     row_dialogues=("jsonl",),
+    key_within_file=True,
 )
 
 

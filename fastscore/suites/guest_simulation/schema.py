@@ -71,6 +71,7 @@ SOURCE = Source(
     ),
     dialogue_key=("conversation_id", "experiment_level"),
     formats=("csv", "jsonl", "parquet"),
+    key_within_file=True,
 )
 
 

@@ -243,3 +243,16 @@ def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
         if row["M8"] is not None:
             assert row["M8"] >= max(row["M8a"] or 0.0, row["M8b"] or 0.0)
     assert rows[2]["M8"] == rows[2]["M8b"]
+
+
+def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
+    for condition in ("C3", "C5"):
+        turns = [{**opening(condition), "utterance": "Hi"}, *TURNS[1:]]
+        rows = [{"dialogue_id": "trip", **row} for row in turns]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{condition}.jsonl").write_text(lines)
+    scores = fastscore.score(tmp_path, "group_travel", embedder=None)
+    found = scores.tables["dialogues"].select("dialogue", "condition").rows()
+    assert found == [("trip", "C3"), ("trip", "C5")]
+    counted = scores.summary.filter(pl.col("group") == "condition", pl.col("metric") == "M1")
+    assert counted.select("value", "n").rows() == [("C3", 1), ("C5", 1)]
