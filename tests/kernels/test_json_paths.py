@@ -3,17 +3,15 @@
 import json
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from fastscore_kernels import jsonl
 from fastscore_kernels.json_paths import Place, Shape, find_places
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.test_jsonl import tag_of
 
-SHARE = 0.04 if numba.config.DISABLE_JIT else 1
 MISSING = object()
 
 KEYS = ["a", "key of many bytes", "key of many letters", "é", ""]
@@ -102,7 +100,6 @@ def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
 
 
 @given(st.lists(VALUES, max_size=4), SHAPES, st.booleans())
-@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
 def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
     texts = [written(value, ascii) for value in values]
     place, faulty, data = find([text.encode("utf-8", "surrogatepass") for text in texts], shape)
@@ -112,7 +109,6 @@ def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
 
 
 @given(VALUES, SHAPES, st.data())
-@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
 def test_values_that_are_no_json_are_absent_and_leave_the_others(
     value: Any, shape: Shape, data: st.DataObject
 ) -> None:

@@ -9,12 +9,11 @@ import numba
 import numpy as np
 import pytest
 from fastscore_kernels import jsonl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.naive_jsonl import naive_scan
 
-SHARE = 0.04 if numba.config.DISABLE_JIT else 1
 KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
 STATUS = {
     jsonl.NOT_JSON: "not_json",
@@ -146,7 +145,6 @@ def logs(draw: st.DrawFn) -> bytes:
     return b"".join(parts)
 
 
-@settings(max_examples=int(1500 * SHARE), deadline=None)
 @given(logs())
 @example(b"")
 @example(b"\r")
@@ -155,7 +153,6 @@ def test_equals_json(data: bytes) -> None:
     check_against_json(data)
 
 
-@settings(max_examples=int(300 * SHARE), deadline=None)
 @given(st.binary(max_size=60))
 def test_equals_json_on_any_bytes(data: bytes) -> None:
     check_against_json(data)
@@ -254,7 +251,6 @@ def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
 
 
-@settings(max_examples=int(500 * SHARE), deadline=None)
 @given(
     st.lists(
         st.integers()
@@ -277,7 +273,6 @@ def test_integers(items: list[int | str]) -> None:
             assert state == jsonl.OVERFLOW
 
 
-@settings(max_examples=int(1000 * SHARE), deadline=None)
 @given(
     st.lists(
         st.floats(allow_nan=False, allow_infinity=False).map(repr)
@@ -304,7 +299,6 @@ def test_common_floats_are_exact() -> None:
     assert not any(math.isnan(value) for value in values)
 
 
-@settings(max_examples=int(500 * SHARE), deadline=None)
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
 def test_unescaped(texts: list[str]) -> None:
     raw = [json.dumps(text)[1:-1].encode() for text in texts]
@@ -317,7 +311,6 @@ def test_unescaped(texts: list[str]) -> None:
             assert out[start:end].tobytes().decode() == meant
 
 
-@settings(max_examples=int(300 * SHARE), deadline=None)
 @given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
 def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     import polars as pl
@@ -377,7 +370,6 @@ LONG_TEXT = st.lists(
 
 
 @given(LONG_TEXT, st.none() | st.sampled_from(FAULTS), st.integers(0, 8))
-@settings(max_examples=int(300 * SHARE) or 1, deadline=None)
 def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None, at: int) -> None:
     """Characters and faults at every place of a block, with whole blocks behind them."""
     if fault is not None:
@@ -388,13 +380,12 @@ def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None,
 def test_every_fault_is_found_at_every_place_of_a_block() -> None:
     behind = b'"}\n{"a":"' + b"z" * 200 + b'"}'
     for fault in [b"", *FAULTS]:
-        for before in range(0, 68, 1 if SHARE == 1 else 23):
+        for before in range(0, 68, 23 if numba.config.DISABLE_JIT else 1):
             check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + behind)
             check_against_json(b'{"a":"' + b"x" * before + fault + behind)
 
 
 @given(LONG_TEXT, LONG_TEXT)
-@settings(max_examples=int(200 * SHARE) or 1, deadline=None)
 def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes]) -> None:
     texts = [b"".join(pieces) for pieces in (left, right)]
     texts = [text for text in texts if is_string(text)]

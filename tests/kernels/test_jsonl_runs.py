@@ -3,16 +3,14 @@
 import json
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from fastscore_kernels import jsonl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.naive_jsonl import naive_scan
 
-SHARE = 0.04 if numba.config.DISABLE_JIT else 1
 KEYS = ("uid", "miner")
 ENDINGS = (
     '"uid":"a","miner":"m"}',
@@ -99,7 +97,6 @@ def logs(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=int(2000 * SHARE), deadline=None)
 @given(logs())
 @example(b"")
 @example(b"\n\r")
