@@ -154,15 +154,20 @@ def compare(
         A run is not complete, or its tables lack a metric.
     """
     first = _opened(a)
-    chosen = _choose_metrics(first, tables, metrics)
+    second = None if b is None else _opened(b)
+    runs = [first] if second is None else [first, second]
+    chosen = _choose_metrics(runs, tables, metrics)
     selection = _Selection(key=pair_by, by=by, levels=tuple(levels))
     resampling = Resampling(samples, seed)
     if levels and by is None:
         raise UsageError("Levels are values of a column.", "Name the column with --by.")
     if b is None and by is None:
         raise UsageError("One run has nothing to be compared with.", "Name levels with --by.")
-    runs = [first] if b is None else [first, _opened(b)]
-    notes = [] if b is None else _differing_signatures(*runs, allow=allow_different_signatures)
+    notes = (
+        []
+        if second is None
+        else _differing_signatures(first, second, allow=allow_different_signatures)
+    )
     described: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for table in dict.fromkeys(metric.table for metric in chosen):
@@ -188,20 +193,26 @@ def _opened(run: Run | str | PathLike[str]) -> Run:
     return run if isinstance(run, Run) else open_run(fspath(run))
 
 
-def _choose_metrics(run: Run, tables: Sequence[str], ids: Sequence[str]) -> list[Metric]:
-    declared = load_suite(run.manifest.suite).metrics
+def _choose_metrics(
+    runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str]
+) -> list[Metric]:
+    """Choose the metrics that are named, else those that a run was asked for and summarises."""
+    suite = runs[0].manifest.suite
+    declared = load_suite(suite).metrics
     for kind, names, known in (
         ("table", tables, [metric.table for metric in declared]),
         ("metric", ids, [metric.id for metric in declared]),
     ):
         for name in names:
             if name not in known:
-                message = f"Suite {run.manifest.suite!r} has no {kind} {name!r} with numbers."
+                message = f"Suite {suite!r} has no {kind} {name!r} with numbers."
                 raise UsageError(message, nearest(name, set(known)))
+    summarised = {name for run in runs for name in run.summary["metric"]}
     chosen = [
         metric
         for metric in declared
-        if (not tables or metric.table in tables) and (not ids or metric.id in ids)
+        if (not tables or metric.table in tables)
+        and (metric.id in ids if ids else metric.id in summarised)
     ]
     if not chosen:
         raise UsageError(f"Tables {', '.join(tables)} have none of these metrics.")
