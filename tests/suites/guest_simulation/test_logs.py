@@ -108,10 +108,6 @@ def test_the_order_of_conversations_changes_nothing(
 def test_csv_files_of_levels_are_read_as_published(
     tmp_path: Path, conversations: list[Conversation], tables: Mapping[str, pl.DataFrame]
 ) -> None:
-    from fastscore.logs.inputs import FORMATS
-
-    if ".csv" not in FORMATS:
-        pytest.skip("CSV is not read yet")
     write_csv(tmp_path / "logs", read_orders(DATA), COUNT)
     found = scored(tmp_path / "logs")
     key = ["experiment_level", "test_case", "persona"]
