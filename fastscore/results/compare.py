@@ -193,9 +193,7 @@ def _opened(run: Run | str | PathLike[str]) -> Run:
     return run if isinstance(run, Run) else open_run(fspath(run))
 
 
-def _choose_metrics(
-    runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str]
-) -> list[Metric]:
+def _choose_metrics(runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str]) -> list[Metric]:
     """Choose the metrics that are named, else those that a run was asked for and summarises."""
     suite = runs[0].manifest.suite
     declared = load_suite(suite).metrics
