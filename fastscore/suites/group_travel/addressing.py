@@ -10,8 +10,8 @@ from fastscore.suites.group_travel.evidence import (
     joined,
 )
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.ragged import take
 from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.ragged import take
 
 
 def address_pairs(

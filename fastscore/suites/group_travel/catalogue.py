@@ -18,9 +18,9 @@ from fastscore.suites.group_travel.cells import (
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
 from fastscore.suites.group_travel.plans import NAME_KEYS
-from fastscore.suites.group_travel.ragged import Indices
 from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
+from fastscore.suites.ragged import Indices
 
 _CATEGORY_KEYS = {
     "accommodations": (),

@@ -9,7 +9,6 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.evidence import Informative
 from fastscore.suites.group_travel.lexicon import ROOM_TYPES, Lexicon
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.ragged import Ragged, group_rows, offsets_of, ragged, take
 from fastscore.suites.group_travel.schema import ACTIONABLE, CATEGORY_SLOTS
 from fastscore.suites.group_travel.turns import (
     ACCEPT_PLAN,
@@ -21,6 +20,7 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
 )
 from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
+from fastscore.suites.ragged import Ragged, group_rows, offsets_of, ragged, take
 
 Indices = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from fastscore_kernels.targets import Targets
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
-from fastscore.suites.group_travel.ragged import Ragged, group_rows, offsets_of, take
 from fastscore.suites.group_travel.schema import SLOTS
+from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

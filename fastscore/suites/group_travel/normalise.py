@@ -12,8 +12,8 @@ from fastscore_kernels import number_tokens, replace_characters
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
-from fastscore.suites.group_travel.ragged import Ragged
 from fastscore.suites.group_travel.schema import SLOTS
+from fastscore.suites.ragged import Ragged
 
 Indices = npt.NDArray[np.int64]
 

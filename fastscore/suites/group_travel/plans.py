@@ -7,8 +7,8 @@ import polars as pl
 
 from fastscore.suites.group_travel.cells import canonical_key, first_list, read_distinct
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.ragged import Indices
 from fastscore.suites.group_travel.schema import UNFILLED
+from fastscore.suites.ragged import Indices
 
 MEALS = ("breakfast", "lunch", "dinner")
 SLOT_OF_KIND = {

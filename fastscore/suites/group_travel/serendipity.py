@@ -9,8 +9,8 @@ from fastscore_kernels.targets import Targets
 from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.normalise import as_ids
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.ragged import group_rows, take
 from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.ragged import group_rows, take
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

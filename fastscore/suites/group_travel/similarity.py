@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
-from fastscore.suites.group_travel.ragged import Ragged, group_rows, take
+from fastscore.suites.ragged import Ragged, group_rows, take
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

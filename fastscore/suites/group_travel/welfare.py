@@ -5,8 +5,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import gini_ragged
 
-from fastscore.suites.group_travel.ragged import offsets_of, sum_by
 from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
+from fastscore.suites.ragged import offsets_of, sum_by
 
 Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
