@@ -87,7 +87,7 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
             parts.extend(_read_lines(pieces, source, threads))
     frames = [part.frame for part in parts]
     rejects = [reject for part in parts for reject in part.rejects]
-    frame = pl.concat(frames) if frames else pl.DataFrame(schema=row_schema(source))
+    frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
     counts = {
         "lines": sum(part.lines for part in parts),
         "blank": sum(part.blank for part in parts),

@@ -1,6 +1,6 @@
 """Columns that suites build from flat arrays: lists, and reasons for nulls."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,32 @@ def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -
     combination = np.zeros(height, np.int64)
     for bit, rows in enumerate(missing.values()):
         combination |= rows.astype(np.int64) << bit
-    found, inverse = np.unique(combination, return_inverse=True)
-    lists = [
-        [
-            {"metric": metric, "reason": reason}
-            for bit, metric in enumerate(missing)
-            if number >> bit & 1
-        ]
+    found, kind = np.unique(combination, return_inverse=True)
+    kinds = [
+        {metric: reason for bit, metric in enumerate(missing) if number >> bit & 1}
         for number in found.tolist()
     ]
-    return pl.Series("null_reasons", lists, dtype=NULL_REASONS_DTYPE).gather(inverse)
+    return reasons_of_kinds(kinds, kind)
+
+
+def reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:
+    """Make a column ``null_reasons`` of rows of a few kinds.
+
+    Parameters
+    ----------
+    kinds
+        The reasons of each kind, by metric.
+    kind
+        The kind of each row, int64 (n,).
+
+    Returns
+    -------
+    pl.Series
+        `NULL_REASONS_DTYPE` (n,): in each row the reasons of its kind, in their order.
+    """
+    listed = [
+        [{"metric": metric, "reason": reason} for metric, reason in reasons.items()]
+        for reasons in kinds
+    ]
+    # polars repeats the row of a column that has only one much slower than it gathers rows
+    return pl.Series("null_reasons", [*listed, []], dtype=NULL_REASONS_DTYPE).gather(kind)

@@ -1,6 +1,9 @@
 """Rows of strings by address: where they are, their code points, what two of them share."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from fastscore_kernels._jit import always_inlined, inlined, kernel
 from fastscore_kernels._simd import (
@@ -11,6 +14,10 @@ from fastscore_kernels._simd import (
     load_word,
     trailing_zeros,
 )
+from fastscore_kernels._validate import read_only
+
+if TYPE_CHECKING:
+    from fastscore_kernels.arrow import AddressedStrings
 
 _INLINE_BYTES = 12
 _LOW_BITS = np.uint64(0x0101010101010101)
@@ -21,8 +28,27 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MOST_ASTRAL = 64
 
 
+def located_rows(
+    column: "AddressedStrings", start: int, stop: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return address and length in bytes of each row from ``start`` to ``stop``."""
+    addresses, lengths = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
+    if column.views:
+        _rows_of_views(column.data, column.views, start, addresses, lengths)
+    else:
+        _rows_of_offsets(column.data, column.offsets, start, addresses, lengths)
+    return addresses, lengths
+
+
+def compile_addressing() -> None:
+    """Compile what `located_rows` calls."""
+    none = np.empty(0, np.int64)
+    _rows_of_views(read_only(none), 0, 0, none, none)
+    _rows_of_offsets(read_only(none), read_only(none), 0, none, none)
+
+
 @kernel(fastmath=False)
-def rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[no-untyped-def]
+def _rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[no-untyped-def]
     """Note address and length in bytes of rows from ``start`` of a column with offsets."""
     for row in range(addresses.size):
         first = offsets[start + row]
@@ -31,7 +57,7 @@ def rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[n
 
 
 @kernel(fastmath=False)
-def rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-untyped-def]
+def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-untyped-def]
     """Note address and length in bytes of rows from ``start`` of a column of string views."""
     for row in range(addresses.size):
         view = views + 16 * (start + row)

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._addressed import rows_of_offsets, rows_of_views
+from fastscore_kernels._addressed import compile_addressing, located_rows
 from fastscore_kernels._jit import JIT_DISABLED, first_use
 from fastscore_kernels._lanes import lane_distances, similarities
 from fastscore_kernels._myers import symbol_distance
 from fastscore_kernels._threads import run_chunks, thread_count
-from fastscore_kernels._validate import read_only, same_length
+from fastscore_kernels._validate import same_length
 from fastscore_kernels.arrow import AddressedStrings, addressed_strings
 
 _ROWS_PER_CHUNK = 1 << 13
@@ -69,18 +69,6 @@ def _columns(a: Any, b: Any) -> tuple[AddressedStrings, AddressedStrings]:
     return column_a, column_b
 
 
-def _rows(
-    column: AddressedStrings, start: int, stop: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return address and length in bytes of each row of a chunk."""
-    addresses, lengths = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
-    if column.views:
-        rows_of_views(column.data, column.views, start, addresses, lengths)
-    else:
-        rows_of_offsets(column.data, column.offsets, start, addresses, lengths)
-    return addresses, lengths
-
-
 def _run(
     a: AddressedStrings,
     b: AddressedStrings,
@@ -89,7 +77,7 @@ def _run(
     threads: int | None,
 ) -> None:
     def work(start: int, stop: int) -> None:
-        rows = (*_rows(a, start, stop), *_rows(b, start, stop))
+        rows = (*located_rows(a, start, stop), *located_rows(b, start, stop))
         lane_distances(*rows, distance[start:stop])
         if similarity is not None:
             similarities(*rows, distance[start:stop], similarity[start:stop])
@@ -123,7 +111,6 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     none = np.empty(0, np.int64)
-    rows_of_views(read_only(none), 0, 0, none, none)
-    rows_of_offsets(read_only(none), read_only(none), 0, none, none)
+    compile_addressing()
     lane_distances(none, none, none, none, np.empty(0, np.int32))
     similarities(none, none, none, none, np.empty(0, np.int32), np.empty(0))

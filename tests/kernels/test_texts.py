@@ -1,13 +1,17 @@
 """Characters, tokens and targets against their oracles."""
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from fastscore_kernels import (
     count_token_hits,
     find_phrases,
     least_jaccard_groups,
     number_tokens,
+    outer_whitespace,
     replace_characters,
+    string_changes,
 )
 from fastscore_kernels.targets import Targets
 from hypothesis import given
@@ -93,3 +97,44 @@ def test_least_jaccard_oracle(groups):
     found = least_jaccard_groups(flat(sets, np.int32), bounds)
     expected = [naive_texts.least_jaccard(group) for group in groups]
     assert [None if np.isnan(value) else value for value in found] == expected
+
+
+WHITESPACE = "\t\x0b\x1c\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000"
+edged = st.lists(
+    st.text(st.sampled_from(WHITESPACE + "ab\u200b\u2007é汉😀Â\u1681\u3001"), max_size=4) | st.text()
+)
+
+
+@given(edged)
+def test_outer_whitespace_oracle(given_texts):
+    assert outer_whitespace(given_texts).tolist() == naive_texts.outer_whitespace(given_texts)
+
+
+def test_outer_whitespace_is_what_strip_takes_for_every_code_point():
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for form in ("{}", "汉{}", "{}汉", "a{}b"):
+        rows = [form.format(character) for character in characters]
+        expected = [row != row.strip() for row in rows]
+        assert outer_whitespace(rows).tolist() == expected
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "汉", "long enough to lie outside", "0123456789ab"])))
+def test_string_changes_oracle(given_texts):
+    expected = naive_texts.string_changes(given_texts)
+    assert string_changes(given_texts).tolist() == expected
+    assert string_changes(pl.Series(given_texts, dtype=pl.String)).tolist() == expected
+
+
+def test_string_changes_across_chunks_and_slices():
+    rows = [f"dialogue of many rows {row // 4096}" for row in range(20_000)]
+    expected = naive_texts.string_changes(rows)
+    column = pa.array(rows, pa.string_view())
+    assert string_changes(column).tolist() == expected
+    assert string_changes(column.slice(8191)).tolist() == [False, *expected[8192:]]
+    assert string_changes([]).tolist() == []
+
+
+@pytest.mark.parametrize("function", [string_changes, outer_whitespace])
+def test_columns_of_strings_have_no_nulls(function):
+    with pytest.raises(ValueError, match="null"):
+        function(pl.Series(["a", None]))

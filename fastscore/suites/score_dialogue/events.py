@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import REJECT_SCHEMA, Events
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
@@ -52,7 +53,8 @@ def group_events(raw: pl.DataFrame) -> Events:
         utterance_index, and the others by event.
     """
     too_far = _revealed_too_far(raw)
-    rows = raw.filter(pl.col("utterance_index").is_not_null() & ~too_far)
+    used_rows = raw["utterance_index"].is_not_null() & ~too_far
+    rows = raw if used_rows.all() else raw.filter(used_rows)
     dialogue_of_row, dialogues = _number_dialogues(rows)
     utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
         dialogue_of_row, rows["utterance_index"].to_numpy()
@@ -124,12 +126,20 @@ def strip_text(texts: pl.Series) -> pl.Series:
     White space is what Python's ``str.strip`` removes. ``aEOF`` becomes ``a``, ``a EOF EOF``
     becomes ``a EOF``.
     """
-    return (
-        texts.fill_null("")
+    texts = texts.fill_null("")
+    # few texts are changed: only those are made anew
+    rows = np.flatnonzero(outer_whitespace(texts) | texts.str.ends_with("EOF").to_numpy())
+    if rows.size == 0:
+        return texts
+    stripped = (
+        texts.gather(rows)
         .str.strip_chars(PYTHON_WHITESPACE)
         .str.strip_suffix("EOF")
         .str.strip_chars(PYTHON_WHITESPACE)
     )
+    places = np.arange(len(texts))
+    places[rows] = len(texts) + np.arange(rows.size)
+    return pl.concat([texts, stripped]).gather(places)
 
 
 def _is_event(rows: pl.DataFrame, event: str) -> Mask:
@@ -138,6 +148,8 @@ def _is_event(rows: pl.DataFrame, event: str) -> Mask:
 
 def _gather(column: pl.Series, rows: Indices) -> pl.Series:
     """Take rows of a column; a negative row gives null."""
+    if not (rows < 0).any():
+        return column.gather(rows)
     return column.gather(pl.Series(np.maximum(rows, 0)).set(pl.Series(rows < 0), None))
 
 
@@ -156,29 +168,44 @@ def _first_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
 def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
     named = pl.col("dialogue_uid").is_not_null()
-    keys = rows.select(
+    starts = _changes(rows["file"])
+    starts[:1] = True
+    for name in DIALOGUE_KEY:
+        starts |= _changes(rows[name])
+    run_of_row = np.cumsum(starts, dtype=np.int64) - 1
+    runs = rows.filter(pl.Series(starts)).select(
         pl.when(~named).then("file").alias("file"),
         *(pl.when(named).then(name).alias(name) for name in DIALOGUE_KEY),
     )
-    starts = keys.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))).alias("starts"))[
-        "starts"
-    ]
-    run_of_row = np.cumsum(starts.to_numpy(), dtype=np.int64) - 1
-    runs = keys.filter(starts)
     distinct = runs.unique(maintain_order=True).with_row_index("number")
     number_of_run = runs.join(
         distinct, on=runs.columns, how="left", nulls_equal=True, maintain_order="left"
     )["number"]
     dialogue_of_row = number_of_run.to_numpy().astype(np.int64)[run_of_row]
 
+    first = _first_rows(dialogue_of_row, np.arange(rows.height), distinct.height)
     labels = {}
     for label in LABELS:
-        present = np.flatnonzero(rows[label].is_not_null().to_numpy())
-        labels[label] = _gather(rows[label], _first_rows(dialogue_of_row, present, distinct.height))
-    first = _first_rows(dialogue_of_row, np.arange(rows.height), distinct.height)
+        labelled = first
+        if rows[label].null_count():
+            present = np.flatnonzero(rows[label].is_not_null().to_numpy())
+            labelled = _first_rows(dialogue_of_row, present, distinct.height)
+        labels[label] = _gather(rows[label], labelled)
     dialogues = pl.DataFrame({**labels, "file": rows["file"].gather(first)})
     ids = distinct.select(pl.coalesce(_named_id(), "file").alias("dialogue"))
     return dialogue_of_row, pl.concat([ids, dialogues], how="horizontal")
+
+
+def _changes(column: pl.Series) -> Mask:
+    """Mark the rows whose text, or null, is not that of the row before."""
+    nulls = column.null_count()
+    if nulls == len(column):
+        return np.zeros(len(column), dtype=np.bool_)
+    changed = string_changes(column.fill_null("") if nulls else column)
+    if nulls:
+        null = column.is_null().to_numpy()
+        changed[1:] |= null[1:] != null[:-1]
+    return changed
 
 
 def _named_id() -> pl.Expr:

@@ -16,7 +16,8 @@ from fastscore_kernels import (
     segment_first_argmax,
 )
 
-from fastscore.suites.base import NULL_REASONS_DTYPE, Events, NullReason
+from fastscore.suites.base import Events, NullReason
+from fastscore.suites.columns import reasons_of_kinds
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 from fastscore.suites.score_dialogue.perplexity import step_perplexities
@@ -171,7 +172,7 @@ def _score_steps(
         pl.Series("earliness", earliness, dtype=pl.Float64),
         *columns,
         pl.Series("U_step", utility, dtype=pl.Float64),
-        _reasons_column(reasons, kind),
+        reasons_of_kinds(reasons, kind),
     )
 
 
@@ -209,7 +210,7 @@ def _score_utterances(utterances: pl.DataFrame, utility: Reals) -> pl.DataFrame:
         _where(has_steps, pl.Series("U_best", best)),
         pl.Series("status", np.where(has_steps, "ok", "no_steps")).cast(STATUS_DTYPE),
         "line",
-        _reasons_column([{}, missing], (~has_steps).astype(np.int64)),
+        reasons_of_kinds([{}, missing], (~has_steps).astype(np.int64)),
     )
 
 
@@ -241,7 +242,7 @@ def _score_dialogues(
         pl.Series("U_best_sum", best_sum),
         _where(any_scored, pl.Series("average_U_best_early", average)),
         _part_column("semantic_baseline_b", baseline, dialogues.height),
-        _reasons_column([off, unscored], (~any_scored).astype(np.int64)),
+        reasons_of_kinds([off, unscored], (~any_scored).astype(np.int64)),
     ).select(*DIALOGUES.schema)
 
 
@@ -280,12 +281,3 @@ def _part_column(name: str, values: Reals | None, height: int) -> pl.Series:
 
 def _where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
     return values.set(pl.Series(~present), None)
-
-
-def _reasons_column(kinds: list[Reasons], kind: Indices) -> pl.Series:
-    """Return ``null_reasons``: for each row the reasons of its kind."""
-    listed = [
-        [{"metric": metric, "reason": reason} for metric, reason in reasons.items()]
-        for reasons in kinds
-    ]
-    return pl.Series("null_reasons", listed, dtype=NULL_REASONS_DTYPE).gather(kind)

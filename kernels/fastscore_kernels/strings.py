@@ -1,0 +1,150 @@
+"""Where a column of strings changes from row to row, and which rows white space surrounds."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._addressed import common_prefix, compile_addressing, located_rows
+from fastscore_kernels._jit import JIT_DISABLED, always_inlined, first_use, inlined, kernel
+from fastscore_kernels._simd import load_byte_at
+from fastscore_kernels.arrow import addressed_strings
+
+Flags = npt.NDArray[np.bool_]
+
+_ROWS_PER_CHUNK = 1 << 13
+
+
+def string_changes(strings: Any) -> Flags:
+    """Mark the rows whose string differs from that of the row before.
+
+    Parameters
+    ----------
+    strings
+        A column of strings without nulls: an Arrow array (string, large_string, string_view, a
+        dictionary of them), a polars Series, or a sequence of ``str``.
+
+    Returns
+    -------
+    bool (n,)
+        False for the first row.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Other types; nulls.
+    """
+    column = addressed_strings("strings", strings)
+    changed = np.zeros(len(column), np.bool_)
+    if JIT_DISABLED:
+        texts = column.array.to_pylist()
+        changed[1:] = [text != before for before, text in zip(texts[:-1], texts[1:], strict=True)]
+        return changed
+    compile_kernels()
+    # a chunk begins with the last row of the one before
+    for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
+        stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
+        _mark_changes(*located_rows(column, start, stop), changed[start:stop])
+    return changed
+
+
+def outer_whitespace(strings: Any) -> Flags:
+    """Mark the rows whose first or last code point is white space, as ``str.strip`` takes it.
+
+    Parameters
+    ----------
+    strings
+        As `string_changes`.
+
+    Returns
+    -------
+    bool (n,)
+        Whether Python's ``str.strip`` would shorten the string.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Other types; nulls.
+    """
+    column = addressed_strings("strings", strings)
+    surrounded = np.zeros(len(column), np.bool_)
+    if JIT_DISABLED:
+        surrounded[:] = [text != text.strip() for text in column.array.to_pylist()]
+        return surrounded
+    compile_kernels()
+    for start in range(0, len(column), _ROWS_PER_CHUNK):
+        stop = min(start + _ROWS_PER_CHUNK, len(column))
+        _mark_surrounded(*located_rows(column, start, stop), surrounded[start:stop])
+    return surrounded
+
+
+@kernel(fastmath=False)
+def _mark_changes(addresses: Any, lengths: Any, changed: Any) -> None:
+    """Compare each row with the one before; the first is left as it is."""
+    for row in range(1, addresses.size):
+        length = lengths[row]
+        if length != lengths[row - 1]:
+            changed[row] = True
+        elif addresses[row] != addresses[row - 1]:
+            changed[row] = common_prefix(addresses[row - 1], addresses[row], length) < length
+
+
+@always_inlined
+def _is_ascii_whitespace(byte: Any) -> Any:
+    return byte == 0x20 or (0x09 <= byte <= 0x0D) or (0x1C <= byte <= 0x1F)
+
+
+@inlined
+def _is_wide_whitespace(first: Any, second: Any, third: Any) -> Any:
+    """Tell whether three bytes are a code point of white space: U+1680 to U+3000."""
+    if first == 0xE1:
+        return second == 0x9A and third == 0x80
+    if first == 0xE2 and second == 0x80:
+        return (0x80 <= third <= 0x8A) or third == 0xA8 or third == 0xA9 or third == 0xAF
+    if first == 0xE2:
+        return second == 0x81 and third == 0x9F
+    return first == 0xE3 and second == 0x80 and third == 0x80
+
+
+@inlined
+def _is_latin_whitespace(first: Any, second: Any) -> Any:
+    """Tell whether two bytes are U+0085 or U+00A0."""
+    return first == 0xC2 and (second == 0x85 or second == 0xA0)
+
+
+@inlined
+def _is_surrounded(address: Any, length: Any) -> Any:
+    """Tell whether a row's first or last code point is white space."""
+    if length == 0:
+        return False
+    first, last = load_byte_at(address), load_byte_at(address + length - 1)
+    if _is_ascii_whitespace(first) or _is_ascii_whitespace(last):
+        return True
+    if (first < 0x80 and last < 0x80) or length < 2:
+        return False
+    second, before = load_byte_at(address + 1), load_byte_at(address + length - 2)
+    if _is_latin_whitespace(first, second) or _is_latin_whitespace(before, last):
+        return True
+    if length < 3:
+        return False
+    third, far = load_byte_at(address + 2), load_byte_at(address + length - 3)
+    return _is_wide_whitespace(first, second, third) or _is_wide_whitespace(far, before, last)
+
+
+@kernel(fastmath=False)
+def _mark_surrounded(addresses: Any, lengths: Any, surrounded: Any) -> None:
+    """Mark the rows that begin or end with white space."""
+    for row in range(addresses.size):
+        surrounded[row] = _is_surrounded(addresses[row], lengths[row])
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    none, flags = np.empty(0, np.int64), np.empty(0, np.bool_)
+    compile_addressing()
+    _mark_changes(none, none, flags)
+    _mark_surrounded(none, none, flags)
