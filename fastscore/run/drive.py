@@ -178,16 +178,12 @@ def _committed(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Re
 
 
 def _score(run: _Run, plan: Plan) -> None:
-    open_shards = [
-        shard
-        for shard in plan.shards
-        if _committed(run.context, run.suite, run.folder, shard) is None
-    ]
+    open_shards = _open_shards(run, plan.shards)
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
         run.reporter.note(f"{done} of {len(plan.shards)} shards are scored already")
     if run.context.embedder is not None and open_shards:
-        _embed(run, open_shards)
+        open_shards = _embed(run, open_shards)
     if run.context.perplexity is not None:
         # one shard at a time: the model uses every core by itself
         shown = {"evaluated": "texts"}
@@ -196,7 +192,15 @@ def _score(run: _Run, plan: Plan) -> None:
     run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
 
 
-def _embed(run: _Run, shards: Sequence[Shard]) -> None:
+def _open_shards(run: _Run, shards: Sequence[Shard]) -> list[Shard]:
+    """Return the shards whose scores are not committed."""
+    return [
+        shard for shard in shards if _committed(run.context, run.suite, run.folder, shard) is None
+    ]
+
+
+def _embed(run: _Run, shards: Sequence[Shard]) -> list[Shard]:
+    """Embed what the store lacks; return the shards that were not scored at once without it."""
     folder = receipts_folder(run.folder, "texts")
     parts = {shard.index: texts_part(run.folder, shard.index) for shard in shards}
     for part in tasks.collected_parts(run.folder):
@@ -215,13 +219,15 @@ def _embed(run: _Run, shards: Sequence[Shard]) -> None:
         )
         is None
     ]
-    shown = {"distinct": "distinct texts", "missing": "to embed"}
-    run.map("texts", tasks.collect_texts, waiting, shown, workers=run.config.workers)
-    counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in shards]
+    shown = {"distinct": "distinct texts", "missing": "to embed", "rows": "rows scored"}
+    run.map("texts", tasks.score_or_collect_texts, waiting, shown, workers=run.config.workers)
+    left = _open_shards(run, shards)
+    counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
     buckets = tasks.text_buckets(missing) if missing else ()
     # one bucket at a time: the embedder uses every core by itself
     run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, workers=1)
+    return left
 
 
 def _score_receipts(run: _Run, plan: Plan) -> list[Receipt]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import polars as pl
 
@@ -70,12 +72,35 @@ def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
     return tuple(Bucket(index, edges[index], edges[index + 1] - 1) for index in range(count))
 
 
+def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
+    """Score the shard at once where the store has all of its texts; else commit its texts."""
+    suite, options = context.load()
+    events, counts = _read_events(suite, options, shard)
+    texts = suite.texts(events, options)
+    ids = text_ids(texts)
+    if context.perplexity is not None or _store(context).missing(ids).any():
+        return _commit_texts(context, shard, texts, ids)
+    _commit_scores(context, shard, _score_events(context, shard, events, counts, texts))
+    # the receipt of the scores says what is done
+    return Receipt(
+        stage="texts",
+        index=shard.index,
+        fingerprint=context.fingerprint(shard.fingerprint),
+        counts={"distinct": texts.len(), "missing": 0, "rows": counts["rows"]},
+    )
+
+
 def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
     suite, options = context.load()
     events, _ = _read_events(suite, options, shard)
     texts = suite.texts(events, options)
-    ids = text_ids(texts)
+    return _commit_texts(context, shard, texts, text_ids(texts))
+
+
+def _commit_texts(
+    context: RunContext, shard: Shard, texts: pl.Series, ids: npt.NDArray[np.uint64]
+) -> Receipt:
     missing = pl.Series(_store(context).missing(ids))
     frame = pl.DataFrame(
         {"id_high": ids[:, 0], "id_low": ids[:, 1], "text": texts, "missing": missing}
@@ -92,7 +117,7 @@ def collect_texts(context: RunContext, shard: Shard) -> Receipt:
             index=shard.index,
             fingerprint=context.fingerprint(shard.fingerprint),
             outputs=(_within_run(context, path, committed),),
-            counts={"distinct": texts.len(), "missing": int(missing.sum())},
+            counts={"distinct": texts.len(), "missing": int(missing.sum()), "rows": 0},
         ),
     )
 
@@ -160,8 +185,11 @@ def count_texts(run: Path) -> dict[str, int]:
 
 def score_shard(context: RunContext, shard: Shard) -> Receipt:
     """Score a shard and commit its tables and rejects."""
+    return _commit_scores(context, shard, compute_tables(context, shard))
+
+
+def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Receipt:
     suite, _ = context.load()
-    scored = compute_tables(context, shard)
     counts = dict(scored.counts)
     outputs = []
     for table in suite.tables:
@@ -189,10 +217,17 @@ def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
     """Score a shard in memory, embedding the texts that the store lacks."""
     suite, options = context.load()
     events, counts = _read_events(suite, options, shard)
-    vectors = _view(context, suite.texts(events, options))
+    return _score_events(context, shard, events, counts, suite.texts(events, options))
+
+
+def _score_events(
+    context: RunContext, shard: Shard, events: Events, counts: Mapping[str, int], texts: pl.Series
+) -> ShardScores:
+    suite, options = context.load()
+    vectors = _view(context, texts)
     if context.perplexity is not None:
-        texts = _perplexity_texts(suite, events, options)
-        vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, texts))
+        judged = _perplexity_texts(suite, events, options)
+        vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
     tables = suite.score(events, vectors, options)
     rejects = _in_input_order(events.rejects, shard)
     return ShardScores(

@@ -1,5 +1,6 @@
 """Where a column of strings changes from row to row, and which rows white space surrounds."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def string_changes(strings: Any) -> Flags:
     changed = np.zeros(len(column), np.bool_)
     if JIT_DISABLED:
         texts = column.array.to_pylist()
-        changed[1:] = [text != before for before, text in zip(texts[:-1], texts[1:], strict=True)]
+        changed[1:] = [text != before for before, text in itertools.pairwise(texts)]
         return changed
     compile_kernels()
     # a chunk begins with the last row of the one before

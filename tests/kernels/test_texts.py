@@ -101,7 +101,8 @@ def test_least_jaccard_oracle(groups):
 
 WHITESPACE = "\t\x0b\x1c\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000"
 edged = st.lists(
-    st.text(st.sampled_from(WHITESPACE + "ab\u200b\u2007é汉😀Â\u1681\u3001"), max_size=4) | st.text()
+    st.text(st.sampled_from(WHITESPACE + "ab\u200b\u2007é汉😀Â\u1681\u3001"), max_size=4)
+    | st.text()
 )
 
 
@@ -118,7 +119,9 @@ def test_outer_whitespace_is_what_strip_takes_for_every_code_point():
         assert outer_whitespace(rows).tolist() == expected
 
 
-@given(st.lists(st.sampled_from(["", "a", "b", "汉", "long enough to lie outside", "0123456789ab"])))
+@given(
+    st.lists(st.sampled_from(["", "a", "b", "汉", "long enough to lie outside", "0123456789ab"]))
+)
 def test_string_changes_oracle(given_texts):
     expected = naive_texts.string_changes(given_texts)
     assert string_changes(given_texts).tolist() == expected

@@ -12,6 +12,7 @@ import pytest
 from fastscore_models import export
 
 from fastscore.paths import cache_root
+from fastscore.run.manifest import read_manifest
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.run.logs import WORDS, write_varied_logs
 from tests.run.running import contents
@@ -148,3 +149,16 @@ def test_a_run_killed_again_and_again_is_finished(
     assert process.wait(timeout=300) == 0, process.communicate()[1]
     assert contents(tmp_path / "run") == expected
     assert not os.path.lexists(tmp_path / "run" / ".work")
+
+
+def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(
+    logs: list[Path], cache: Path, undisturbed: tuple[dict[str, bytes], float], tmp_path: Path
+) -> None:
+    stages = []
+    for name in ("cold", "warm"):
+        process = start(logs, tmp_path / name, cache)
+        assert process.wait(timeout=300) == 0, process.communicate()[1]
+        assert contents(tmp_path / name) == undisturbed[0]
+        stages.append(read_manifest(tmp_path / name).stages)
+    assert list(stages[0]) == ["plan", "texts", "embed", "score", "summary"]
+    assert list(stages[1]) == ["plan", "texts", "summary"]

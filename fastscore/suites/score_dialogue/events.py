@@ -201,7 +201,7 @@ def _changes(column: pl.Series) -> Mask:
     nulls = column.null_count()
     if nulls == len(column):
         return np.zeros(len(column), dtype=np.bool_)
-    changed = string_changes(column.fill_null("") if nulls else column)
+    changed: Mask = string_changes(column.fill_null("") if nulls else column)
     if nulls:
         null = column.is_null().to_numpy()
         changed[1:] |= null[1:] != null[:-1]
