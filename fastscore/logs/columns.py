@@ -30,8 +30,8 @@ from fastscore_kernels.jsonl import (
 
 from fastscore.logs.inputs import Format
 from fastscore.logs.line_scan import LineScan
-from fastscore.logs.rejects import FOUND_CHARACTERS, REASONS, Reason, cut
-from fastscore.suites.base import Column, ColumnKind, Source
+from fastscore.logs.rejects import FOUND_CHARACTERS, cut
+from fastscore.suites.base import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A column's values, and the reason (1 + its index in `REASONS`) where there is a fault."""
+    """A column's values, and where there is a fault 1 + its reason's index in `REJECT_REASONS`."""
 
     values: pl.Series
     faults: Bytes
@@ -164,9 +164,9 @@ def describe(found: Places, row: int) -> str:
     return f"{kinds.get(tag, 'string')} {text}"
 
 
-def _code(reason: Reason) -> int:
+def _code(reason: RejectReason) -> int:
     """Return the number that stands for a reason in `Converted.faults`."""
-    return REASONS.index(reason) + 1
+    return REJECT_REASONS.index(reason) + 1
 
 
 def _has(found: Places, *tags: int) -> Flags:
@@ -330,7 +330,7 @@ def _unquoted(found: Places, row: int) -> str | None:
     return None if ends[0] < 0 else text.tobytes().decode()
 
 
-def _python_integer(found: Places, row: int) -> tuple[int, Reason | None]:
+def _python_integer(found: Places, row: int) -> tuple[int, RejectReason | None]:
     """Read one value by Python's ``int``; 0 and the reason when that fails."""
     tag = found.tags[row]
     if tag == INTEGER:

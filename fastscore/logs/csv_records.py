@@ -16,7 +16,7 @@ from fastscore_kernels.jsonl import ESCAPED, NOT_UTF8
 
 from fastscore.logs.columns import wanted_keys
 from fastscore.logs.pieces import Damage
-from fastscore.logs.rejects import FOUND_CHARACTERS, Reason, Reject, cut, decode
+from fastscore.logs.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.streams import (
     BOM,
     MAX_RECORD_BYTES,
@@ -25,7 +25,7 @@ from fastscore.logs.streams import (
     first_end,
     read_blocks,
 )
-from fastscore.suites.base import Column
+from fastscore.suites.base import Column, RejectReason
 
 Longs = npt.NDArray[np.int64]
 
@@ -235,7 +235,7 @@ def _refusal(
 ) -> Reject | None:
     """Say why no record of a file can be read, by its header; None when they can."""
 
-    def reject(field: str | None, reason: Reason, what: str, expected: str) -> Reject:
+    def reject(field: str | None, reason: RejectReason, what: str, expected: str) -> Reject:
         line, start = (
             (int(found.fault_line[0]), int(found.fault_start[0]))
             if found.fault_line.size
@@ -247,7 +247,7 @@ def _refusal(
     if not found.fault_line.size:
         return reject(None, "no_header", "no line that is not empty", "a header row")
     if not header:
-        broken: dict[int, tuple[Reason, str]] = {
+        broken: dict[int, tuple[RejectReason, str]] = {
             NOT_UTF8: ("not_utf8", "bytes that are not UTF-8"),
             TOO_LONG: ("line_too_long", f"more than {MAX_RECORD_BYTES} bytes"),
         }

@@ -18,14 +18,14 @@ from fastscore.logs.pieces import Damage
 from fastscore.logs.rejects import (
     FOUND_CHARACTERS,
     RAW_CHARACTERS,
-    Reason,
     Reject,
     cut,
     decode,
 )
 from fastscore.logs.streams import MAX_LINE_BYTES, MAX_RECORD_BYTES, Lines
+from fastscore.suites.base import RejectReason
 
-FAULTS: dict[int, tuple[Reason, str]] = {
+FAULTS: dict[int, tuple[RejectReason, str]] = {
     NOT_JSON: ("not_json", "one JSON object a line"),
     NOT_OBJECT: ("not_an_object", "one JSON object a line"),
     NOT_UTF8: ("not_utf8", "UTF-8"),

@@ -12,8 +12,8 @@ import polars.selectors as cs
 from fastscore.errors import InputError
 from fastscore.logs.columns import EXPECTED, INTEGER_RANGE, KINDS
 from fastscore.logs.pieces import Piece
-from fastscore.logs.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reason, Reject, cut
-from fastscore.suites.base import Column
+from fastscore.logs.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
+from fastscore.suites.base import Column, RejectReason
 
 ROWS_PER_READ = 1 << 18
 
@@ -195,7 +195,7 @@ def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     if isinstance(dtype, pl.Null):
         return pl.lit("missing_field" if column.required else None, dtype=pl.String)
     numeric = _class_of(dtype) in ("integer", "number")
-    reason: Reason = "out_of_range" if column.kind == "integer" and numeric else "wrong_type"
+    reason: RejectReason = "out_of_range" if column.kind == "integer" and numeric else "wrong_type"
     if column.otherwise == "null":
         return pl.lit(None, dtype=pl.String)
     return pl.when(_value(name, dtype, column).is_null()).then(pl.lit(reason))

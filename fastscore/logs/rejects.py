@@ -2,33 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import Literal, get_args
 
 import polars as pl
 
-from fastscore.suites.base import REJECT_SCHEMA, empty_rejects
-
-Reason = Literal[
-    "not_json",
-    "not_an_object",
-    "not_utf8",
-    "nested_too_deeply",
-    "line_too_long",
-    "bad_quoting",
-    "wrong_cell_count",
-    "no_header",
-    "missing_column",
-    "duplicate_column",
-    "lone_surrogate",
-    "wrong_type",
-    "missing_field",
-    "out_of_range",
-    "truncated_compression",
-    "damaged_compression",
-]
-
-REASONS: tuple[Reason, ...] = get_args(Reason)
-"""All reasons for which `fastscore.logs` rejects a line or a row."""
+from fastscore.suites.base import REJECT_SCHEMA, RejectReason, empty_rejects
 
 RAW_CHARACTERS = 200
 FOUND_CHARACTERS = 80
@@ -42,7 +19,7 @@ class Reject:
     line: int
     byte_offset: int | None
     field: str | None
-    reason: Reason
+    reason: RejectReason
     found: str
     expected: str
     raw: str

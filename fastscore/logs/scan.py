@@ -25,10 +25,10 @@ from fastscore.logs.faults import line_faults, long_line, note_damage, raw_line
 from fastscore.logs.json_documents import read_document
 from fastscore.logs.parquet import read_parquet
 from fastscore.logs.pieces import Piece, Shard
-from fastscore.logs.rejects import REASONS, Reject, reject_frame
+from fastscore.logs.rejects import Reject, reject_frame
 from fastscore.logs.seals import check_stamp, sealed_blocks
 from fastscore.logs.streams import MAX_LINE_BYTES, Lines, read_lines
-from fastscore.suites.base import ROW_SCHEMA, Source
+from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _read_batch(
             int(scan.line[row]),
             int(offsets[row]),
             column.name,
-            REASONS[bad[row] - 1],
+            REJECT_REASONS[bad[row] - 1],
             describe(found[culprit[row]], row),
             EXPECTED[column.kind],
             raw_line(scan, start, int(scan.end[row])),

@@ -8,7 +8,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import polars as pl
 
@@ -20,6 +20,28 @@ Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
 NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
 
 NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
+
+RejectReason = Literal[
+    "not_json",
+    "not_an_object",
+    "not_utf8",
+    "nested_too_deeply",
+    "line_too_long",
+    "bad_quoting",
+    "wrong_cell_count",
+    "no_header",
+    "missing_column",
+    "duplicate_column",
+    "lone_surrogate",
+    "wrong_type",
+    "missing_field",
+    "out_of_range",
+    "unpaired_turn",
+    "truncated_compression",
+    "damaged_compression",
+]
+REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
+"""All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ from fastscore_kernels.jsonl import (
     views,
 )
 
+from fastscore.suites.base import RejectReason
+
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -58,7 +60,7 @@ class Problem:
     """A value that the definitions cannot use: where it stands, what it is, what was expected."""
 
     field: str
-    reason: str
+    reason: RejectReason
     found: str
     expected: str
 
@@ -70,7 +72,11 @@ class Problems:
     by_dialogue: dict[int, Problem] = field(default_factory=dict)
 
     def note(
-        self, values: "JsonValues", rows: Indices, expected: str, reason: str = "bad_type"
+        self,
+        values: "JsonValues",
+        rows: Indices,
+        expected: str,
+        reason: RejectReason = "wrong_type",
     ) -> None:
         """Note the values in these rows, unless their dialogue has a problem already."""
         dialogues, first = np.unique(values.dialogue[rows], return_index=True)
@@ -326,7 +332,7 @@ def texts(values: JsonValues, problems: Problems) -> pl.Series:
     rows = np.flatnonzero(values.tags == ESCAPED)
     plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
     halved = end < 0
-    problems.note(values, rows[halved], "text without half a surrogate pair", "bad_text")
+    problems.note(values, rows[halved], "text without half a surrogate pair", "lone_surrogate")
     of_row, until = np.full(len(values), -1), np.full(len(values), -1)
     of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
     views(plain, of_row, until, 1, out)

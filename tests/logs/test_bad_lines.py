@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from fastscore.logs.pieces import whole_file
-from fastscore.logs.rejects import REASONS
 from fastscore.logs.scan import read_shard
-from fastscore.suites.base import Column, Source
+from fastscore.suites.base import REJECT_REASONS, Column, Source
 
 SOURCE = Source(
     columns=(
@@ -121,7 +120,7 @@ def test_every_bad_line_in_one_file(tmp_path: Path) -> None:
     assert rows.rejects["line"].to_list() == [2 * number + 2 for number in range(len(BAD))]
     told = rows.rejects.select("reason", "field").rows()
     assert told == [(reason, field) for _, reason, field in BAD]
-    assert set(rows.rejects["reason"]) <= set(REASONS)
+    assert set(rows.rejects["reason"]) <= set(REJECT_REASONS)
     data = b"\n".join(lines)
     for offset, (bad, _, _) in zip(rows.rejects["byte_offset"], BAD, strict=True):
         assert data[offset : offset + len(bad)] == bad

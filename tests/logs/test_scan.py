@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fastscore.logs import batches, streams
 from fastscore.logs.pieces import Piece, Shard, whole_file
-from fastscore.logs.rejects import REASONS
 from fastscore.logs.scan import Rows, read_shard, row_schema
-from fastscore.suites.base import REJECT_SCHEMA, Column, Source
+from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
 from tests.logs.naive_logs import comparable, naive_read
 
 SOURCE = Source(
@@ -85,7 +84,7 @@ def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None
     assert found == [comparable(row, source) for file in expected for row in file[0]]
     places = rows.rejects.select("file", "line", "byte_offset", "field", "reason").rows()
     assert places == [reject for file in expected for reject in file[1]]
-    assert set(rows.rejects["reason"]) <= set(REASONS)
+    assert set(rows.rejects["reason"]) <= set(REJECT_REASONS)
     for name in ("lines", "blank", "rows", "rejects"):
         assert rows.counts[name] == sum(file[2][name] for file in expected)
 

@@ -244,7 +244,7 @@ def _reject_nameless(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFra
         "line",
         pl.lit(None, dtype=pl.Int64).alias("byte_offset"),
         pl.lit("speaker").alias("field"),
-        pl.lit("missing").alias("reason"),
+        pl.lit("missing_field").alias("reason"),
         pl.lit("no name").alias("found"),
         pl.format("who speaks in a turn of intent {}", "intent").alias("expected"),
         pl.lit(None, dtype=pl.String).alias("raw"),

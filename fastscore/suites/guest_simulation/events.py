@@ -251,7 +251,7 @@ def _order_problem(messages: pl.DataFrame, at: int, source: int) -> Problem:
     field = ("current_items_in_order", "tool_calls")[source]
     cell = messages[field][at]
     found = f"...{cell[-57:]}" if len(cell) > 60 else cell
-    return Problem(field, "bad_type", repr(found), _ORDER_EXPECTED)
+    return Problem(field, "wrong_type", repr(found), _ORDER_EXPECTED)
 
 
 def _rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:

@@ -145,7 +145,7 @@ def _cases(rows: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
     values = replace(values, dialogue=cases["row"].to_numpy())
     for at in np.flatnonzero(values.tags != OBJECT).tolist():
         found = f"{cases['content'][at] or '':.{LONGEST_EXCERPT}}"
-        problem = Problem("content", "bad_type", repr(found), _CASE_EXPECTED)
+        problem = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
         problems.by_dialogue[int(values.dialogue[at])] = problem
     keys = ("guest_persona", "target_order")
     return members(values.where(values.tags == OBJECT), keys, problems)
@@ -250,11 +250,11 @@ def _read_persona(
             persona = None
     if not isinstance(persona, dict):
         found = f"{text:.{LONGEST_EXCERPT}}"
-        return None, None, Problem("guest_persona", "bad_type", found, _PERSONA_EXPECTED)
+        return None, None, Problem("guest_persona", "wrong_type", found, _PERSONA_EXPECTED)
     inner = persona.get("guest_persona")
     name = persona.get("full_name") or (inner.get("full_name") if isinstance(inner, dict) else None)
     if name is not None and not isinstance(name, str):
-        problem = Problem("guest_persona.full_name", "bad_type", f"{name!r:.60}", "a string")
+        problem = Problem("guest_persona.full_name", "wrong_type", f"{name!r:.60}", "a string")
         return None, None, problem
     if name in file.attributes:
         return name, file.attributes[name or ""], None
@@ -267,7 +267,7 @@ def _read_persona(
         path, _, rest = str(error).partition(" is ")
         found, _, expected = rest.rpartition(", expected ")
         field = f"guest_persona.message_generation_attributes{path}"
-        return name, None, Problem(field, "bad_type", found, expected)
+        return name, None, Problem(field, "wrong_type", found, expected)
 
 
 def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Targets:
@@ -276,7 +276,7 @@ def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Tar
     other = (values.tags != OBJECT) & (values.tags != ARRAY) & ~values.is_missing
     for at in np.flatnonzero(other).tolist():
         excerpt = f"{target[at]:.{LONGEST_EXCERPT}}"
-        problem = Problem("target_order", "bad_type", repr(excerpt), _TARGET_EXPECTED)
+        problem = Problem("target_order", "wrong_type", repr(excerpt), _TARGET_EXPECTED)
         problems.by_dialogue.setdefault(int(places[at]), problem)
     found = members(values.where(values.tags == OBJECT), TARGET_KEYS, problems)
     key = np.full(len(target), -1, np.int64)

@@ -76,7 +76,7 @@ def test_one_bad_row_costs_no_other() -> None:
     events = SUITE.events(rows, GroupTravelOptions())
     assert events.rejects.select("line", "field", "reason").rows() == [
         (7, "speaker", "missing_field"),
-        (6, "speaker", "missing"),
+        (6, "speaker", "missing_field"),
     ]
     assert events.frames["pairs"].height == 2
 
