@@ -42,7 +42,7 @@ READ_AIMS = {
 def make_vectors(count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
     """Draw ids and vectors of length 1."""
     rng = np.random.default_rng(SEED)
-    ids = rng.integers(0, 2**63, (count, 2), dtype=np.uint64)
+    ids = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
     vectors = rng.standard_normal((count, DIM), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return ids, vectors

@@ -12,13 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.vectors.segments import (
-    DAMAGED_SUFFIX,
-    IDS_SUFFIX,
-    INDEX_SUFFIX,
-    TEMPORARY_SUFFIX,
-    Segment,
-)
+from fastscore.vectors.durable import TEMPORARY_SUFFIX
+from fastscore.vectors.segments import DAMAGED_SUFFIX, IDS_SUFFIX, INDEX_SUFFIX, Segment
 from fastscore.vectors.text_ids import distinct_ids
 
 Keep = npt.NDArray[np.bool_]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastscore.errors import StoreError
-from fastscore.vectors.segments import committed
+from fastscore.vectors.durable import committed
 
 STORE_FORMAT = 2
 _FILE = "store.json"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from fastscore.vectors.text_ids import as_series, sort_order, text_ids
+from fastscore.vectors.text_ids import as_series, distinct_ids, text_ids
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Progress, Vectors
@@ -62,7 +62,7 @@ def embed_missing(
     absent = store.missing(ids)
     distinct, ids = distinct.filter(absent), ids[absent]
     # The order among texts of one length is by id, so that it does not depend on the input's.
-    by_id = sort_order(ids)
+    by_id = distinct_ids(ids)[1]
     distinct, ids = distinct.gather(by_id), ids[by_id]
     lengths = distinct.str.len_bytes().to_numpy()
     order = np.argsort(lengths, kind="stable")

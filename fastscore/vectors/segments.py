@@ -1,9 +1,9 @@
 """Immutable segments of a vector store: a FAISS flat index and its sorted text ids.
 
 A segment ``name`` is two files. ``name.faiss`` holds the vectors in the order of their ids, as
-FAISS writes a flat index. ``name.ids`` holds a header line and the ids, with a checksum of every
-vector; its arrival by rename commits the segment, and an index without it is garbage. Every
-vector read is compared with its checksum, so damage never reaches a score.
+FAISS writes a flat index: at the file's end. ``name.ids`` holds a header line and the ids, with a
+checksum of every vector; its arrival by rename commits the segment, and an index without it is
+garbage. Every vector read is compared with its checksum, so damage never reaches a score.
 """
 
 import contextlib
@@ -13,29 +13,29 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels import text_hash128
+from fastscore_kernels import checksum_rows, read_rows
 
 from fastscore.processors import available_processors
+from fastscore.vectors.durable import committed, sync_folder
+from fastscore.vectors.embedder import truncate
 from fastscore.vectors.text_ids import SortedIds
 
 SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"
 IDS_SUFFIX = ".ids"
-TEMPORARY_SUFFIX = ".tmp"
 DAMAGED_SUFFIX = ".damaged"
 
 _HEADER_BYTES = 512
 _WORD = np.dtype("<u8")
-_CODE_BYTES = {"fp32": 4, "fp16": 2}
+_STORED: dict[str, np.dtype[Any]] = {"fp32": np.dtype("<f4"), "fp16": np.dtype("<f2")}
 _ROWS_PER_CHUNK = 1024
 _CHUNKS_PER_THREAD = 4
 
@@ -46,38 +46,6 @@ class DamagedSegmentError(Exception):
 
 class VanishedSegmentError(Exception):
     """A segment that was listed and is gone: compacted by another process."""
-
-
-@lru_cache(maxsize=8)
-def _weights(words: int) -> npt.NDArray[np.uint64]:
-    """Odd pseudo-random factors, uint64 (2, words): the same on every platform."""
-    drawn = text_hash128([str(word) for word in range(words)])
-    return np.ascontiguousarray(drawn.T) | np.uint64(1)
-
-
-def row_checksums(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Checksum each row of bytes.
-
-    The sum over a row's 64-bit words, each times an odd factor of its place, and of their upper
-    halves times another, modulo 2^64: any change within one word shows, others but for a chance
-    of about 2^-64.
-
-    Parameters
-    ----------
-    codes : uint8 (n, bytes)
-
-    Returns
-    -------
-    uint64 (n,)
-    """
-    if codes.shape[1] % _WORD.itemsize or not codes.flags.c_contiguous:
-        padding = -codes.shape[1] % _WORD.itemsize
-        codes = np.pad(codes, ((0, 0), (0, padding)))
-    words = codes.view(_WORD)
-    whole, upper = _weights(words.shape[1])
-    sums: npt.NDArray[np.uint64] = np.einsum("ij,j->i", words, whole)
-    sums += np.einsum("ij,j->i", words >> np.uint64(32), upper)
-    return sums
 
 
 def segment_name() -> str:
@@ -130,7 +98,7 @@ def write_segment(
     name = segment_name()
     count, dim = len(positions), vectors.shape[1]
     index = _new_index(dim, dtype)
-    index.codes.resize(count * dim * _CODE_BYTES[dtype])
+    index.codes.resize(count * dim * _STORED[dtype].itemsize)
     if dtype == "fp32":
         index.ntotal = count  # filled in place below, which saves a copy
     else:
@@ -144,7 +112,7 @@ def write_segment(
             np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
         else:
             index.add(vectors[positions[chunk]])
-        checksums[chunk] = row_checksums(_codes(index, dtype)[chunk])
+        checksums[chunk] = checksum_rows(_codes(index, dtype)[chunk])
     index_path = folder / (name + INDEX_SUFFIX)
     try:
         with committed(index_path) as file:
@@ -174,7 +142,7 @@ def write_segment(
 
 @dataclass(slots=True)
 class Segment:
-    """An open segment; files are mapped, not read.
+    """An open segment; its ids are mapped, its vectors are on disk.
 
     Attributes
     ----------
@@ -194,6 +162,7 @@ class Segment:
     ids: SortedIds
     checksums: npt.NDArray[np.uint64]
     _index_path: Path
+    _index_bytes: int
 
     def __len__(self) -> int:
         return len(self.checksums)
@@ -201,17 +170,19 @@ class Segment:
     def read(
         self,
         positions: npt.NDArray[np.intp],
-        put: Callable[[slice, npt.NDArray[np.float32]], object],
+        out: npt.NDArray[np.float32],
+        rows: npt.NDArray[np.intp],
     ) -> None:
-        """Read vectors in chunks, each vector checked.
+        """Read vectors, each one checked.
 
         Parameters
         ----------
         positions : intp (m,)
             Rows of the segment.
-        put
-            Called with each part of `positions` and its vectors, float32 (rows, dim), which the
-            next chunk overwrites; from several threads at once, in any order.
+        out : float32 (any, width)
+            Gets the vectors, cut to its width as `truncate` does.
+        rows : intp (m,)
+            Where in `out` each of them goes.
 
         Raises
         ------
@@ -220,32 +191,72 @@ class Segment:
         VanishedSegmentError
             If the segment was removed before it was read.
         """
-        # mapped for this reading only: what stays mapped would count as resident memory
-        _alive, codes = _map_index(self._index_path, len(self), self.dim, self.dtype)
-        starts = range(0, len(positions), _ROWS_PER_CHUNK)
+        as_stored = self.dtype == "fp32" and out.shape[1] == self.dim and out.flags.c_contiguous
 
-        def copy(some_starts: range) -> None:
-            buffer = np.empty((min(len(positions), _ROWS_PER_CHUNK), codes.shape[1]), np.uint8)
-            for start in some_starts:
-                part = slice(start, start + _ROWS_PER_CHUNK)
-                some = positions[part]
-                raw = np.take(codes, some, axis=0, out=buffer[: len(some)], mode="clip")
-                if not np.array_equal(row_checksums(raw), self.checksums[some]):
-                    raise DamagedSegmentError(
-                        f"{self._index_path}: a vector is not what was written"
-                    )
-                if self.dtype == "fp16":
-                    put(part, raw.view("<f2").astype(np.float32))
-                else:
-                    put(part, raw.view("<f4"))
+        def copy(descriptor: int, part: slice) -> None:
+            if as_stored:
+                self._fetch(descriptor, positions[part], out.view(np.uint8), rows[part])
+            else:
+                raw = self._fetch_in_order(descriptor, positions[part])
+                vectors = raw.view(_STORED[self.dtype]).astype(np.float32, copy=False)
+                out[rows[part]] = truncate(vectors, out.shape[1])
 
-        threads = min(available_processors(), len(starts) // _CHUNKS_PER_THREAD)
-        if threads <= 1:
-            copy(starts)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(copy, (starts[first::threads] for first in range(threads))):
-                pass
+        self._each_chunk(len(positions), copy)
+
+    def check(self) -> None:
+        """Compare every vector with its checksum, and have FAISS open the index.
+
+        Raises
+        ------
+        DamagedSegmentError
+            If a vector is not what was written, or FAISS finds another index.
+        VanishedSegmentError
+            If the segment was removed before it was read.
+        """
+        every = np.arange(len(self))
+        self._each_chunk(len(self), lambda file, part: self._fetch_in_order(file, every[part]))
+        _check_index(self._index_path, len(self), self.dim, self.dtype)
+
+    def _each_chunk(self, rows: int, work: Callable[[int, slice], object]) -> None:
+        """Call `work` with the open index and each chunk of so many rows, on several threads."""
+        try:
+            descriptor = os.open(self._index_path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise VanishedSegmentError(self.name) from error
+        chunks = [
+            slice(start, min(start + _ROWS_PER_CHUNK, rows))
+            for start in range(0, rows, _ROWS_PER_CHUNK)
+        ]
+        threads = min(available_processors(), len(chunks) // _CHUNKS_PER_THREAD)
+        try:
+            if threads <= 1:
+                for chunk in chunks:
+                    work(descriptor, chunk)
+                return
+            with ThreadPoolExecutor(threads) as pool:
+                for _ in pool.map(lambda chunk: work(descriptor, chunk), chunks):
+                    pass
+        finally:
+            os.close(descriptor)
+
+    def _fetch_in_order(
+        self, descriptor: int, positions: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.uint8]:
+        out = np.empty((len(positions), self.dim * _STORED[self.dtype].itemsize), np.uint8)
+        self._fetch(descriptor, positions, out, np.arange(len(positions)))
+        return out
+
+    def _fetch(
+        self,
+        descriptor: int,
+        positions: npt.NDArray[np.intp],
+        out: npt.NDArray[np.uint8],
+        rows: npt.NDArray[np.intp],
+    ) -> None:
+        """Read vectors as they are stored into rows of `out`, each one checked."""
+        offset = self._index_bytes - len(self) * out.shape[1]
+        if read_rows(descriptor, offset, positions, self.checksums, out, rows) < len(positions):
+            raise DamagedSegmentError(f"{self._index_path}: a vector is not what was written")
 
 
 def open_segment(folder: Path, name: str) -> Segment:
@@ -283,7 +294,7 @@ def open_segment(folder: Path, name: str) -> Segment:
     if size != index_bytes:
         raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
     ids = SortedIds(words[:count], words[count : 2 * count])
-    return Segment(name, dim, dtype, ids, words[2 * count :], index_path)
+    return Segment(name, dim, dtype, ids, words[2 * count :], index_path, index_bytes)
 
 
 def remove_segment(folder: Path, name: str) -> None:
@@ -305,15 +316,6 @@ def set_aside(folder: Path, name: str) -> None:
             os.utime(aside)  # its age counts from here
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 _EMPTY = np.empty(0, _WORD)
 
 
@@ -323,7 +325,7 @@ def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, int]:
         header = json.loads(raw)
         if len(raw) != _HEADER_BYTES or header["format"] != SEGMENT_FORMAT:
             raise ValueError
-        if header["dtype"] not in _CODE_BYTES:
+        if header["dtype"] not in _STORED:
             raise ValueError
         return (
             int(header["vectors"]),
@@ -350,18 +352,17 @@ def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
     """View an index's vectors as bytes (n, bytes each), without a copy; keep the index alive."""
     faiss: Any = importlib.import_module("faiss")
 
-    width = index.d * _CODE_BYTES[dtype]
+    width = index.d * _STORED[dtype].itemsize
     if not index.ntotal:
         return np.empty((0, width), np.uint8)
     flat: npt.NDArray[np.uint8] = faiss.rev_swig_ptr(index.codes.data(), index.codes.size())
     return flat.reshape(index.ntotal, width)
 
 
-def _map_index(path: Path, count: int, dim: int, dtype: str) -> tuple[Any, npt.NDArray[np.uint8]]:
+def _check_index(path: Path, count: int, dim: int, dtype: str) -> None:
+    """Have FAISS open an index, its vectors only mapped, and compare it with what its ids say."""
     faiss: Any = importlib.import_module("faiss")
 
-    if not path.exists():
-        raise VanishedSegmentError(path.stem)
     try:
         # The plain IO_FLAG_MMAP would read the whole file.
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
@@ -370,30 +371,6 @@ def _map_index(path: Path, count: int, dim: int, dtype: str) -> tuple[Any, npt.N
             raise VanishedSegmentError(path.stem) from error
         raise DamagedSegmentError(f"{path}: FAISS cannot read it") from error
     expected = {"fp32": faiss.IndexFlat, "fp16": faiss.IndexScalarQuantizer}[dtype]
-    if not isinstance(index, expected) or (index.ntotal, index.d) != (count, dim):
+    found = isinstance(index, expected) and (index.ntotal, index.d, index.codes.size())
+    if found != (count, dim, count * dim * _STORED[dtype].itemsize):
         raise DamagedSegmentError(f"{path}: not the index that its ids describe")
-    if index.codes.size() != count * dim * _CODE_BYTES[dtype]:
-        raise DamagedSegmentError(f"{path}: not the index that its ids describe")
-    return index, _codes(index, dtype)
-
-
-def open_new(path: Path) -> BinaryIO:
-    """Open a file that must not exist yet."""
-    return path.open("xb")
-
-
-@contextlib.contextmanager
-def committed(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path`, synced, when the block ends without error."""
-    unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
-    temporary = path.with_name(path.name + unique)
-    try:
-        with open_new(temporary) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise

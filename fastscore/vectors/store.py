@@ -6,13 +6,11 @@ a `VectorStore`. Two that embed the
 same text at once both succeed: the first segment by name answers, `compact` drops the other.
 """
 
-import logging
-import os
-import threading
-from collections.abc import Callable
+import contextlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,26 +24,21 @@ from fastscore.vectors.compaction import (
     remove_garbage,
 )
 from fastscore.vectors.description import StoreCheck, StoreStats, claim, describe
-from fastscore.vectors.embedder import Vectors, check_dim, truncate
+from fastscore.vectors.embedder import Vectors, check_dim
+from fastscore.vectors.open_segments import OpenSegments
 from fastscore.vectors.segments import (
-    DAMAGED_SUFFIX,
-    IDS_SUFFIX,
-    INDEX_SUFFIX,
     DamagedSegmentError,
     Segment,
     VanishedSegmentError,
-    list_segments,
-    open_segment,
     remove_segment,
-    set_aside,
     write_segment,
 )
 from fastscore.vectors.text_ids import (
+    IdIndex,
     SortedIds,
     TextIds,
     as_series,
     distinct_ids,
-    matches,
     text_ids,
 )
 from fastscore.vectors.view import VectorView
@@ -57,12 +50,7 @@ VECTOR_DTYPES = ("fp32", "fp16")
 
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
-_ATTEMPTS = 8
 _IDS_PER_THREAD = 1 << 16
-
-Result = TypeVar("Result")
-
-_logger = logging.getLogger("fastscore.vectors")
 
 
 class VectorStore:
@@ -82,10 +70,7 @@ class VectorStore:
         self.folder = folder
         self.dim = dim
         self.vector_dtype = vector_dtype
-        self._segments: dict[str, Segment] = {}
-        self._damaged: dict[str, str] = {}
-        # Held while `_segments` is replaced; the mapping itself is never changed in place.
-        self._lock = threading.RLock()
+        self._segments = OpenSegments(folder, dim, vector_dtype)
 
     @classmethod
     def open(
@@ -152,10 +137,8 @@ class VectorStore:
         for start in range(0, len(positions), rows):
             part = slice(start, start + rows)
             some = SortedIds(distinct.first[part], distinct.second[part])
-            try:
+            with self._explained("written"):
                 write_segment(self.folder, some, vectors, positions[part], self.vector_dtype)
-            except OSError as error:
-                raise self._failure("written", error) from error
         self._refresh()
 
     def missing(self, ids: TextIds) -> npt.NDArray[np.bool_]:
@@ -171,15 +154,17 @@ class VectorStore:
         bool (n,)
         """
         self._refresh()
-        segments = list(self._segments.values())
+        segments = self._segments.now()
 
         def look_up(some: TextIds) -> npt.NDArray[np.bool_]:
             wanted, _, inverse = distinct_ids(some)
+            index = IdIndex(wanted)
             absent = np.ones(len(wanted.first), bool)
             for segment in segments:
-                absent[matches(wanted, segment.ids)[0]] = False
-            found: npt.NDArray[np.bool_] = absent[inverse]
-            return found
+                found = index.find(*segment.ids)
+                absent[found[found >= 0]] = False
+            missing: npt.NDArray[np.bool_] = absent[inverse]
+            return missing
 
         threads = min(available_processors(), len(ids) // _IDS_PER_THREAD)
         if threads <= 1:
@@ -212,9 +197,8 @@ class VectorStore:
         self._refresh()
         wanted, positions, inverse = distinct_ids(ids)
         if len(positions) == len(ids):
-            return self._retrying(lambda: self._gather(wanted, positions, width))
-        rows = np.arange(len(positions))
-        return self._retrying(lambda: self._gather(wanted, rows, width))[inverse]
+            return self._gather(wanted, positions, width)
+        return self._gather(wanted, np.arange(len(positions)), width)[inverse]
 
     def view(self, texts: "Texts", dim: int | None = None) -> VectorView:
         """Gather the vectors of texts, each distinct text once.
@@ -238,7 +222,8 @@ class VectorStore:
     def stats(self) -> StoreStats:
         """Count segments, vectors and bytes."""
         self._refresh()
-        return self._retrying(self._stats)
+        with self._explained("read"):
+            return self._segments.retrying(self._segments.count)
 
     def verify(self) -> StoreCheck:
         """Read every id and vector; set damaged segments aside.
@@ -253,19 +238,15 @@ class VectorStore:
         """
         self._refresh(afresh=True)
         segments = vectors = 0
-        for segment in list(self._segments.values()):
-            try:
-                segment.read(np.arange(len(segment)), lambda part, chunk: None)
-            except VanishedSegmentError:
-                continue
-            except DamagedSegmentError as error:
-                self._set_aside(segment.name, str(error))
-            else:
+        for segment in self._segments.now():
+            with (
+                self._explained("read"),
+                contextlib.suppress(VanishedSegmentError, DamagedSegmentError),
+            ):
+                self._segments.using(segment, Segment.check)
                 segments += 1
                 vectors += len(segment)
-        with self._lock:
-            damaged = tuple(sorted(self._damaged.items()))
-        return StoreCheck(segments, vectors, damaged)
+        return StoreCheck(segments, vectors, self._segments.damaged())
 
     def compact(self, *, garbage_age: float = 3600.0) -> StoreStats:
         """Merge small segments, drop vectors held twice, and remove what nobody reads.
@@ -291,20 +272,16 @@ class VectorStore:
         """
         self._refresh()
         rows = max(1, _SEGMENT_BYTES // (4 * self.dim))
-        try:
-            self._retrying(lambda: self._merge(rows))
+        with self._explained("compacted"):
+            self._segments.retrying(lambda: self._merge(rows))
             remove_garbage(self.folder, garbage_age)
-        except OSError as error:
-            raise self._failure("compacted", error) from error
         return self.stats()
 
     def _claim(self, fingerprint: str) -> None:
         """Make the folder and its description, or compare with the one there."""
         wanted = describe(fingerprint, self.dim, self.vector_dtype)
-        try:
+        with self._explained("opened"):
             found = claim(self.folder, wanted)
-        except OSError as error:
-            raise self._failure("opened", error) from error
         if found != wanted:
             raise StoreError(
                 f"The store {self.folder} holds {found}: expected {wanted}.",
@@ -312,119 +289,38 @@ class VectorStore:
             )
 
     def _refresh(self, *, afresh: bool = False) -> None:
-        """Open segments that have appeared, forget those that are gone; all anew if `afresh`."""
-        with self._lock:
-            segments = {} if afresh else self._segments
-            for _ in range(_ATTEMPTS):
-                segments, vanished = self._open_listed(segments)
-                if not vanished:
-                    break
-            self._segments = segments
-
-    def _open_listed(self, known: dict[str, Segment]) -> tuple[dict[str, Segment], bool]:
-        """Open the listed segments that are not known; say whether one vanished meanwhile.
-
-        A vanished segment was compacted: its vectors are in one listed next time.
-        """
-        segments: dict[str, Segment] = {}
-        vanished = False
-        try:
-            for name in list_segments(self.folder):
-                try:
-                    segments[name] = known[name] if name in known else self._open_segment(name)
-                except VanishedSegmentError:
-                    vanished = True
-                except DamagedSegmentError as error:
-                    self._set_aside(name, str(error))
-        except OSError as error:
-            raise self._failure("read", error) from error
-        return segments, vanished
-
-    def _open_segment(self, name: str) -> Segment:
-        segment = open_segment(self.folder, name)
-        if (segment.dim, segment.dtype) != (self.dim, self.vector_dtype):
-            raise DamagedSegmentError(f"{name} holds other vectors than its store")
-        return segment
-
-    def _set_aside(self, name: str, reason: str) -> None:
-        with self._lock:
-            self._segments = {
-                other: segment for other, segment in self._segments.items() if other != name
-            }
-            self._damaged[name] = reason
-            try:
-                set_aside(self.folder, name)
-            except OSError as error:
-                raise StoreError(
-                    f"The segment {name} of {self.folder} is damaged ({reason}) and cannot be set "
-                    f"aside: {error.strerror}."
-                ) from error
-        _logger.warning("The segment %s is damaged and was set aside: %s.", name, reason)
-
-    def _retrying(self, action: Callable[[], Result]) -> Result:
-        """Run `action` again when a segment was compacted away under it, or set aside."""
-        vanished = 0
-        while vanished < _ATTEMPTS:
-            try:
-                return action()
-            except DamagedSegmentError:
-                continue  # it was set aside, so the next attempt has one less
-            except VanishedSegmentError:
-                vanished += 1
-                self._refresh(afresh=True)
-        raise StoreError(
-            f"Segments of {self.folder} vanish while they are read.",
-            "Is something else than fastscore removing files there?",
-        )
-
-    def _stats(self) -> StoreStats:
-        """Count what is open now; a segment that is gone counts as vanished."""
-        segments = list(self._segments.values())
-        try:
-            files = os.listdir(self.folder)
-        except OSError as error:
-            raise self._failure("read", error) from error
-        try:
-            sizes = [
-                (self.folder / (segment.name + suffix)).stat().st_size
-                for segment in segments
-                for suffix in (IDS_SUFFIX, INDEX_SUFFIX)
-            ]
-        except FileNotFoundError as error:
-            raise VanishedSegmentError(str(error.filename)) from error
-        except OSError as error:
-            raise self._failure("read", error) from error
-        damaged = {name.split(".")[0] for name in files if name.endswith(DAMAGED_SUFFIX)}
-        return StoreStats(
-            self.folder, len(segments), sum(map(len, segments)), sum(sizes), len(damaged)
-        )
+        with self._explained("read"):
+            self._segments.refresh(afresh=afresh)
 
     def _gather(self, wanted: SortedIds, rows: npt.NDArray[np.intp], width: int) -> Vectors:
         """Gather distinct ids, each into its row."""
-        vectors = np.empty((len(rows), width), np.float32)
-        absent = np.ones(len(rows), bool)
-        segments = list(self._segments.values())
-        looked_up = len(wanted.first) * len(segments)
-        with ThreadPoolExecutor(max(1, min(available_processors(), len(segments)))) as pool:
-            apply = pool.map if looked_up > _IDS_PER_THREAD else map
-            found = list(apply(lambda segment: matches(wanted, segment.ids), segments))
-        for segment, (in_wanted, in_segment) in zip(segments, found, strict=True):
-            first = absent[in_wanted]
-            in_wanted, in_segment = in_wanted[first], in_segment[first]
-            absent[in_wanted] = False
-            self._read(segment, in_segment, vectors, rows[in_wanted])
-        if absent.any():
-            raise StoreError(
-                f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
-                "Embed them first."
-                if not self._damaged
-                else "Embed them again: damaged segments were set aside.",
-            )
-        return vectors
+        index = IdIndex(wanted)
+
+        def attempt() -> Vectors:
+            segments = self._segments.now()
+            vectors = np.empty((len(rows), width), np.float32)
+            absent = np.ones(len(rows), bool)
+            for segment, found in zip(segments, _find_each(index, segments), strict=True):
+                in_segment = np.flatnonzero(found >= 0)
+                in_segment = in_segment[absent[found[in_segment]]]
+                places = found[in_segment]
+                absent[places] = False
+                self._read(segment, in_segment, vectors, rows[places])
+            if absent.any():
+                raise StoreError(
+                    f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
+                    "Embed them first."
+                    if not self._segments.damaged()
+                    else "Embed them again: damaged segments were set aside.",
+                )
+            return vectors
+
+        with self._explained("read"):
+            return self._segments.retrying(attempt)
 
     def _merge(self, rows: int) -> None:
         """Rewrite small segments and those with repeats as fewer, then remove them."""
-        segments = list(self._segments.values())
+        segments = self._segments.now()
         for group in merge_groups(segments, first_occurrences(segments), rows):
             ids = np.concatenate([segment.ids.rows()[keep] for segment, keep in group])
             vectors = np.empty((len(ids), self.dim), np.float32)
@@ -446,20 +342,24 @@ class VectorStore:
         vectors: Vectors,
         rows: npt.NDArray[np.intp],
     ) -> None:
-        """Read checked vectors, cut to width, into rows; a damaged segment is set aside."""
+        self._segments.using(segment, lambda one: one.read(positions, vectors, rows))
 
-        def put(part: slice, chunk: Vectors) -> None:
-            vectors[rows[part]] = truncate(chunk, vectors.shape[1])
-
+    @contextlib.contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        """Raise what the system refuses as a `StoreError`."""
         try:
-            segment.read(positions, put)
-        except DamagedSegmentError as error:
-            self._set_aside(segment.name, str(error))
-            raise
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"The vector store {self.folder} cannot be {verb}: {error.strerror or error}.",
+                "Free space there, mend its permissions, or name another folder for it.",
+            ) from error
 
-    def _failure(self, verb: str, error: OSError) -> StoreError:
-        reason = error.strerror or str(error)
-        return StoreError(
-            f"The vector store {self.folder} cannot be {verb}: {reason}.",
-            "Free space there, mend its permissions, or name another folder for it.",
-        )
+
+def _find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.intp]]:
+    """Find each segment's ids among those wanted, on several threads where there are many."""
+    threads = min(available_processors(), sum(map(len, segments)) // _IDS_PER_THREAD)
+    if threads <= 1:
+        return [index.find(*segment.ids) for segment in segments]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda segment: index.find(*segment.ids), segments))

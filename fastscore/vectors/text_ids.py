@@ -6,9 +6,10 @@ Ids travel as uint64 (n, 2). "Sorted" means by first word, then by second.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels import text_hash128
+from fastscore_kernels import bucket_starts, find_ids, text_hash128
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,20 +84,6 @@ class SortedIds(NamedTuple):
         return np.column_stack((self.first, self.second))
 
 
-def sort_order(ids: TextIds) -> npt.NDArray[np.intp]:
-    """Return the order that sorts ids; equal ids keep theirs."""
-    order = np.argsort(ids[:, 0])
-    first = ids[order, 0]
-    tied = np.zeros(len(ids), bool)
-    tied[1:] = first[1:] == first[:-1]
-    tied[:-1] |= tied[1:]
-    slots = np.flatnonzero(tied)
-    if slots.size:
-        rows = order[slots]
-        order[slots] = rows[np.lexsort((rows, ids[rows, 1], ids[rows, 0]))]
-    return order
-
-
 def distinct_ids(
     ids: TextIds,
 ) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -111,40 +98,30 @@ def distinct_ids(
     inverse : intp (n,)
         Which distinct id each of `ids` is.
     """
-    order = sort_order(ids)
-    first, second = ids[order, 0], ids[order, 1]
-    fresh = np.ones(len(ids), bool)
-    fresh[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    inverse = np.empty(len(ids), np.intp)
-    inverse[order] = np.cumsum(fresh) - 1
-    return SortedIds(first[fresh], second[fresh]), order[fresh], inverse
+    first, second, positions, inverse = fastscore_kernels.distinct_ids(ids)
+    return SortedIds(first, second), positions, inverse
 
 
-def matches(left: SortedIds, right: SortedIds) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Find the ids that two sets share.
+class IdIndex:
+    """Sorted ids, ready to be searched.
 
-    Returns
-    -------
-    intp (m,), intp (m,)
-        Their positions in `left` and in `right`.
+    Parameters
+    ----------
+    ids
+        m sorted ids.
     """
-    # Sorted needles walk the haystack forwards; the shorter side makes the needles.
-    if len(left.first) > len(right.first):
-        in_right, in_left = matches(right, left)
-        return in_left, in_right
-    size = len(right.first)
-    at = np.searchsorted(right.first, left.first)
-    found = np.full(len(at), -1, np.intp)
-    pending = np.flatnonzero(at < size)
-    while pending.size:
-        place = at[pending]
-        same_first = right.first[place] == left.first[pending]
-        pending, place = pending[same_first], place[same_first]
-        match = right.second[place] == left.second[pending]
-        found[pending[match]] = place[match]
-        # Ids that share a first word stand side by side.
-        pending = pending[~match]
-        at[pending] += 1
-        pending = pending[at[pending] < size]
-    in_left = np.flatnonzero(found >= 0)
-    return in_left, found[in_left]
+
+    def __init__(self, ids: SortedIds) -> None:
+        self.ids = ids
+        self._starts = bucket_starts(ids.first)
+
+    def find(self, first: Words, second: Words) -> npt.NDArray[np.intp]:
+        """Find ids, given word by word in any order.
+
+        Returns
+        -------
+        intp (n,)
+            The place of each among the sorted ids; -1 where it is not there.
+        """
+        places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
+        return places

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from fastscore.errors import StoreError
 from fastscore.vectors.text_ids import (
+    IdIndex,
     SortedIds,
     TextIds,
     as_series,
     distinct_ids,
-    matches,
     text_ids,
 )
 
@@ -90,11 +90,8 @@ class VectorView:
         series = as_series(texts)
         present = series.is_not_null().to_numpy()
         known = series.drop_nulls()
-        wanted, _, inverse = distinct_ids(text_ids(known))
-        rows = np.full(len(wanted.first), -1, np.int32)
-        in_wanted, in_matrix = matches(wanted, SortedIds(*np.ascontiguousarray(self.ids.T)))
-        rows[in_wanted] = in_matrix
-        found = rows[inverse]
+        index = IdIndex(SortedIds(*np.ascontiguousarray(self.ids.T)))
+        found = index.find(*np.ascontiguousarray(text_ids(known).T))
         absent = found < 0
         if absent.any():
             first = known[int(absent.argmax())]

@@ -10,9 +10,13 @@ from importlib import import_module
 from typing import Any
 
 _MODULE_OF = {
+    "bucket_starts": "ids",
+    "checksum_rows": "file_rows",
     "cosine_pairs": "cosine",
     "count_token_hits": "targets",
     "distinct_counts_ragged": "bags",
+    "distinct_ids": "ids",
+    "find_ids": "ids",
     "find_phrases": "targets",
     "first_recovery": "sequences",
     "gini_ragged": "inequality",
@@ -31,6 +35,7 @@ _MODULE_OF = {
     "number_hashes": "numbering",
     "number_tokens": "tokens",
     "outer_whitespace": "strings",
+    "read_rows": "file_rows",
     "replace_characters": "characters",
     "segment_first_argmax": "segments",
     "set_difference_csr": "sets",
@@ -41,9 +46,13 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "bucket_starts",
+    "checksum_rows",
     "cosine_pairs",
     "count_token_hits",
     "distinct_counts_ragged",
+    "distinct_ids",
+    "find_ids",
     "find_phrases",
     "first_recovery",
     "gini_ragged",
@@ -62,6 +71,7 @@ __all__ = [
     "number_hashes",
     "number_tokens",
     "outer_whitespace",
+    "read_rows",
     "replace_characters",
     "segment_first_argmax",
     "set_difference_csr",

@@ -1,6 +1,7 @@
 """What instructions do where nothing is compiled: memory read and written by address, slowly."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,6 +30,16 @@ def load_byte(base: int, index: int) -> int:
 def store_byte(base: int, index: int, value: int) -> None:
     """Write the low byte of ``value`` to ``base + index``."""
     ctypes.c_uint8.from_address(int(base) + int(index)).value = int(value) & 0xFF
+
+
+def read_at(descriptor: int, address: int, size: int, place: int) -> int:
+    """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
+    try:
+        found = os.pread(int(descriptor), int(size), int(place))
+    except OSError:
+        return -1
+    ctypes.memmove(int(address), found, len(found))
+    return len(found)
 
 
 def line_end_mask(base: int, index: int) -> Any:

@@ -1,5 +1,8 @@
 import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import faiss
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.vectors import VectorStore
-from fastscore.vectors.segments import list_segments, row_checksums
+from fastscore.vectors.segments import list_segments
 from fastscore.vectors.text_ids import text_ids
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
@@ -332,21 +335,6 @@ def test_nothing_appended_leaves_nothing(tmp_path):
     assert store.verify().segments == 0
 
 
-def test_checksum_tells_any_change_within_a_word():
-    rng = np.random.default_rng(1)
-    row = rng.integers(0, 256, (1, 44), dtype=np.uint8)
-    seen = {int(row_checksums(row)[0])}
-    for place in range(44):
-        for bit in range(8):
-            changed = row.copy()
-            changed[0, place] ^= 1 << bit
-            seen.add(int(row_checksums(changed)[0]))
-    assert len(seen) == 1 + 44 * 8
-    flipped = row.copy()
-    flipped[0, [7, 15]] ^= 128  # the top bits of two words cancel in a plain sum
-    assert int(row_checksums(flipped)[0]) not in seen
-
-
 def flip_vector(path):
     """Change one bit of the first vector of a segment's index."""
     content = bytearray(path.read_bytes())
@@ -463,13 +451,13 @@ def test_stats_while_another_process_compacts(tmp_path, monkeypatch):
 
     def compact_then_list(folder):
         names = listing(folder)
-        if len(store._segments) == 2:  # listed, not yet measured
+        if len(store._segments.now()) == 2:  # listed, not yet measured
             monkeypatch.setattr(os, "listdir", listing)
             open_store(tmp_path).compact()
         return names
 
     monkeypatch.setattr(os, "listdir", compact_then_list)
-    stats = store._retrying(store._stats)
+    stats = store._segments.retrying(store._segments.count)
     assert (stats.segments, stats.vectors) == (1, 100)
 
 
@@ -482,15 +470,15 @@ def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch)
 
     def compact_after_listing(folder):
         names = listing(folder)
-        monkeypatch.setattr("fastscore.vectors.store.list_segments", listing)
+        monkeypatch.setattr("fastscore.vectors.open_segments.list_segments", listing)
         compactor.compact()
         return names
 
-    monkeypatch.setattr("fastscore.vectors.store.list_segments", compact_after_listing)
+    monkeypatch.setattr("fastscore.vectors.open_segments.list_segments", compact_after_listing)
     assert not reader.missing(window_ids(1)).any()
 
 
-def test_an_index_that_vanishes_as_it_is_opened_is_no_damage(tmp_path, monkeypatch):
+def test_an_index_that_vanishes_while_it_is_verified_is_no_damage(tmp_path, monkeypatch):
     store = open_store(tmp_path)
     append_texts(store, 0)
     append_texts(store, 1)
@@ -502,5 +490,28 @@ def test_an_index_that_vanishes_as_it_is_opened_is_no_damage(tmp_path, monkeypat
         return plain(*arguments)
 
     monkeypatch.setattr(faiss, "read_index", compact_before_reading)
-    np.testing.assert_array_equal(store.gather(window_ids(1)), vectors_of(window_ids(1)))
     assert store.verify().damaged == ()
+    assert store.verify().vectors == 100
+
+
+def test_an_index_that_is_cut_while_the_store_is_open_is_damage(tmp_path):
+    store = open_store(tmp_path)
+    append_texts(store, 0)
+    (path,) = store.folder.glob("*.faiss")
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(StoreError, match="Embed them again"):
+        store.gather(window_ids(0))
+    assert store.missing(window_ids(0)).all()
+
+
+def test_reading_vectors_does_not_load_faiss(tmp_path):
+    append_texts(open_store(tmp_path), 0)
+    program = (
+        "import sys; from pathlib import Path; from tests.vectors.stores import *;"
+        "open_store(Path(sys.argv[1])).gather(window_ids(0)); print('faiss' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    shown = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "False"

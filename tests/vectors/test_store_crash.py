@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastscore.errors import StoreError
-from fastscore.vectors import segments
+from fastscore.vectors import durable
 from tests.vectors.stores import (
     append_texts,
     files_of,
@@ -138,7 +138,7 @@ def test_an_error_at_any_operation_leaves_nothing_half_written(tmp_path, monkeyp
         append_texts(store, 0)
         failing = Failing(at, error)
         with monkeypatch.context() as patch:
-            patch.setattr(segments, "open_new", failing.open_new)
+            patch.setattr(durable, "open_new", failing.open_new)
             patch.setattr(os, "fsync", failing.wrap(os.fsync))
             patch.setattr(os, "replace", failing.wrap(os.replace))
             message = message_of(lambda: append_texts(store, 1))  # noqa: B023

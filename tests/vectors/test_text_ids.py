@@ -5,14 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.vectors.text_ids import (
-    SortedIds,
-    as_series,
-    distinct_ids,
-    matches,
-    sort_order,
-    text_ids,
-)
+from fastscore.vectors.text_ids import IdIndex, as_series, distinct_ids, text_ids
 
 # Few first words, so that many ids share one.
 WORD = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
@@ -21,16 +14,6 @@ IDS = st.lists(st.tuples(WORD, WORD), max_size=30)
 
 def as_ids(pairs):
     return np.array(pairs, np.uint64).reshape(-1, 2)
-
-
-def as_sorted(pairs):
-    return SortedIds(*np.ascontiguousarray(as_ids(sorted(set(pairs))).T))
-
-
-@given(IDS)
-def test_sort_order_is_the_stable_order_of_pairs(pairs):
-    expected = sorted(range(len(pairs)), key=lambda row: pairs[row])
-    assert sort_order(as_ids(pairs)).tolist() == expected
 
 
 @given(IDS)
@@ -44,12 +27,11 @@ def test_distinct_ids(pairs):
 
 
 @given(IDS, IDS)
-def test_matches_is_the_intersection(left, right):
-    in_left, in_right = matches(as_sorted(left), as_sorted(right))
-    left, right = sorted(set(left)), sorted(set(right))
-    found = {(left[a], right[b]) for a, b in zip(in_left, in_right, strict=True)}
-    assert found == {(pair, pair) for pair in set(left) & set(right)}
-    assert len(in_left) == len(found)
+def test_an_index_finds_what_is_there(pairs, wanted):
+    index = IdIndex(distinct_ids(as_ids(pairs))[0])
+    among = sorted(set(pairs))
+    expected = [among.index(pair) if pair in among else -1 for pair in wanted]
+    assert index.find(*np.ascontiguousarray(as_ids(wanted).T)).tolist() == expected
 
 
 def test_ids_are_of_the_text_alone():

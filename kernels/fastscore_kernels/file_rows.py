@@ -1,0 +1,181 @@
+"""Rows of equal size in a file: read many at once, and tell each from what was written.
+
+A row is read by its place (``pread``), not from a map: a map of random rows costs more in page
+faults, counts as resident memory, and kills the process where the file was cut meanwhile.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from fastscore_kernels import _plain
+from fastscore_kernels._ir import I64
+from fastscore_kernels._jit import first_use, inlined, instruction_or, kernel
+from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
+from fastscore_kernels._validate import as_rows, as_vector, read_only, same_length
+from fastscore_kernels.hashing import text_hash128
+
+_WORD_BYTES = 8
+_UPPER = np.uint64(32)
+
+
+def checksum_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """Checksum each row of bytes.
+
+    The sum over a row's 64-bit words, each times an odd factor of its place, and of their upper
+    halves times another, modulo 2^64: any change within one word shows, others but for a chance
+    of about 2^-64.
+
+    Parameters
+    ----------
+    rows : uint8 (n, bytes)
+        C-contiguous. A last word that is not whole counts as filled up with zeros.
+
+    Returns
+    -------
+    uint64 (n,)
+    """
+    if rows.dtype != np.uint8 or rows.ndim != 2 or not rows.flags.c_contiguous:
+        raise ValueError(
+            f"`rows` has dtype {rows.dtype}, shape {rows.shape}; expected C-contiguous uint8 (n, m)"
+        )
+    compile_kernels()
+    checksums = np.empty(len(rows), np.uint64)
+    _checksum_rows(read_only(rows), *_factors(rows.shape[1]), checksums)
+    return checksums
+
+
+def read_rows(
+    descriptor: int,
+    offset: int,
+    rows: npt.NDArray[np.int64],
+    checksums: npt.NDArray[np.uint64],
+    out: npt.NDArray[np.uint8],
+    places: npt.NDArray[np.int64],
+) -> int:
+    """Read rows of a file, each compared with its checksum.
+
+    Parameters
+    ----------
+    descriptor
+        Of a file that is open for reading.
+    offset
+        Where its first row begins, in bytes.
+    rows : int64 (n,)
+        Which rows to read; consecutive ones with consecutive places are read at once.
+    checksums : uint64 (rows of the file,)
+        `checksum_rows` of all of them.
+    out : uint8 (m, bytes a row)
+        C-contiguous.
+    places : int64 (n,)
+        The row of `out` that each one goes to.
+
+    Returns
+    -------
+    int
+        n if all are as they were written; else how many certainly are, from the first on.
+    """
+    wanted = as_rows("rows", rows, len(checksums))
+    if out.dtype != np.uint8 or out.ndim != 2 or not out.flags.c_contiguous:
+        raise ValueError(
+            f"`out` has dtype {out.dtype}, shape {out.shape}; expected C-contiguous uint8 (n, m)"
+        )
+    targets = as_rows("places", places, len(out))
+    same_length("rows", len(wanted), "places", len(targets))
+    sums = as_vector("checksums", checksums, np.uint64)
+    compile_kernels()
+    factors = _factors(out.shape[1])
+    return int(_read_rows(descriptor, offset, wanted, sums, *factors, out, targets))
+
+
+@lru_cache(maxsize=8)
+def _factors(size: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Odd pseudo-random factors of so many bytes' words: the same on every platform."""
+    words = -(-size // _WORD_BYTES)
+    drawn = text_hash128([str(word) for word in range(words)]) | np.uint64(1)
+    whole, upper = np.ascontiguousarray(drawn.T)
+    return read_only(whole), read_only(upper)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    rows, none = np.empty((0, 8), np.uint8), read_only(np.empty(0, np.uint64))
+    _checksum_rows(read_only(rows), none, none, np.empty(0, np.uint64))
+    longs = read_only(np.empty(0, np.int64))
+    _read_rows(-1, 0, longs, none, none, none, rows, longs)
+
+
+@instruction_or(_plain.read_at)
+def _read_at(typing_context: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
+    """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        descriptor, address, size, place = arguments
+        integer, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(I64, [integer, pointer, I64, I64])
+        function = cgutils.get_or_insert_function(builder.module, kind, "pread")
+        target = builder.inttoptr(address, pointer)
+        return builder.call(function, [builder.trunc(descriptor, integer), target, size, place])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+
+
+@inlined
+def _checksum(address, size, whole, upper):  # type: ignore[no-untyped-def]
+    """Checksum the row of ``size`` bytes at an address."""
+    total = np.uint64(0)
+    words = size // _WORD_BYTES
+    for at in range(words):
+        word = load_word(address, _WORD_BYTES * at)
+        total += word * whole[at] + (word >> _UPPER) * upper[at]
+    if words < whole.size:
+        word = np.uint64(0)
+        for at in range(_WORD_BYTES * words, size):
+            word |= np.uint64(load_byte(address, at)) << np.uint64(8 * (at % _WORD_BYTES))
+        total += word * whole[words] + (word >> _UPPER) * upper[words]
+    return total
+
+
+@kernel(fastmath=False)
+def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-def]
+    size = rows.shape[1]
+    for row in range(rows.shape[0]):
+        checksums[row] = _checksum(address_of(rows) + row * size, size, whole, upper)
+
+
+@kernel(fastmath=False)
+def _read_rows(  # type: ignore[no-untyped-def]
+    descriptor, offset, rows, checksums, whole, upper, out, places
+):
+    size = out.shape[1]
+    at = 0
+    while at < rows.size:
+        stop = at + 1
+        while (
+            stop < rows.size
+            and rows[stop] - rows[at] == stop - at
+            and places[stop] - places[at] == stop - at
+        ):
+            stop += 1
+        target, left = address_of(out) + places[at] * size, (stop - at) * size
+        place = offset + rows[at] * size
+        while left > 0:
+            done = _read_at(descriptor, target, left, place)
+            if done <= 0:
+                return at
+            target, place, left = target + done, place + done, left - done
+        for row in range(at, stop):
+            found = _checksum(address_of(out) + places[row] * size, size, whole, upper)
+            if found != checksums[rows[row]]:
+                return row
+        at = stop
+    return at

@@ -1,0 +1,209 @@
+"""Ids of 128 bits: dropping repeats, and finding ids among sorted ones.
+
+An id is two words. "Sorted" means by first word, then by second. Ids are hashes, so that their
+first words lie evenly; others are found as well, only more slowly.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._validate import as_vector, read_only, same_length
+
+Words = npt.NDArray[np.uint64]
+Longs = npt.NDArray[np.int64]
+
+_MOST_IDS = 2**31 - 1
+_SCANNED = 8
+
+
+def distinct_ids(ids: Words) -> tuple[Words, Words, Longs, Longs]:
+    """Sort ids and drop repeats.
+
+    Parameters
+    ----------
+    ids : uint64 (n, 2)
+
+    Returns
+    -------
+    first, second : uint64 (m,)
+        The words of the distinct ids, sorted.
+    positions : int64 (m,)
+        Where each distinct id first occurs in `ids`.
+    inverse : int64 (n,)
+        Which distinct id each of `ids` is.
+    """
+    if ids.dtype != np.uint64 or ids.ndim != 2 or ids.shape[1] != 2:
+        raise ValueError(
+            f"`ids` has dtype {ids.dtype}, shape {ids.shape}; expected uint64 of shape (n, 2)"
+        )
+    compile_kernels()
+    order = read_only(np.argsort(ids[:, 0]))
+    first, second = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
+    positions, inverse = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+    rows = read_only(np.ascontiguousarray(ids))
+    count = _distinct(rows, order, first, second, positions, inverse)
+    return first[:count], second[:count], positions[:count], inverse
+
+
+def bucket_starts(sorted_first: Words) -> npt.NDArray[np.int32]:
+    """Prepare sorted ids for `find_ids`: where the ids begin whose first words begin alike.
+
+    Parameters
+    ----------
+    sorted_first : uint64 (n,)
+        First words, ascending.
+
+    Returns
+    -------
+    int32 (buckets + 1,)
+        The number of buckets is a power of two, about n.
+    """
+    words = as_vector("sorted_first", sorted_first, np.uint64)
+    if words.size > _MOST_IDS:
+        raise ValueError(f"`sorted_first` has {words.size} words; expected at most {_MOST_IDS}")
+    compile_kernels()
+    starts = np.empty((1 << max(1, words.size.bit_length() - 1)) + 1, np.int32)
+    _bucket_starts(words, starts)
+    return starts
+
+
+def find_ids(
+    first: Words,
+    second: Words,
+    sorted_first: Words,
+    sorted_second: Words,
+    starts: npt.NDArray[np.int32],
+) -> Longs:
+    """Find ids among sorted, distinct ones.
+
+    Parameters
+    ----------
+    first, second : uint64 (n,)
+        The ids to find, in any order.
+    sorted_first, sorted_second : uint64 (m,)
+        The ids to find them among.
+    starts : int32
+        `bucket_starts` of `sorted_first`.
+
+    Returns
+    -------
+    int64 (n,)
+        The place of each id among the sorted ones; -1 where it is not there.
+    """
+    needles = as_vector("first", first, np.uint64), as_vector("second", second, np.uint64)
+    sought = (
+        as_vector("sorted_first", sorted_first, np.uint64),
+        as_vector("sorted_second", sorted_second, np.uint64),
+    )
+    same_length("first", len(first), "second", len(second))
+    same_length("sorted_first", len(sorted_first), "sorted_second", len(sorted_second))
+    bounds = as_vector("starts", starts, np.int32)
+    if bounds.size < 3 or bounds[-1] != len(sorted_first):
+        raise ValueError("`starts` was made of other ids than `sorted_first`")
+    compile_kernels()
+    places = np.empty(len(first), np.int64)
+    _find(*needles, *sought, bounds, places)
+    return places
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    words, starts = read_only(np.zeros(0, np.uint64)), np.empty(3, np.int32)
+    ids, longs, new = np.zeros((0, 2), np.uint64), np.zeros(0, np.int64), np.empty(0, np.uint64)
+    _distinct(read_only(ids), read_only(longs), new, new, longs, longs)
+    _bucket_starts(words, starts)
+    _find(words, words, words, words, read_only(starts), np.empty(0, np.int64))
+
+
+@kernel(fastmath=False)
+def _distinct(  # type: ignore[no-untyped-def]
+    ids, order, first, second, positions, inverse
+):
+    """Walk ids in the order of their first words; those that share one are told apart here."""
+    size = order.size
+    for at in range(size):
+        row = order[at]
+        first[at], second[at] = ids[row, 0], ids[row, 1]
+    count = 0
+    at = 0
+    while at < size:
+        word = first[at]
+        stop = at + 1
+        while stop < size and first[stop] == word:
+            stop += 1
+        if stop == at + 1:
+            first[count], second[count], positions[count] = word, second[at], order[at]
+            inverse[order[at]] = count
+            count += 1
+        lowest, left = np.uint64(0), stop - at if stop > at + 1 else 0
+        while left > 0:
+            # the least second word that is left, and the first row that has it
+            least, position = np.uint64(0xFFFFFFFFFFFFFFFF), ids.shape[0]
+            for place in range(at, stop):
+                other = ids[order[place], 1]
+                if other >= lowest and other < least:
+                    least = other
+            for place in range(at, stop):
+                if ids[order[place], 1] == least:
+                    position = min(position, order[place])
+                    inverse[order[place]] = count
+                    left -= 1
+            first[count], second[count], positions[count] = word, least, position
+            count += 1
+            lowest = least + np.uint64(1)
+        at = stop
+    return count
+
+
+@kernel(fastmath=False)
+def _bucket_starts(words: Any, starts: Any) -> None:
+    shift = np.uint64(64)
+    buckets = starts.size - 1
+    while buckets > 1:
+        shift -= np.uint64(1)
+        buckets >>= 1
+    bucket = np.int64(0)
+    for at in range(words.size):
+        own = np.int64(words[at] >> shift)
+        while bucket <= own:
+            starts[bucket] = at
+            bucket += 1
+    starts[bucket:] = words.size
+
+
+@kernel(fastmath=False)
+def _find(  # type: ignore[no-untyped-def]
+    first, second, sorted_first, sorted_second, starts, places
+):
+    shift = np.uint64(64)
+    buckets = starts.size - 1
+    while buckets > 1:
+        shift -= np.uint64(1)
+        buckets >>= 1
+    for row in range(first.size):
+        word = first[row]
+        bucket = np.int64(word >> shift)
+        at = np.int64(starts[bucket])
+        stop = np.int64(starts[bucket + 1])
+        end = stop
+        while end - at > _SCANNED:
+            middle = (at + end) >> 1
+            if sorted_first[middle] < word:
+                at = middle + 1
+            else:
+                end = middle
+        while at < stop and sorted_first[at] < word:
+            at += 1
+        places[row] = -1
+        while at < stop and sorted_first[at] == word:
+            if sorted_second[at] == second[row]:
+                places[row] = at
+                break
+            at += 1
