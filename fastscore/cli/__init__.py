@@ -1,6 +1,5 @@
 """The command line: one module a verb, loaded when the verb is used."""
 
-import gc
 import importlib
 import os
 import signal
@@ -11,10 +10,10 @@ from typing import NoReturn
 import click
 
 from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
+from fastscore.garbage import seldom_collected
 from fastscore.version import __version__
 
 EXIT_TERMINATED = 143
-OBJECTS_PER_COLLECTION = 50_000
 
 VERBS = {
     "score": ("score", "Score logs into a run directory."),
@@ -77,24 +76,28 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
     signal.signal(signal.SIGTERM, _terminate)
-    # what a start imports stays: to look for garbage in it, again and again, costs a tenth
-    gc.set_threshold(OBJECTS_PER_COLLECTION)
+    with seldom_collected():
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except FastscoreError as error:
         click.echo(f"Error: {error}", err=True)
-        code = error.exit_code
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("Interrupted; the same command finishes the work.", err=True)
-        code = EXIT_TERMINATED if _was_terminated(error) else EXIT_INTERRUPTED
+        return EXIT_TERMINATED if _was_terminated(error) else EXIT_INTERRUPTED
     except BrokenPipeError:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+        return 0
+    return code if isinstance(code, int) else 0
 
 
 def _was_terminated(error: BaseException) -> bool:

@@ -21,9 +21,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.errors import FastscoreError
+from fastscore.garbage import seldom_collected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -116,6 +117,13 @@ def prime_score_jsonl_events(
         _primed[os.fspath(path)] = lines
         while len(_primed) > max(read_environment().primed_files, 1):
             _primed.popitem(last=False)
+
+
+def command() -> NoReturn:
+    """Run the command ``score-dialogue`` and exit with its code."""
+    with seldom_collected():
+        code = main()
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -338,4 +346,4 @@ def _report_baseline(tables: Mapping[str, "pl.DataFrame"], options: "ScoreDialog
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()
