@@ -1,11 +1,17 @@
 """Plain-Python oracles of the kernels over characters, tokens and targets, by their docstrings."""
 
+import re
 from collections.abc import Callable, Sequence
 
 
 def replace_characters(texts: Sequence[str], replacement: Callable[[str], str]) -> list[str]:
     replaced = ("".join(map(replacement, text)) for text in texts)
     return [" ".join(part for part in text.split(" ") if part) for text in replaced]
+
+
+def plain_words(texts: Sequence[str], without: Sequence[str]) -> list[str]:
+    reduced = [re.sub("[^a-z0-9]", " ", text.lower()).split() for text in texts]
+    return [" ".join(word for word in words if word not in without) for words in reduced]
 
 
 def number_tokens(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:

@@ -21,6 +21,11 @@ def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
     return pl.Series("", pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), inner))
 
 
+def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
+    """Gather rows, null where the row is negative."""
+    return values.extend_constant(None, 1).gather(np.where(rows < 0, len(values), rows))
+
+
 def first_of_group(group: npt.NDArray[Any]) -> Indices:
     """Return for each row the first row of the run of equal values that it stands in."""
     begins = np.zeros(len(group), np.int64)
@@ -51,12 +56,30 @@ def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -
     pl.Series
         `NULL_REASONS_DTYPE` (height,): in each row the metrics that are missing.
     """
+    return all_null_reasons([(metric, reason, rows) for metric, rows in missing.items()], height)
+
+
+def all_null_reasons(causes: Sequence[tuple[str, NullReason, Mask]], height: int) -> pl.Series:
+    """Make a column ``null_reasons`` of several reasons.
+
+    Parameters
+    ----------
+    causes
+        Metrics, reasons of the closed vocabulary, and where each holds, bool (height,); at most 63.
+    height
+        The number of rows.
+
+    Returns
+    -------
+    pl.Series
+        `NULL_REASONS_DTYPE` (height,): in each row the causes that hold, in their order.
+    """
     combination = np.zeros(height, np.int64)
-    for bit, rows in enumerate(missing.values()):
+    for bit, (_, _, rows) in enumerate(causes):
         combination |= rows.astype(np.int64) << bit
     found, kind = np.unique(combination, return_inverse=True)
     kinds = [
-        {metric: reason for bit, metric in enumerate(missing) if number >> bit & 1}
+        {metric: reason for bit, (metric, reason, _) in enumerate(causes) if number >> bit & 1}
         for number in found.tolist()
     ]
     return reasons_of_kinds(kinds, kind)

@@ -16,6 +16,7 @@ ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
 _DOUBLE, _SINGLE, _BACKSLASH, _OPEN_ROUND = 0x22, 0x27, 0x5C, 0x28
 _COMMA, _COLON, _EQUALS, _LESS, _POINT = 0x2C, 0x3A, 0x3D, 0x3C, 0x2E
+_PLUS, _MINUS = 0x2B, 0x2D
 _NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
 _NO_RANK = 1 << 20
 
@@ -122,12 +123,36 @@ def _grown(found: Any, count: int) -> Any:
     return larger
 
 
+@inlined
+def _scalar(data: Any, at: int, stop: int) -> Any:
+    """Find the text, enumeration member or bare word that begins at a place."""
+    quote = at
+    while quote < stop and data[quote] == _BACKSLASH:
+        quote += 1
+    if quote < stop and _is_quote(data[quote]):
+        begin = end = quote + 1
+        while end < stop and not _is_quote(data[end]) and data[end] != _BACKSLASH:
+            end += 1
+        return begin, end
+    if at < stop and data[at] == _LESS:
+        point = _after_word(data, at + 1, stop)
+        if point > at + 1 and point < stop and data[point] == _POINT:
+            return point + 1, _after_word(data, point + 1, stop)
+        return at, at
+    end = at
+    while end < stop and (
+        _is_word(data[end]) or data[end] == _POINT or data[end] == _PLUS or data[end] == _MINUS
+    ):
+        end += 1
+    return at, end
+
+
 @kernel(fastmath=False)
 def collect(
     data: Any, offsets: Any, names: Any, name_offsets: Any, first_row: int, last_row: int
 ) -> Any:
-    """List (row, key, start of the key, start of the value) of the wanted members."""
-    found, count = np.empty((64, 4), np.int64), 0
+    """List (row, key, start of the key, start of the value, its simple value) of the members."""
+    found, count = np.empty((64, 6), np.int64), 0
     is_last = np.zeros(256, np.bool_)
     for key in range(name_offsets.size - 1):
         is_last[names[name_offsets[key + 1] - 1]] = True
@@ -146,38 +171,30 @@ def collect(
                 continue
             key = _key_before(data, start, end, names, name_offsets)
             if key >= 0:
+                value = _after_spaces(data, at + 1, stop)
+                begins, ends = _scalar(data, value, stop)
                 found = _grown(found, count)
                 found[count, 0], found[count, 1] = row, key
                 found[count, 2] = end - (name_offsets[key + 1] - name_offsets[key])
-                found[count, 3] = _after_spaces(data, at + 1, stop)
+                found[count, 3], found[count, 4], found[count, 5] = value, begins, ends
                 count += 1
     return found[:count].copy()
 
 
 @kernel(fastmath=False)
-def scalars(data: Any, starts: Any, stops: Any, begins: Any, ends: Any) -> None:
-    """Find the text, enumeration member or bare word at each start."""
-    for row in range(starts.size):
-        at, stop = starts[row], stops[row]
-        begin = end = at
-        quote = at
-        while quote < stop and data[quote] == _BACKSLASH:
-            quote += 1
-        if quote < stop and _is_quote(data[quote]):
-            begin = end = quote + 1
-            while end < stop and not _is_quote(data[end]) and data[end] != _BACKSLASH:
-                end += 1
-        elif at < stop and data[at] == _LESS:
-            point = _after_word(data, at + 1, stop)
-            if point > at + 1 and point < stop and data[point] == _POINT:
-                begin = point + 1
-                end = _after_word(data, begin, stop)
-        else:
-            while end < stop and (
-                _is_word(data[end]) or data[end] == _POINT or data[end] == 0x2B or data[end] == 0x2D
-            ):
-                end += 1
-        begins[row], ends[row] = begin, end
+def find_before(data: Any, places: Any, lows: Any, marker: Any, reach: int, found: Any) -> None:
+    """Tell whether a marker stands in the bytes before each place, none of them below its low."""
+    size = marker.size
+    for row in range(places.size):
+        found[row] = False
+        last = places[row] - size
+        for start in range(max(lows[row], places[row] - reach), last + 1):
+            place = 0
+            while place < size and data[start + place] == marker[place]:
+                place += 1
+            if place == size:
+                found[row] = True
+                break
 
 
 @inlined

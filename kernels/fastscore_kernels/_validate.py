@@ -81,3 +81,19 @@ def same_length(name_a: str, length_a: int, name_b: str, length_b: int) -> None:
         raise ValueError(
             f"`{name_a}` has {length_a} rows and `{name_b}` has {length_b}; expected as many"
         )
+
+
+def as_ranges(
+    name_a: str, starts: npt.ArrayLike, name_b: str, ends: npt.ArrayLike, length: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return int64 starts and ends of ranges within ``length``."""
+    first: npt.NDArray[np.int64] = as_vector(name_a, starts, np.int64)
+    last: npt.NDArray[np.int64] = as_vector(name_b, ends, np.int64)
+    same_length(name_a, first.size, name_b, last.size)
+    bad = np.flatnonzero((first < 0) | (last < first) | (last > length))
+    if bad.size:
+        raise ValueError(
+            f"`{name_a}` and `{name_b}` hold {first[bad[0]]} and {last[bad[0]]} at position "
+            f"{bad[0]}; expected ranges within 0 and {length}"
+        )
+    return first, last

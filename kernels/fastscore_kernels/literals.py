@@ -20,9 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use
-from fastscore_kernels._literals import BARE_ITEM, FIELD, ITEM, MODIFIER, collect, scalars, walk
+from fastscore_kernels._literals import (
+    BARE_ITEM,
+    FIELD,
+    ITEM,
+    MODIFIER,
+    collect,
+    find_before,
+    walk,
+)
 from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
+from fastscore_kernels._validate import as_offsets, as_ranges, as_vector, read_only
 
 __all__ = [
     "BARE_ITEM",
@@ -34,7 +42,7 @@ __all__ = [
     "compile_kernels",
     "find_members",
     "item_names",
-    "scalar_ranges",
+    "preceded_by",
 ]
 
 _ROWS_PER_CHUNK = 1 << 12
@@ -54,12 +62,17 @@ class Members:
         The row, and the key's place among those that were wanted.
     at, value : int64 (m,)
         Where in the bytes the key begins, and where its value does.
+    start, end : int64 (m,)
+        The bytes of a simple value: a text up to the next quote or backslash, the member's name of
+        an enumeration that is written ``<Class.MEMBER: ...>``, or a bare word; empty without one.
     """
 
     row: Longs
     key: Longs
     at: Longs
     value: Longs
+    start: Longs
+    end: Longs
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,36 +126,40 @@ def find_members(
         parts[start] = collect(flat, bounds, *table, start, stop)
 
     run_chunks(work, bounds.size - 1, chunk=_ROWS_PER_CHUNK, threads=threads)
-    row, key, at, value = _joined(parts, 4)
-    return Members(row, key, at, value)
+    return Members(*_joined(parts, 6))
 
 
-def scalar_ranges(
-    data: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike
-) -> tuple[Longs, Longs]:
-    """Find the simple value that begins at each place.
-
-    It is a text up to the next quote or backslash, the member's name of an enumeration that is
-    written ``<Class.MEMBER: ...>``, or a bare word.
+def preceded_by(
+    data: npt.ArrayLike,
+    places: npt.ArrayLike,
+    lows: npt.ArrayLike,
+    marker: bytes,
+    *,
+    reach: int,
+) -> npt.NDArray[np.bool_]:
+    """Tell whether a marker stands shortly before places.
 
     Parameters
     ----------
     data : uint8 (bytes,)
         UTF-8.
-    starts, stops : int64 (n,)
-        Where each value begins, and where its cell ends.
+    places, lows : int64 (n,)
+        The places, and where the row of each begins.
+    marker
+        What is looked for.
+    reach
+        How many bytes before a place it stands in, at most.
 
     Returns
     -------
-    tuple of int64 (n,)
-        The ranges; empty ones where there is no such value.
+    bool (n,)
     """
     flat = as_vector("data", data, np.uint8)
-    first, last = _ranges(flat, starts, stops)
+    low, place = as_ranges("lows", lows, "places", places, flat.size)
     compile_kernels()
-    begins, ends = np.empty(first.size, np.int64), np.empty(first.size, np.int64)
-    scalars(flat, first, last, begins, ends)
-    return begins, ends
+    found = np.empty(place.size, np.bool_)
+    find_before(flat, place, low, read_only(np.frombuffer(marker, np.uint8)), reach, found)
+    return found
 
 
 def item_names(
@@ -171,7 +188,7 @@ def item_names(
         None for one a processor.
     """
     flat = as_vector("data", data, np.uint8)
-    first, last = _ranges(flat, starts, stops)
+    first, last = as_ranges("starts", starts, "stops", stops, flat.size)
     compile_kernels()
     ends = np.empty(first.size, np.int64)
     parts: dict[int, npt.NDArray[np.int64]] = {}
@@ -186,19 +203,6 @@ def item_names(
 
 def _offsets(offsets: npt.ArrayLike, data: npt.ArrayLike) -> Longs:
     return as_offsets("offsets", offsets, np.asarray(data).size)
-
-
-def _ranges(data: Bytes, starts: npt.ArrayLike, stops: npt.ArrayLike) -> tuple[Longs, Longs]:
-    first: Longs = as_vector("starts", starts, np.int64)
-    last: Longs = as_vector("stops", stops, np.int64)
-    same_length("starts", first.size, "stops", last.size)
-    bad = np.flatnonzero((first < 0) | (last < first) | (last > data.size))
-    if bad.size:
-        raise ValueError(
-            f"`starts` and `stops` hold {first[bad[0]]} and {last[bad[0]]} at position {bad[0]}; "
-            f"expected ranges within 0 and {data.size}"
-        )
-    return first, last
 
 
 def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs]:
@@ -243,5 +247,5 @@ def _compile() -> None:
     place, none = read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64))
     out = np.empty(0, np.int64)
     collect(data, place, data, place, 0, 0)
-    scalars(data, none, none, out, out)
+    find_before(data, none, none, data, 0, np.empty(0, np.bool_))
     walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0)

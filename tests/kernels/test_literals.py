@@ -9,7 +9,7 @@ from fastscore_kernels.literals import (
     MODIFIER,
     find_members,
     item_names,
-    scalar_ranges,
+    preceded_by,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -82,14 +82,35 @@ def test_members_equal_the_oracle(texts):
     ]
     columns = (found.row, found.key, found.at, found.value)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+    values = [data[a:b].tobytes().decode() for a, b in zip(found.start, found.end, strict=True)]
+    assert values == [
+        plain.scalar(text, value)
+        for text in texts
+        for key, _, value in plain.members(text)
+        if key in KEYS
+    ]
 
 
 @given(cells)
-def test_scalars_equal_the_oracle(texts):
+def test_simple_values_equal_the_oracle(texts):
+    data, offsets = flat([f"name={text}" for text in texts])
+    found = find_members(data, offsets, [b"name"], threads=1)
+    first = np.searchsorted(found.row, np.arange(len(texts)))
+    values = [data[found.start[at] : found.end[at]].tobytes().decode() for at in first]
+    behind = [text[len(text) - len(text.lstrip(" \n")) :] for text in texts]
+    assert values == [plain.scalar(text, 0) for text in behind]
+
+
+@given(cells, st.integers(0, 12))
+def test_markers_equal_the_oracle(texts, reach):
     data, offsets = flat(texts)
-    starts, ends = scalar_ranges(data, offsets[:-1], offsets[1:])
-    found = [data[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
-    assert found == [plain.scalar(text, 0) for text in texts]
+    rows = [(row, at) for row, text in enumerate(texts) for at in range(len(text.encode()) + 1)]
+    lows = np.array([offsets[row] for row, _ in rows], np.int64)
+    places = lows + np.array([at for _, at in rows], np.int64)
+    found = preceded_by(data, places, lows, b"name", reach=reach)
+    assert found.tolist() == [
+        b"name" in texts[row].encode()[max(0, at - reach) : at] for row, at in rows
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,8 +165,7 @@ def test_members_by_hand():
         "name",
         "name",
     ]
-    starts, ends = scalar_ranges(data, found.value, np.full(3, len(text)))
-    assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == ["a", "5", "SAD"]
+    assert [text[a:b] for a, b in zip(found.start, found.end, strict=True)] == ["a", "5", "SAD"]
 
 
 def test_bad_arguments_are_named():

@@ -8,8 +8,10 @@ from fastscore_kernels import (
     count_token_hits,
     find_phrases,
     least_jaccard_groups,
+    number_ranges,
     number_tokens,
     outer_whitespace,
+    plain_words,
     replace_characters,
     string_changes,
 )
@@ -35,6 +37,61 @@ def test_replaced_characters_oracle(given_texts):
     expected = naive_texts.replace_characters(given_texts, shouted)
     assert replace_characters(given_texts, shouted).to_pylist() == expected
     assert replace_characters(given_texts, shouted, threads=1).to_pylist() == expected
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from("aAnN z9,-'\u0130\u212aé汉\n") | st.characters(codec="utf-8"))
+    ),
+    st.sets(st.sampled_from(["a", "an", "n", "k", "i"])),
+)
+def test_plain_words_oracle(given_texts, without):
+    expected = naive_texts.plain_words(given_texts, sorted(without))
+    assert plain_words(given_texts, without=sorted(without)).to_pylist() == expected
+
+
+def test_plain_words_by_hand():
+    given_texts = ["Nonna's A-1 pie, an\u0130x \u212aE", "The", "", "café au\tlait"]
+    assert plain_words(given_texts, without=["a", "the"]).to_pylist() == [
+        "nonna s 1 pie ani x ke",
+        "",
+        "",
+        "caf au lait",
+    ]
+
+
+def test_no_other_character_has_a_plain_lower_case():
+    letters = [chr(point) for point in range(128, 0x110000) if not 0xD800 <= point < 0xE000]
+    expected = naive_texts.plain_words(letters, [])
+    assert plain_words(letters).to_pylist() == expected
+    assert [letter for letter, word in zip(letters, expected, strict=True) if word] == [
+        "\u0130",
+        "\u212a",
+    ]
+
+
+@given(st.binary(max_size=40), st.data())
+def test_numbered_ranges_oracle(data, drawn):
+    places = st.tuples(st.integers(0, len(data)), st.integers(0, len(data))).map(sorted)
+    ranges = drawn.draw(st.lists(places, max_size=20))
+    known: dict[bytes, int] = {}
+    expected = [known.setdefault(data[a:b], len(known)) for a, b in ranges]
+    codes, firsts = number_ranges(
+        np.frombuffer(data, np.uint8), [a for a, _ in ranges], [b for _, b in ranges]
+    )
+    assert codes.tolist() == expected
+    assert firsts.tolist() == [expected.index(number) for number in range(len(known))]
+
+
+def test_the_table_of_ranges_grows():
+    row = np.arange(5_000)
+    data = (row[:, None] >> np.arange(13) & 1).astype(np.uint8).ravel()
+    starts = np.concatenate((row, row[::-1])) * 13
+    codes, firsts = number_ranges(data, starts, starts + 13)
+    assert codes.tolist() == [*row, *row[::-1]]
+    assert firsts.tolist() == row.tolist()
+    with pytest.raises(ValueError, match=r"`starts` and `ends` hold 1 and 0 at position 0"):
+        number_ranges(data, [1], [0])
 
 
 @given(texts)

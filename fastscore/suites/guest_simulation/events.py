@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
-from fastscore.suites.columns import Mask
+from fastscore.suites.columns import Indices, Mask, gather_or_null
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
@@ -23,7 +23,7 @@ from fastscore.suites.guest_simulation.states import (
     read_final_orders,
 )
 from fastscore.suites.guest_simulation.test_cases import Personas, Targets, read_test_cases
-from fastscore.suites.guest_simulation.tool_cells import gather_or_null, read_tool_cells
+from fastscore.suites.guest_simulation.tool_cells import read_tool_cells
 from fastscore.suites.json_values import Problem, Problems
 
 GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
@@ -63,9 +63,10 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     Events
         ``conversations``, one a row in order of their first rows: labels, sources, persona and
         target, and the sizes of what ORA compares. ``messages``, those of the guest by
-        conversation: states, tools, orders. ``personas`` and ``moods``: what each persona lets
-        expect. Rejected are rows with a test case, a persona, a target or an order that cannot be
-        read; the metrics that need it are null, the row's message counts for the others.
+        conversation: states by their row in ``states``, tools, orders. ``personas`` and ``moods``:
+        what each persona lets expect. Rejected are rows with a test case, a persona, a target or an
+        order that cannot be read; the metrics that need it are null, the row's message counts for
+        the others.
     """
     file = load_personas(options.personas)
     rows, conversations = _by_conversation(raw, options)
@@ -98,10 +99,11 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
         "messages": pl.concat(
             [
                 messages.select("conversation", "line", "message_id", "is_exit", "by_role"),
-                behaviours.states,
                 tools.uses,
                 pl.DataFrame(
                     {
+                        "state": behaviours.code,
+                        "state_source": behaviours.state_source,
                         "order_source": _names(ORDER_SOURCES, orders.order_source),
                         "has_items": orders.has_items,
                     }
@@ -109,15 +111,14 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
             ],
             how="horizontal",
         ),
+        "states": behaviours.states,
         **_persona_frames(personas),
     }
     counts = {"conversations": n_conversations, "messages": messages.height}
     return Events(frames, _rejects(raw, problems), counts)
 
 
-def _names(
-    names: tuple[str, ...], codes: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-) -> pl.Series:
+def _names(names: tuple[str, ...], codes: Indices) -> pl.Series:
     return gather_or_null(pl.Series(names, dtype=pl.Enum(names)), codes)
 
 
@@ -193,7 +194,7 @@ def _compare(
     readable = by_text.copy()
     if options.published:
         readable &= targets.key != TARGET_KEYS.index("order_items")
-    wanted = targets.names.of(readable)
+    wanted = targets.names.where(readable[targets.names.conversation])
     words = compare_words(
         (conversation[said], messages["content"].fill_null("").gather(said)),
         wanted,

@@ -10,17 +10,22 @@ from importlib.resources import files
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import keyword_groups, number_hashes, plain_words
 from fastscore_kernels.literals import ITEM
 
 from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.orders import Names, normalise
-from fastscore.suites.guest_simulation.schema import DEFAULT_STATE, STATE_COLUMNS
+from fastscore.suites.guest_simulation.schema import DEFAULT_STATE
+from fastscore.suites.guest_simulation.tool_cells import States
+
+_VALUES = ("yes", "no", "explores_menu", "does_not_explore_menu", "all_at_once", "one_by_one")
+_YES, _NO, _EXPLORES, _DOES_NOT_EXPLORE, _AT_ONCE, _ONE_BY_ONE = range(len(_VALUES))
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of the heuristic, as `plain_words` writes texts.
+    """The words of the heuristic, as `plain_words` writes texts, between spaces.
 
     Parameters
     ----------
@@ -56,16 +61,15 @@ def load_words() -> Words:
 
 
 def _phrases(phrases: list[str]) -> tuple[str, ...]:
-    return tuple(plain_words(pl.Series(phrases)).to_list())
+    return tuple(_spaced(pl.Series(plain_words(phrases))).to_list())
 
 
-def plain_words(texts: pl.Series) -> pl.Series:
-    """Reduce texts to their words of a-z and 0-9, each between spaces."""
-    words = texts.str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ").str.strip_chars(" ")
+def _spaced(words: pl.Series) -> pl.Series:
+    """Put spaces around texts, so that what is found in them is whole words."""
     return " " + words + " "
 
 
-def states_by_words(rows: pl.DataFrame, targets: Names) -> pl.DataFrame:
+def states_by_words(rows: pl.DataFrame, targets: Names) -> States:
     """Read the states of guest messages from what was said.
 
     Parameters
@@ -78,55 +82,37 @@ def states_by_words(rows: pl.DataFrame, targets: Names) -> pl.DataFrame:
 
     Returns
     -------
-    pl.DataFrame
-        A row a guest message: `STATE_COLUMNS`, null in exits.
+    States
+        A row a guest message; none in exits.
     """
     words = load_words()
     codes, found = distinct(rows["content"].fill_null(""))
-    said = plain_words(found)
-
-    def has(phrases: tuple[str, ...]) -> Mask:
-        of_text: Mask = said.str.contains_any(list(phrases)).to_numpy()
-        return of_text
-
-    asks = found.str.contains("?", literal=True).to_numpy() & has(words.menu_words)
-    explores = (has(words.asks) | asks)[codes]
-    mood = np.full(len(found), len(words.moods))
-    for rank, (_, phrases) in reversed(list(enumerate(words.moods))):
-        mood[has(phrases)] = rank
-    confirms = has(words.confirmations)[codes]
+    groups = (words.asks, words.menu_words, words.confirmations, *(each for _, each in words.moods))
+    bits = keyword_groups(_spaced(pl.Series(plain_words(found))), groups)[:, 0]
+    asks, menu, confirms, *moods = (
+        bits >> np.uint64(n) & np.uint64(1) > 0 for n in range(len(groups))
+    )
+    explores = asks | (menu & found.str.contains("?", literal=True).to_numpy())
+    # of several moods the first counts, without any the default
+    mood = np.select(moods, range(len(moods)), len(moods))
     conversation = rows["conversation"].to_numpy()
     guest = rows["is_guest"].to_numpy()
     restaurant = ~guest & rows["role"].ne_missing("system").to_numpy()
-    complete = _carried(conversation, restaurant, confirms, start=False)
+    complete = _carried(conversation, restaurant, confirms[codes], start=False)
     named, at_once = _ordering(rows, codes, found, targets, words.items_at_once)
     ordering = _carried(conversation, named, at_once, start=True)
-    moods = pl.Series([*(name for name, _ in words.moods), DEFAULT_STATE[2]])
-    states = pl.DataFrame(
-        {
-            "complete": complete,
-            "explores": explores,
-            "mood": moods.gather(mood[codes]),
-            "at_once": ordering,
-        }
-    ).select(
-        pl.when(~rows["is_exit"]).then(expression).alias(name)
-        for name, expression in zip(
-            STATE_COLUMNS,
-            (
-                _either("complete", "yes", "no"),
-                _either("explores", "explores_menu", "does_not_explore_menu"),
-                pl.col("mood"),
-                _either("at_once", "all_at_once", "one_by_one"),
-            ),
-            strict=True,
-        )
+    code = np.stack(
+        [
+            np.where(complete, _YES, _NO),
+            np.where(explores[codes], _EXPLORES, _DOES_NOT_EXPLORE),
+            len(_VALUES) + mood[codes],
+            np.where(ordering, _AT_ONCE, _ONE_BY_ONE),
+        ],
+        axis=1,
     )
-    return states.filter(rows["is_guest"])
-
-
-def _either(name: str, yes: str, no: str) -> pl.Expr:
-    return pl.when(name).then(pl.lit(yes)).otherwise(pl.lit(no))
+    code[rows["is_exit"].to_numpy()] = -1
+    values = pl.Series([*_VALUES, *(name for name, _ in words.moods), DEFAULT_STATE[2]])
+    return States(code[guest], values)
 
 
 def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) -> Mask:
@@ -144,31 +130,30 @@ def _ordering(
     """Tell which messages name items of the target, and which of them order all at once."""
     n_rows = rows.height
     named, at_once = np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
-    items = np.flatnonzero(targets.kind == ITEM)
+    items = targets.where(targets.kind == ITEM)
+    item, names = distinct(normalise(items.values))
     wanted = (
-        pl.DataFrame(
-            {
-                "conversation": targets.conversation[items],
-                "item": normalise(targets.name.gather(items)),
-            }
-        )
-        .filter(pl.col("item") != "")
+        pl.DataFrame({"conversation": items.conversation, "item": item[items.code]})
+        .filter(pl.Series((names != "").to_numpy()[item[items.code]]))
         .unique()
+        .with_row_index("number")
     )
-    wanted = wanted.with_row_index("number")
     speaks = pl.DataFrame(
-        {
-            "conversation": rows["conversation"],
-            "at": np.arange(n_rows),
-            "said": (" " + normalise(found) + " ").gather(codes),
-        }
+        {"conversation": rows["conversation"], "at": np.arange(n_rows), "said": codes}
     ).filter(rows["is_guest"] & ~rows["is_exit"])
-    phrase = pl.concat_str(pl.lit(" "), "item", pl.lit(" "))
-    pairs = (
-        speaks.join(wanted, on="conversation", maintain_order="left")
-        .filter(pl.col("said").str.contains(phrase, literal=True))
-        .select("conversation", "at", "number")
+    pairs = speaks.join(wanted, on="conversation", maintain_order="left")
+    # messages and items recur: each pair of texts is compared once
+    pair = pairs["said"].to_numpy() * len(names) + pairs["item"].to_numpy()
+    numbers, firsts = number_hashes(pair.astype(np.uint64))
+    said, item = np.divmod(pair[firsts], max(len(names), 1))
+    texts = pl.DataFrame(
+        {
+            "said": _spaced(normalise(found)).gather(said),
+            "item": _spaced(names).gather(item),
+        }
     )
+    is_named = texts.select(pl.col("said").str.contains(pl.col("item"), literal=True)).to_series()
+    pairs = pairs.filter(is_named.gather(numbers))
     conversation, at = pairs["conversation"].to_numpy(), pairs["at"].to_numpy()
     is_new = np.zeros(len(at), np.bool_)
     is_new[np.unique(pairs["number"].to_numpy(), return_index=True)[1]] = True

@@ -1,24 +1,27 @@
 """Orders as sets of names: what was ordered last, and what was to be ordered."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import intersection_size_csr
+from fastscore_kernels import intersection_size_csr, number_ranges, plain_words
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl, unescaped
 from fastscore_kernels.literals import ITEM, MODIFIER, item_names
 
 from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.distinct import distinct
-from fastscore.suites.guest_simulation.tool_cells import (
+from fastscore.suites.guest_simulation.cell_bytes import (
+    BLANKS_AND_QUOTES,
+    WHITE_SPACE,
     Bytes,
-    OrderLists,
-    after_blanks,
+    after,
     texts_between,
 )
+from fastscore.suites.guest_simulation.tool_cells import OrderLists
+from fastscore.suites.ragged import group_rows, offsets_of, take
 
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
@@ -35,21 +38,36 @@ class Names:
     ----------
     conversation, kind
         Where each name stands, and what it names (`fastscore_kernels.literals`), int64 (n,).
-    name
-        The names, escapes undone.
+    code
+        The name, its place in ``values``, int64 (n,).
+    values
+        The names that there are, escapes undone.
     broken
         Conversations whose list breaks off, int64.
     """
 
     conversation: Indices
     kind: Indices
-    name: pl.Series
+    code: Indices
+    values: pl.Series
     broken: Indices
 
-    def of(self, conversations: Mask) -> "Names":
-        """Return the names of some conversations, given as bool (conversations,)."""
-        rows = np.flatnonzero(conversations[self.conversation])
-        return Names(self.conversation[rows], self.kind[rows], self.name.gather(rows), self.broken)
+    def where(self, rows: Mask) -> "Names":
+        """Return some of the names."""
+        return replace(
+            self,
+            conversation=self.conversation[rows],
+            kind=self.kind[rows],
+            code=self.code[rows],
+        )
+
+    def shared(self, owner: Indices) -> "Names":
+        """Give each conversation the names of another, its owner; -1 for none."""
+        n_owners = int(max(owner.max(initial=-1), self.conversation.max(initial=-1))) + 1
+        rows, sizes = take(group_rows(self.conversation, n_owners), owner)
+        sharing = np.repeat(np.arange(len(owner)), np.diff(sizes))
+        broken = np.flatnonzero(np.isin(owner, self.broken))
+        return Names(sharing, self.kind[rows], self.code[rows], self.values, broken)
 
 
 def read_lists(
@@ -57,15 +75,16 @@ def read_lists(
 ) -> Names:
     """Read the names in lists of items, one list a conversation."""
     found = item_names(data, start, stop, option_first=option_first)
-    whole = found.ends[found.row] >= 0
-    names = texts_between(data, found.start[whole], found.end[whole])
-    escaped = np.flatnonzero(names.str.contains("\\", literal=True).to_numpy())
+    whole = np.flatnonzero(found.ends[found.row] >= 0)
+    begins, ends = found.start[whole], found.end[whole]
+    code, firsts = number_ranges(data, begins, ends)
+    values = texts_between(data, begins[firsts], ends[firsts])
+    escaped = np.flatnonzero(values.str.contains("\\", literal=True).to_numpy())
     if len(escaped):
-        texts = [_unescape(name) for name in names.gather(escaped)]
-        names = names.scatter(escaped, texts)
-    return Names(
-        conversation[found.row[whole]], found.kind[whole], names, conversation[found.ends < 0]
-    )
+        texts = [_unescape(name) for name in values.gather(escaped)]
+        values = values.scatter(escaped, texts)
+    broken = conversation[found.ends < 0]
+    return Names(conversation[found.row[whole]], found.kind[whole], code, values, broken)
 
 
 def _unescape(name: str) -> str:
@@ -84,10 +103,12 @@ def _unescape(name: str) -> str:
 
 def join_names(parts: list[Names]) -> Names:
     """Put names of several sources together."""
+    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
     return Names(
         np.concatenate([part.conversation for part in parts]),
         np.concatenate([part.kind for part in parts]),
-        pl.concat([part.name for part in parts]),
+        np.concatenate([part.code + shift for part, shift in zip(parts, shifts, strict=False)]),
+        pl.concat([part.values for part in parts]),
         np.concatenate([part.broken for part in parts]),
     )
 
@@ -103,19 +124,18 @@ def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
         Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
         then is an empty list.
     """
-    # a blank cell may be a JSON string
-    present = (cells.str.strip_chars(' \t\r\n"') != "").fill_null(False)
-    given, texts = np.flatnonzero(present.to_numpy()), cells.filter(present)
+    given, texts = np.flatnonzero(cells.is_not_null().to_numpy()), cells.drop_nulls()
     if published:
-        texts = _as_published(texts)
+        present = texts.str.strip_chars(' \t\r\n"') != ""
+        given, texts = given[present.to_numpy()], _as_published(texts.filter(present))
     column = string_column("current_items_in_order", texts)
-    stop = column.offsets[1:]
-    at = after_blanks(column.data, column.offsets[:-1], stop)
-    blank = at == stop
-    # a list in a JSON string begins behind the quote
-    quoted = ~blank
+    begins, stop = column.offsets[:-1], column.offsets[1:]
+    at = after(WHITE_SPACE, column.data, begins, stop)
+    # a list in a JSON string begins behind the quote, and a blank cell may be one
+    blank = (at == stop) | (after(BLANKS_AND_QUOTES, column.data, begins, stop) == stop)
+    quoted = at < stop
     quoted[quoted] = column.data[at[quoted]] == ord('"')
-    at = after_blanks(column.data, at + quoted, stop)
+    at = after(WHITE_SPACE, column.data, at + quoted, stop)
     is_list = at < stop
     is_list[is_list] = column.data[at[is_list]] == ord("[")
     starts, stops = np.full(len(cells), -1, np.int64), np.full(len(cells), -1, np.int64)
@@ -152,11 +172,7 @@ def normalise(names: pl.Series) -> pl.Series:
 
     Letters outside a to z vanish.
     """
-    words = names.str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ")
-    padded = (" " + words.str.replace_all(" ", "  ", literal=True) + " ").str.replace_all(
-        rf" (?:{'|'.join(FILLER_WORDS)}) ", " "
-    )
-    return padded.str.replace_all(r" +", " ").str.strip_chars(" ")
+    return pl.Series(plain_words(names, without=FILLER_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +209,13 @@ def compare_orders(current: Names, target: Names, n_conversations: int) -> Overl
 
     Items and modifiers are members of one set. Of a target, items that are bare texts are none.
     """
-    wanted = np.flatnonzero((target.kind == ITEM) | (target.kind == MODIFIER))
-    names = pl.concat([current.name, target.name.gather(wanted)])
-    codes, texts = distinct(names)
-    ids, members = distinct(normalise(texts))
-    ids = np.where((members == "").to_numpy()[ids], -1, ids)[codes]
-    split = len(current.name)
+    wanted = target.where((target.kind == ITEM) | (target.kind == MODIFIER))
+    ids, members = distinct(normalise(pl.concat([current.values, wanted.values])))
+    ids = np.where((members == "").to_numpy()[ids], -1, ids)
+    n_current = len(current.values)
     return _overlaps(
-        (current.conversation, ids[:split]),
-        (target.conversation[wanted], ids[split:]),
+        (current.conversation, ids[:n_current][current.code]),
+        (wanted.conversation, ids[n_current:][wanted.code]),
         n_conversations,
     )
 
@@ -225,16 +239,17 @@ def compare_words(said: tuple[Indices, pl.Series], target: Names, n_conversation
         np.flatnonzero(lower.str.contains(food, literal=True).to_numpy()[codes])
         for food in FOOD_WORDS
     ]
-    items = np.flatnonzero(target.kind == ITEM)
-    words = target.name.gather(items).str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
+    items = target.where(target.kind == ITEM)
+    words = items.values.str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
     ids, _ = distinct(pl.concat([pl.Series(FOOD_WORDS), words.explode(empty_as_null=False)]))
     n_foods = len(FOOD_WORDS)
+    of_item, sizes = take((ids[n_foods:], offsets_of(words.list.len().to_numpy())), items.code)
     return _overlaps(
         (
             np.concatenate([conversation[rows] for rows in mentioned]),
             np.repeat(ids[:n_foods], [len(rows) for rows in mentioned]),
         ),
-        (np.repeat(target.conversation[items], words.list.len().to_numpy()), ids[n_foods:]),
+        (np.repeat(items.conversation, np.diff(sizes)), of_item),
         n_conversations,
     )
 

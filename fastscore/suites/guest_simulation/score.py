@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import number_hashes
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import Indices, Mask, null_reasons
+from fastscore.suites.columns import Indices, Mask, all_null_reasons
+from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.schema import (
     DIALOGUES,
@@ -15,6 +17,7 @@ from fastscore.suites.guest_simulation.schema import (
     MATCH_COLUMNS,
     MESSAGES,
     METRICS,
+    STATE_COLUMNS,
     TOOL_COLUMNS,
 )
 
@@ -55,7 +58,7 @@ def score_conversations(events: Events, options: GuestSimulationOptions) -> dict
     frames = events.frames
     conversations = frames["conversations"]
     messages = _compare_states(frames)
-    counts = _count(messages, conversations.height)
+    counts = _count(messages, frames["states"], conversations.height)
     scores, reasons = _score(conversations, counts, published=options.published)
     named = conversations["persona_code"] >= 0
     dialogues = conversations.with_columns(
@@ -84,15 +87,13 @@ def _compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     A message's score is the share of the components that have an expected and an actual value;
     without attributes it follows from the kind of persona that its description is of.
     """
-    codes = frames["conversations"]["persona_code"]
-    of_message = codes.gather(frames["messages"]["conversation"])
-    personas = frames["personas"].with_columns(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("persona_code")
-    )
+    messages = frames["messages"]
+    numbers, pairs = _pairs(frames)
+    personas = _numbered(frames["personas"], "persona_code")
+    states = _numbered(frames["states"], "state")
     compared = (
-        frames["messages"]
-        .with_columns(of_message.alias("persona_code"))
-        .join(personas, on="persona_code", how="left", maintain_order="left")
+        pairs.join(personas, on="persona_code", how="left", maintain_order="left")
+        .join(states, on="state", how="left", maintain_order="left")
         .join(
             frames["moods"].with_columns(pl.lit(True).alias("in_mood")),
             on=["persona_code", "mood_tone"],
@@ -123,14 +124,42 @@ def _compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         for term in terms[2:]:
             total = total + term
         fallback = pl.when(pl.col("kind") == kind).then(total).otherwise(fallback)
-    return compared.with_columns(
+    compared = compared.select(
+        *STATE_COLUMNS,
+        *MATCH_COLUMNS,
         pl.when(has_state & ~pl.col("is_exit") & (pl.col("persona_code") >= 0))
         .then(pl.when(by_attributes).then(matched / present).otherwise(fallback))
-        .alias("message_score")
+        .alias("message_score"),
     )
+    return pl.concat([messages, compared.select(pl.all().gather(numbers))], how="horizontal")
 
 
-def _count(messages: pl.DataFrame, n_conversations: int) -> dict[str, pl.Series]:
+def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    return frame.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
+
+
+def _pairs(frames: Mapping[str, pl.DataFrame]) -> tuple[Indices, pl.DataFrame]:
+    """Pair each message's state with its conversation's persona.
+
+    Returns
+    -------
+    tuple
+        The pair of each message, and the distinct pairs: ``persona_code`` and ``state``, -1 for
+        none, and ``is_exit``. They are few, however many messages there are.
+    """
+    messages = frames["messages"]
+    codes = frames["conversations"]["persona_code"].to_numpy()
+    persona = codes[messages["conversation"].to_numpy()]
+    state, is_exit = messages["state"].to_numpy(), messages["is_exit"].to_numpy()
+    key = ((persona + 1) * (frames["states"].height + 1) + state + 1) * 2 + is_exit
+    numbers, firsts = number_hashes(key.astype(np.uint64))
+    pairs = {"persona_code": persona[firsts], "state": state[firsts], "is_exit": is_exit[firsts]}
+    return numbers, pl.DataFrame(pairs)
+
+
+def _count(
+    messages: pl.DataFrame, states: pl.DataFrame, n_conversations: int
+) -> dict[str, pl.Series]:
     """Add up, in order of the messages, what the metrics of each conversation need."""
     conversation = messages["conversation"].to_numpy()
 
@@ -141,7 +170,7 @@ def _count(messages: pl.DataFrame, n_conversations: int) -> dict[str, pl.Series]
 
     by_role = messages["by_role"].to_numpy()
     scored = messages["message_score"].is_not_null().to_numpy()
-    has_state = messages["mood_tone"].is_not_null().to_numpy()
+    has_state = messages["state"].to_numpy() >= 0
     scores = messages["message_score"].fill_null(0.0).to_numpy()
     uses = {name: by_role & messages[name].to_numpy() for name in TOOL_COLUMNS}
     return {
@@ -149,17 +178,25 @@ def _count(messages: pl.DataFrame, n_conversations: int) -> dict[str, pl.Series]
         "n_scored_messages": count(scored),
         "message_score_sum": count(scored, scores),
         "n_states": count(has_state),
-        "n_transitions": _transitions(messages.filter(pl.Series(has_state)), n_conversations),
+        "n_transitions": _transitions(
+            conversation, messages["state"].to_numpy(), states, n_conversations
+        ),
         **{f"n_{name.removeprefix('uses_')}": count(rows) for name, rows in uses.items()},
     }
 
 
-def _transitions(states: pl.DataFrame, n_conversations: int) -> pl.Series:
+def _transitions(
+    conversation: Indices, state: Indices, states: pl.DataFrame, n_conversations: int
+) -> pl.Series:
     """Count the changes of ordering, exploration and mood from each state to the next."""
-    same = pl.col("conversation") == pl.col("conversation").shift()
-    changes = pl.sum_horizontal(pl.col(name) != pl.col(name).shift() for name in _BEHAVIOURS)
-    found = states.select(pl.when(same).then(changes).otherwise(0)).to_series().to_numpy()
-    totals = np.bincount(states["conversation"].to_numpy(), found, minlength=n_conversations)
+    rows = np.flatnonzero(state >= 0)
+    before, after = rows[:-1], rows[1:]
+    changes = np.zeros(len(after), np.int64)
+    for name in _BEHAVIOURS:
+        behaviour, _ = distinct(states[name])
+        changes += behaviour[state[before]] != behaviour[state[after]]
+    changes[conversation[before] != conversation[after]] = 0
+    totals = np.bincount(conversation[after], changes, minlength=n_conversations)
     return pl.Series(totals.astype(np.int64))
 
 
@@ -267,11 +304,12 @@ def _score(
         rows = np.any(list(causes[reason].values()), axis=0)
         causes[reason]["CRRS"] = rows & ~explained
         explained = explained | rows
-    reasons = pl.DataFrame(
-        {reason: null_reasons(of, reason, height) for reason, of in causes.items()}
-    ).select(pl.concat_list(*_GRAVITY))
+    reasons = all_null_reasons(
+        [(metric, reason, rows) for reason in _GRAVITY for metric, rows in causes[reason].items()],
+        height,
+    )
     scores = {
         metric.id: pl.Series(values[metric.id]).set(pl.Series(null[metric.id]), None)
         for metric in METRICS
     }
-    return scores, reasons.to_series()
+    return scores, reasons

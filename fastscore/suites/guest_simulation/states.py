@@ -1,11 +1,14 @@
 """The state of every guest message: from columns, tool calls or the heuristic."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import number_hashes
 
-from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.columns import Indices, Mask, gather_or_null
+from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.heuristic import states_by_words
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import (
@@ -20,10 +23,11 @@ from fastscore.suites.guest_simulation.schema import (
     STATE_COLUMNS,
     STATE_SOURCES,
 )
-from fastscore.suites.guest_simulation.tool_cells import OrderLists, ToolCells
+from fastscore.suites.guest_simulation.tool_cells import OrderLists, States, ToolCells
 
 COLUMNS, TOOLS, HEURISTIC = range(len(STATE_SOURCES))
 _NONE = -1
+_SOURCES = pl.Enum([*STATE_SOURCES, "default"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,18 @@ class Behaviours:
     Parameters
     ----------
     states
-        A row a message: `STATE_COLUMNS`, all null without a state; and ``state_source``.
+        The distinct states, a row each: `STATE_COLUMNS`.
+    code
+        The state of each message, its row in ``states``, int64 (messages,); -1 without one.
+    state_source
+        Where it comes from, a column of as many rows.
     source
         The source of each conversation, index in `STATE_SOURCES`, int64 (conversations,).
     """
 
     states: pl.DataFrame
+    code: Indices
+    state_source: pl.Series
     source: Indices
 
 
@@ -86,76 +96,82 @@ def read_behaviours(
     one that the option forces. Of a state that has some part, the others are the default's.
     """
     conversation = messages["conversation"].to_numpy()
-    column = _column_states(messages, published=options.published)
-    sources = {COLUMNS: column, TOOLS: tools.states}
+    columns = _column_states(messages, published=options.published)
     if options.states == "auto":
         source = np.full(n_conversations, HEURISTIC)
-        for number in (TOOLS, COLUMNS):
-            source[conversation[_present(sources[number])]] = number
+        for number, given in ((TOOLS, tools.states), (COLUMNS, columns)):
+            source[conversation[given.present]] = number
     else:
         source = np.full(n_conversations, STATE_SOURCES.index(options.states))
     of_message = source[conversation]
-    sources[HEURISTIC] = _heuristic(messages, rows, targets, source == HEURISTIC)
-    chosen = pl.DataFrame(
+    words = _heuristic(messages, rows, targets, source == HEURISTIC)
+    default = States(np.arange(len(DEFAULT_STATE))[None], pl.Series(DEFAULT_STATE))
+    columns, by_tools, words, default = _same_values([columns, tools.states, words, default])
+    code = np.where((of_message == COLUMNS)[:, None], columns.code, words.code)
+    code = np.where((of_message == TOOLS)[:, None], by_tools.code, code)
+    counts = (code >= 0).any(axis=1) & ~messages["is_exit"].to_numpy()
+    code = np.where(counts[:, None] & (code >= 0), code, default.code)
+    state_source = np.where(counts, of_message, len(STATE_SOURCES))
+    numbers, firsts = _number_rows(code, len(default.values))
+    states = pl.DataFrame(
         {
-            name: sources[COLUMNS][name]
-            .zip_with(pl.Series(of_message == COLUMNS), sources[TOOLS][name])
-            .zip_with(pl.Series(of_message != HEURISTIC), sources[HEURISTIC][name])
-            for name in STATE_COLUMNS
+            name: default.values.gather(code[firsts, place])
+            for place, name in enumerate(STATE_COLUMNS)
         }
     )
-    counts = pl.Series(_present(chosen)) & ~messages["is_exit"]
-    everywhere = pl.Series([options.published]).new_from_index(0, len(counts))
-    states = chosen.select(
-        pl.when(counts)
-        .then(pl.col(name).fill_null(default))
-        .when(everywhere)
-        .then(pl.lit(default))
-        .alias(name)
-        for name, default in zip(STATE_COLUMNS, DEFAULT_STATE, strict=True)
-    ).with_columns(
-        pl.when(counts)
-        .then(pl.Series(STATE_SOURCES).gather(of_message))
-        .when(everywhere)
-        .then(pl.lit("default"))
-        .cast(pl.Enum([*STATE_SOURCES, "default"]))
-        .alias("state_source")
-    )
-    return Behaviours(states, source)
+    if not options.published:
+        numbers, state_source = np.where(counts, numbers, -1), np.where(counts, of_message, -1)
+    sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
+    return Behaviours(states, numbers, gather_or_null(sources, state_source), source)
 
 
-def _column_states(messages: pl.DataFrame, *, published: bool) -> pl.DataFrame:
-    value = pl.col(*STATE_COLUMNS)
+def _same_values(sources: Sequence[States]) -> list[States]:
+    """Give states of several sources the same distinct values."""
+    numbers, values = distinct(pl.concat([states.values for states in sources]))
+    same, shift = [], 0
+    for states in sources:
+        # a place for -1, which stays
+        of_source = np.append(numbers[shift : shift + len(states.values)], -1)
+        same.append(States(of_source[states.code], values))
+        shift += len(states.values)
+    return same
+
+
+def _number_rows(code: Indices, n_values: int) -> tuple[Indices, Indices]:
+    """Give distinct rows of places below ``n_values`` numbers by first appearance.
+
+    Returns
+    -------
+    tuple
+        The number of each row, and the first row of each number.
+    """
+    numbers, firsts = number_hashes(code[:, 0].astype(np.uint64))
+    for column in code.T[1:]:
+        numbers, firsts = number_hashes((numbers * n_values + column).astype(np.uint64))
+    return numbers, firsts
+
+
+def _column_states(messages: pl.DataFrame, *, published: bool) -> States:
+    """Read the states that columns give; blank cells give none."""
+    cells = pl.concat([messages[name].alias("state") for name in STATE_COLUMNS])
+    given = np.flatnonzero(cells.is_not_null().to_numpy())
+    code = np.full(len(cells), -1, np.int64)
+    code[given], values = distinct(cells.gather(given))
     if not published:
-        value = value.str.strip_chars().str.to_lowercase()
-    return messages.select(value.replace("", None))
+        values = values.str.strip_chars().str.to_lowercase()
+    empty = np.append((values == "").to_numpy(), True)
+    code[empty[code]] = -1
+    return States(code.reshape(len(STATE_COLUMNS), -1).T, values)
 
 
-def _present(states: pl.DataFrame) -> Mask:
-    """Tell which messages have some part of a state."""
-    found: Mask = (
-        states.select(pl.any_horizontal(pl.col(*STATE_COLUMNS).is_not_null()))
-        .to_series()
-        .to_numpy()
-    )
-    return found
-
-
-def _heuristic(
-    messages: pl.DataFrame, rows: pl.DataFrame, targets: Names, needed: Mask
-) -> pl.DataFrame:
+def _heuristic(messages: pl.DataFrame, rows: pl.DataFrame, targets: Names, needed: Mask) -> States:
     """Read the states of the conversations that need the heuristic."""
-    nothing = pl.DataFrame(schema=dict.fromkeys(STATE_COLUMNS, pl.String))
-    nothing = nothing.clear(messages.height)
-    if not needed.any():
-        return nothing
-    spoken = pl.Series(needed[rows["conversation"].to_numpy()]) & ~rows["is_case"]
+    code = np.full((messages.height, len(STATE_COLUMNS)), -1, np.int64)
+    spoken = needed[rows["conversation"].to_numpy()] & ~rows["is_case"].to_numpy()
     columns = ("conversation", "role", "content", "is_guest", "is_exit")
-    found = states_by_words(rows.select(*columns).filter(spoken), targets)
-    at = np.flatnonzero(needed[messages["conversation"].to_numpy()])
-    return nothing.with_columns(
-        nothing[name].scatter(at, found[name]).alias(name) for name in STATE_COLUMNS
-    )
+    found = states_by_words(rows.select(*columns).filter(pl.Series(spoken)), targets)
+    code[needed[messages["conversation"].to_numpy()]] = found.code
+    return States(code, found.values)
 
 
 def read_final_orders(

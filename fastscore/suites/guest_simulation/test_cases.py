@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
-from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.columns import Indices, Mask, first_of_group, gather_or_null
 from fastscore.suites.distinct import distinct
+from fastscore.suites.guest_simulation.cell_bytes import texts_between
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
 from fastscore.suites.guest_simulation.personas import (
     TARGET_KEYS,
@@ -18,7 +19,6 @@ from fastscore.suites.guest_simulation.personas import (
     fallback_kind,
     read_attributes,
 )
-from fastscore.suites.guest_simulation.tool_cells import gather_or_null, texts_between
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
     JsonValues,
@@ -139,16 +139,30 @@ def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
 
 
 def _cases(rows: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
-    """Read the JSON of the rows that hold test cases, the first of each conversation."""
-    cases = rows.filter("is_case").unique("conversation", keep="first", maintain_order=True)
-    values = column_values(cases["content"].alias("content"))
-    values = replace(values, dialogue=cases["row"].to_numpy())
-    for at in np.flatnonzero(values.tags != OBJECT).tolist():
-        found = f"{cases['content'][at] or '':.{LONGEST_EXCERPT}}"
-        problem = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
-        problems.by_dialogue[int(values.dialogue[at])] = problem
+    """Read the JSON of the rows that hold test cases, the first of each conversation.
+
+    A test case runs at every level, so that each distinct text is read once.
+    """
+    at = np.flatnonzero(rows["is_case"].to_numpy())
+    at = at[first_of_group(rows["conversation"].to_numpy()[at]) == np.arange(len(at))]
+    codes, contents = distinct(rows["content"].gather(at).alias("content"))
+    values = column_values(contents)
+    of_text = Problems()
+    for number in np.flatnonzero(values.tags != OBJECT).tolist():
+        found = f"{contents[number] or '':.{LONGEST_EXCERPT}}"
+        of_text.by_dialogue[number] = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
     keys = ("guest_persona", "target_order")
-    return members(values.where(values.tags == OBJECT), keys, problems)
+    found_values = members(values.where(values.tags == OBJECT), keys, of_text)
+    row = rows["row"].to_numpy()[at]
+    _note_for_all(of_text, codes, row, problems)
+    return {key: replace(each.take(codes), dialogue=row) for key, each in found_values.items()}
+
+
+def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
+    """Note the problems of distinct texts at every place where one stands."""
+    for number, problem in of_text.by_dialogue.items():
+        for place in places[codes == number].tolist():
+            problems.by_dialogue.setdefault(place, problem)
 
 
 def _first_texts(
@@ -167,22 +181,26 @@ def _first_texts(
     position = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
     position[row] = np.arange(len(row))
     given = np.flatnonzero(rows[column].is_not_null().to_numpy())
-    cells = column_values(rows[column].gather(given).alias(column))
+    cells = rows[column].gather(given).alias(column)
     parts = [
         (
             conversation[position[of_case.dialogue]],
             of_case.dialogue,
             _value_texts(of_case, problems),
         ),
-        (conversation[given], row[given], _cell_texts(cells, rows[column].gather(given), problems)),
+        (conversation[given], row[given], _cell_texts(cells, problems)),
         (np.arange(n_conversations), np.full(n_conversations, -1), of_file),
     ]
     owners, places, values = [], [], []
     for owner, place, value in parts:
+        if value.null_count() == len(value):
+            continue
         present = value.is_not_null().to_numpy()
         owners.append(owner[present])
         places.append(place[present])
         values.append(value.drop_nulls())
+    if not values:
+        return np.full(n_conversations, -1, np.int64), of_file
     owner = np.concatenate(owners)
     chosen = np.full(n_conversations, -1, np.int64)
     # numpy assigns in order: of several values the first stays
@@ -204,8 +222,11 @@ def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
     return found.fill_null(texts(strings, problems)) if values.is_text.any() else found
 
 
-def _cell_texts(values: JsonValues, cells: pl.Series, problems: Problems) -> pl.Series:
+def _cell_texts(cells: pl.Series, problems: Problems) -> pl.Series:
     """Return cells of a column: JSON strings without their quotes, everything else as it is."""
+    if cells.is_empty():
+        return cells
+    values = column_values(cells)
     found = cells.str.strip_chars().replace("", None)
     if not values.is_text.any():
         return found
@@ -271,13 +292,22 @@ def _read_persona(
 
 
 def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Targets:
-    """Find the list of items in each target order, and read its names."""
-    values = replace(column_values(target.alias("target_order")), dialogue=places)
+    """Find the list of items in each distinct target order, and read its names."""
+    codes, described = distinct(target.alias("target_order"))
+    of_text = Problems()
+    names, key = _read_target_lists(described, of_text)
+    _note_for_all(of_text, codes, places, problems)
+    return Targets(names.shared(codes), key[codes], np.zeros(len(target), np.bool_))
+
+
+def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[Names, Indices]:
+    """Return the names in target orders, and which of `TARGET_KEYS` holds each one's list."""
+    values = column_values(target)
     other = (values.tags != OBJECT) & (values.tags != ARRAY) & ~values.is_missing
     for at in np.flatnonzero(other).tolist():
         excerpt = f"{target[at]:.{LONGEST_EXCERPT}}"
         problem = Problem("target_order", "wrong_type", repr(excerpt), _TARGET_EXPECTED)
-        problems.by_dialogue.setdefault(int(places[at]), problem)
+        problems.by_dialogue.setdefault(at, problem)
     found = members(values.where(values.tags == OBJECT), TARGET_KEYS, problems)
     key = np.full(len(target), -1, np.int64)
     data = found[TARGET_KEYS[0]].data
@@ -300,5 +330,5 @@ def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Tar
     )
     for at in bare_names.broken.tolist():
         problem = Problem("target_order", "not_json", "a list that breaks off", _TARGET_EXPECTED)
-        problems.by_dialogue.setdefault(int(places[at]), problem)
-    return Targets(join_names([names, bare_names]), key, np.zeros(len(target), np.bool_))
+        problems.by_dialogue.setdefault(at, problem)
+    return join_names([names, bare_names]), key

@@ -7,17 +7,14 @@ members by key, all cells in one pass, and never evaluated.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import jsonl
+from fastscore_kernels import keyword_groups, number_ranges
 from fastscore_kernels.arrow import string_column
-from fastscore_kernels.literals import Members, find_members, scalar_ranges
+from fastscore_kernels.literals import Members, find_members, preceded_by
 
 from fastscore.suites.columns import Indices, Mask
-from fastscore.suites.distinct import distinct
+from fastscore.suites.guest_simulation.cell_bytes import WHITE_SPACE, Bytes, after, texts_between
 from fastscore.suites.guest_simulation.schema import STATE_COLUMNS, TOOL_COLUMNS
-
-Bytes = npt.NDArray[np.uint8]
 
 ATTRIBUTES_TOOL = "get_message_generation_attributes_for_next_message"
 TOOL_WORDS = (
@@ -37,9 +34,9 @@ _KEYS = (
     b"next_message_ordering_style",
 )
 _TOOL_NAME, _CURRENT, _TARGET, _FIRST_STATE = range(4)
+_TRACKING = TOOL_COLUMNS.index("uses_order_tracking")
 _MARKER = b"Latest Order tracking"
 _MARKER_REACH = 40
-_SPACES = np.frombuffer(b" \t\n\r\v\f", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,34 @@ class OrderLists:
     def has_items(self) -> Mask:
         """Which messages have a list with anything between its brackets, or a broken one."""
         listed = np.flatnonzero(self.start >= 0)
-        at = after_blanks(self.data, self.start[listed] + 1, self.stop[listed])
+        at = after(WHITE_SPACE, self.data, self.start[listed] + 1, self.stop[listed])
         closed = at < self.stop[listed]
         closed[closed] = self.data[at[closed]] == ord("]")
         found: Mask = self.broken.copy()
         found[listed[~closed]] = True
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """States of messages, each part by its place among the values.
+
+    Parameters
+    ----------
+    code
+        A row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing
+        gives that part.
+    values
+        The values, lower case unless read by the published profile; none that counts is empty.
+    """
+
+    code: Indices
+    values: pl.Series
+
+    @property
+    def present(self) -> Mask:
+        """Which messages have some part of a state."""
+        found: Mask = np.any(self.code >= 0, axis=1)
         return found
 
 
@@ -87,13 +107,13 @@ class ToolCells:
     uses
         A row a message: `TOOL_COLUMNS`, Boolean.
     states
-        A row a message: `STATE_COLUMNS`, String in lower case, null where no tool gave them.
+        What tools gave.
     orders
         The tracked orders.
     """
 
     uses: pl.DataFrame
-    states: pl.DataFrame
+    states: States
     orders: OrderLists
 
 
@@ -108,16 +128,19 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
         Whether a tool counts as used where the cell has its word anywhere, instead of in the name
         of a tool that was called.
     """
-    message = np.flatnonzero(cells.is_not_null().to_numpy())
-    column = string_column("tool_calls", cells.drop_nulls())
+    message, given = np.flatnonzero(cells.is_not_null().to_numpy()), cells.drop_nulls()
+    column = string_column("tool_calls", given)
     found = find_members(column.data, column.offsets, _KEYS)
-    scan = _Scan(column.data, column.offsets, found, *_scalars(column.data, column.offsets, found))
+    scan = _Scan(column.data, column.offsets, found, *_simple_values(column.data, found))
+    uses = np.zeros((len(cells), len(TOOL_COLUMNS)), np.bool_)
     if whole_cell:
-        used = [_has_any(cells, words).to_numpy() for words in TOOL_WORDS]
+        uses[message] = _words_in(given)
     else:
-        used = [_used(scan, words, message, len(cells)) for words in TOOL_WORDS]
+        has_word = _words_in(scan.values)[scan.code[scan.named]]
+        for place in range(len(TOOL_COLUMNS)):
+            uses[message[found.row[scan.named[has_word[:, place]]]], place] = True
     return ToolCells(
-        pl.DataFrame(dict(zip(TOOL_COLUMNS, used, strict=True))),
+        pl.DataFrame({name: uses[:, place] for place, name in enumerate(TOOL_COLUMNS)}),
         _read_states(scan, message, len(cells)),
         _read_orders(scan, message, len(cells)),
     )
@@ -133,6 +156,8 @@ class _Scan:
         The cells.
     found
         The members.
+    named
+        Those that name a tool, int64.
     code
         The value of each member, its place in ``values``; -1 where none was read.
     values
@@ -142,60 +167,43 @@ class _Scan:
     data: Bytes
     offsets: Indices
     found: Members
+    named: Indices
     code: Indices
     values: pl.Series
 
-    @property
-    def named(self) -> Indices:
-        """The members that name a tool."""
-        return np.flatnonzero(self.found.key == _TOOL_NAME)
 
-
-def _scalars(data: Bytes, offsets: Indices, found: Members) -> tuple[Indices, pl.Series]:
-    """Read the simple values of tools and states, each distinct one once."""
-    rows = np.flatnonzero((found.key == _TOOL_NAME) | (found.key >= _FIRST_STATE))
-    start, end = scalar_ranges(data, found.value[rows], offsets[found.row[rows] + 1])
-    codes, values = distinct(texts_between(data, start, end))
+def _simple_values(data: Bytes, found: Members) -> tuple[Indices, Indices, pl.Series]:
+    """List the members that name tools; number the simple values of tools and states."""
+    names_tool = found.key == _TOOL_NAME
+    rows = np.flatnonzero(names_tool | (found.key >= _FIRST_STATE))
+    start, end = found.start[rows], found.end[rows]
     code = np.full(len(found.key), -1, np.int64)
-    code[rows] = codes
-    return code, values
+    code[rows], firsts = number_ranges(data, start, end)
+    return np.flatnonzero(names_tool), code, texts_between(data, start[firsts], end[firsts])
 
 
-def _has_any(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
-    return texts.str.contains_any(list(words)).fill_null(False)
+def _words_in(texts: pl.Series) -> Mask:
+    """Tell which texts have which of `TOOL_WORDS`, bool (texts, kinds of tools)."""
+    bits = keyword_groups(texts, TOOL_WORDS)
+    found: Mask = (bits >> np.arange(len(TOOL_WORDS), dtype=np.uint64)) & np.uint64(1) > 0
+    return found
 
 
-def _used(scan: _Scan, words: tuple[str, ...], message: Indices, n_messages: int) -> Mask:
-    """Mark the messages that called a tool whose name has one of the words."""
-    named = scan.named
-    meant = _has_any(scan.values, words).to_numpy()[scan.code[named]]
-    used = np.zeros(n_messages, np.bool_)
-    used[message[scan.found.row[named[meant]]]] = True
-    return used
-
-
-def _read_states(scan: _Scan, message: Indices, n_messages: int) -> pl.DataFrame:
+def _read_states(scan: _Scan, message: Indices, n_messages: int) -> States:
     """Read, in each cell, the first value of every attribute behind the tool that gives them."""
     found, named = scan.found, scan.named
     giving = named[(scan.values == ATTRIBUTES_TOOL).to_numpy()[scan.code[named]]]
     behind = np.zeros(len(message), np.int64)
     # numpy assigns in order: of several calls the first stays
     behind[found.row[giving[::-1]]] = found.at[giving[::-1]]
-    values = scan.values.str.to_lowercase().replace("", None)
-    columns = {}
-    for place, name in enumerate(STATE_COLUMNS):
+    code = np.full((n_messages, len(STATE_COLUMNS)), -1, np.int64)
+    for place in range(len(STATE_COLUMNS)):
         rows = np.flatnonzero(found.key == _FIRST_STATE + place)[::-1]
         rows = rows[found.at[rows] >= behind[found.row[rows]]]
-        code = np.full(n_messages, -1, np.int64)
-        code[message[found.row[rows]]] = scan.code[rows]
-        columns[name] = gather_or_null(values, code)
-    return pl.DataFrame(columns)
-
-
-def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
-    """Gather rows, null where the row is negative."""
-    places = pl.Series(rows)
-    return values.gather(places.set(places < 0, None))
+        code[message[found.row[rows]], place] = scan.code[rows]
+    empty = np.append((scan.values == "").to_numpy(), True)
+    code[empty[code]] = -1
+    return States(code, scan.values.str.to_lowercase())
 
 
 def _read_orders(scan: _Scan, message: Indices, n_messages: int) -> OrderLists:
@@ -212,10 +220,13 @@ def _read_orders(scan: _Scan, message: Indices, n_messages: int) -> OrderLists:
     follows = np.zeros(len(lists), np.bool_)
     follows[:-1] = (found.row[lists[1:]] == found.row[lists[:-1]]) & ~current[1:]
     marked = current.copy()
-    marked[current] = _is_marked(data, offsets, found, lists[current])
+    at = lists[current]
+    marked[current] = preceded_by(
+        data, found.at[at], offsets[found.row[at]], _MARKER, reach=_MARKER_REACH
+    )
 
     chosen, broken = np.full(len(message), -1, np.int64), np.zeros(len(message), np.bool_)
-    tracking = named[_has_any(scan.values, TOOL_WORDS[0]).to_numpy()[scan.code[named]]]
+    tracking = named[_words_in(scan.values)[scan.code[named], _TRACKING]]
     called = np.full(len(message), np.iinfo(np.int64).max)
     called[found.row[tracking[::-1]]] = found.at[tracking[::-1]]
     plain = lists[current & ~marked]
@@ -232,36 +243,3 @@ def _read_orders(scan: _Scan, message: Indices, n_messages: int) -> OrderLists:
     start[message[cell]] = found.value[chosen[cell]]
     stop[message[cell]] = offsets[cell + 1]
     return OrderLists(data, start, stop, is_broken)
-
-
-def _is_marked(data: Bytes, offsets: Indices, found: Members, rows: Indices) -> Mask:
-    """Tell which lists a tracking result introduces, by the bytes before their key."""
-    if not len(rows):
-        return np.zeros(0, np.bool_)
-    places = found.at[rows, None] + np.arange(-_MARKER_REACH, 0)
-    before = np.where(places >= offsets[found.row[rows], None], data[places.clip(min=0)], 1)
-    packed = before.astype(np.uint8).view(f"S{_MARKER_REACH}").ravel()
-    marked: Mask = np.strings.find(packed, _MARKER) >= 0
-    return marked
-
-
-def after_blanks(data: Bytes, at: Indices, stop: Indices) -> Indices:
-    """Move each place behind the white space that it stands at, at most to where it stops."""
-    at = at.copy()
-    moving = np.flatnonzero(at < stop)
-    while len(moving):
-        moving = moving[np.isin(data[at[moving]], _SPACES)]
-        at[moving] += 1
-        moving = moving[at[moving] < stop[moving]]
-    return at
-
-
-def texts_between(data: Bytes, start: Indices, end: Indices) -> pl.Series:
-    """Make a String column of ranges of bytes, without copying them."""
-    import pyarrow as pa
-
-    views = np.zeros((len(start), 4), np.int32)
-    if len(start):
-        jsonl.views(data, start, end, 0, views)
-    buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
-    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(start), buffers))
