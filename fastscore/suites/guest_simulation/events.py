@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import string_changes
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import Indices, Mask, gather_or_null
@@ -130,9 +131,12 @@ def _by_conversation(
     A conversation is the rows of one file, id and level.
     """
     key = ("file", "conversation_id", "experiment_level")
-    changed = raw.select(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in key)
-    ).to_series()
+    level = raw["experiment_level"]
+    changed = pl.Series(
+        _changes(raw["file"])
+        | _changes(raw["conversation_id"])
+        | level.ne_missing(level.shift()).to_numpy()
+    )
     heads = raw.select(*key, "line", "test_case").filter(changed)
     numbers = heads.group_by(*key, maintain_order=True).agg(
         pl.col("line").first(), pl.col("test_case").drop_nulls().first()
@@ -157,6 +161,15 @@ def _by_conversation(
     if heads.height != numbers.height:
         rows = rows.sort("conversation", maintain_order=True)
     return rows, _labels(numbers, options)
+
+
+def _changes(column: pl.Series) -> Mask:
+    """Mark the rows that differ from the one before, the first too."""
+    changed = string_changes(column.fill_null(""))
+    missing = column.is_null().to_numpy()
+    changed[1:] |= missing[1:] != missing[:-1]
+    changed[:1] = True
+    return changed
 
 
 def _labels(numbers: pl.DataFrame, options: GuestSimulationOptions) -> pl.DataFrame:
