@@ -165,7 +165,7 @@ def _by_conversation(
 
 def _changes(column: pl.Series) -> Mask:
     """Mark the rows that differ from the one before, the first too."""
-    changed = string_changes(column.fill_null(""))
+    changed: Mask = string_changes(column.fill_null(""))
     missing = column.is_null().to_numpy()
     changed[1:] |= missing[1:] != missing[:-1]
     changed[:1] = True
