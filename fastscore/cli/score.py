@@ -47,8 +47,8 @@ def command() -> None:
     fastscore score score_dialogue 'logs/*.jsonl.zst' -o run --lex-weight 1
     fastscore score score_dialogue logs/ -o run --dry-run
 
-    INPUT is a file, a folder or a glob: JSON Lines or Parquet, plain, .gz or .zst. Running the same
-    command again finishes an interrupted run.
+    INPUT is a file, a folder or a glob: JSON Lines, JSON, CSV or Parquet as the suite reads them,
+    plain, .gz or .zst. Running the same command again finishes an interrupted run.
     """
 
 

@@ -141,6 +141,50 @@ def test_one_bad_line_never_loses_the_good_ones(tmp_path: Path) -> None:
     assert judged.rejects["line"].to_list() == [2]
 
 
+def test_a_score_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    logs = judged_logs(None, None, None)
+    rows = [
+        {"session_id": f"{n}", "judge": {"coherence": 2 + n}, "coherence": 5, "overall": n + 1}
+        for n in range(3)
+    ]
+    judged = read_judged(scored(logs), write(tmp_path / "judge.jsonl", rows), SCALE)
+    assert [row for row in scores_of(judged) if row[1] == "coherence"] == [
+        (n, "coherence", 2.0 + n) for n in range(3)
+    ]
+    assert [row[2] for row in scores_of(judged) if row[1] == MEAN] == [1.5, 2.5, 3.5]
+    rejects = judged.rejects.select("line", "field", "reason", "found").rows()
+    assert rejects == [(n, "judge.coherence", "given before", "5") for n in (1, 2, 3)]
+    table = convergent_validity(scored(logs), judged, samples=5, seed=0)
+    assert set(table.filter(judge="coherence", score="tas", group="all")["n"]) == {3}
+
+
+def test_a_null_replaces_no_score(tmp_path: Path) -> None:
+    logs = judged_logs({"coherence": 4}, {"coherence": 3}, {"coherence": 2})
+    rows: list[dict[str, Any]] = [
+        {"session_id": "0", "judge": {"coherence": None}},
+        {"session_id": "1", "judge": {"coherence": None}, "coherence": 5},
+        {"session_id": "2", "coherence": None},
+    ]
+    judged = read_judged(scored(logs), write(tmp_path / "judge.jsonl", rows), SCALE)
+    assert scores_of(judged) == [
+        (0, "coherence", 4.0),
+        (1, "coherence", 5.0),
+        (2, "coherence", 2.0),
+    ]
+    assert judged.rejects.is_empty()
+
+
+def test_no_score_is_called_as_their_mean_is(tmp_path: Path) -> None:
+    logs = judged_logs({MEAN: 2, "coherence": 3, "overall": 4}, {"coherence": 5})
+    judged = read_judged(scored(logs), None, SCALE)
+    assert judged.names == ("coherence", "overall", MEAN)
+    assert (0, MEAN, 3.5) in scores_of(judged)
+    assert judged.rejects.select("line", "field", "reason").rows() == [
+        (1, f"judge.{MEAN}", "reserved name")
+    ]
+    assert convergent_validity(scored(logs), judged, samples=5, seed=0).height
+
+
 def test_correlations_are_scipys_over_those_that_have_both() -> None:
     judges = [{"coherence": 5}, {"coherence": 4}, {"coherence": 4}, None, {"coherence": 1}]
     run = scored(judged_logs(*judges))

@@ -91,13 +91,11 @@ def read_judged(
         rows, refused = _read_file(file, extra)
         joined, unjoined = _join(rows, scored.conversations)
         from_file = _from_columns(joined, extra)
-        given = pl.concat(
-            [from_file, given.join(from_file, on=["conversation", "judge"], how="anti")]
-        )
+        given = pl.concat([from_file, given.join(from_file, on=_SCORE, how="anti")])
         rejects += [refused, unjoined]
     checked = _check(given, scale)
     rejects.append(checked.filter(pl.col("reason").is_not_null()))
-    scores = checked.filter(pl.col("reason").is_null() & pl.col("score").is_not_null())
+    scores = checked.filter(pl.col("reason").is_null())
     found = scores["judge"].unique().to_list()
     names = [name for name in (*RUBRIC, OVERALL) if name in found]
     names += sorted(set(found) - set(names))
@@ -124,6 +122,7 @@ def _means(scores: pl.DataFrame, n_names: int) -> pl.DataFrame:
 
 
 _PLACE = ("conversation", "file", "line", "dialogue", "model")
+_SCORE = ("conversation", "judge")
 
 
 def _from_log(conversations: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +135,6 @@ def _from_columns(rows: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
     flat = (
         rows.drop("judge")
         .unpivot(named, index=_PLACE, variable_name="judge", value_name="text")
-        .filter(pl.col("text").is_not_null())
         .pipe(_with_numbers)
     )
     return pl.concat([_from_objects(rows.select(*_PLACE, "judge")), flat])
@@ -174,20 +172,23 @@ def _members(text: str) -> list[tuple[str, Any]]:
 
 
 def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Read JSON numbers; CSV cells hold them alike."""
+    """Read JSON numbers; CSV cells hold them alike. What is null or blank is no score."""
     number = pl.col("text").str.strip_chars()
     is_number = number.str.contains(r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
-    return rows.with_columns(
+    return rows.filter(~number.is_in(["null", ""])).with_columns(
         pl.when(is_number).then(number).cast(pl.Float64, strict=False).alias("score")
     )
 
 
 def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
     low, high = scale
-    is_null = pl.col("text").str.strip_chars().is_in(["null", ""])
+    is_reserved = pl.col("judge") == MEAN
+    is_second = ~pl.struct(_SCORE).is_first_distinct()
     reason = (
-        pl.when(is_null)
-        .then(None)
+        pl.when(is_reserved)
+        .then(pl.lit("reserved name"))
+        .when(is_second)
+        .then(pl.lit("given before"))
         .when(pl.col("score").is_null())
         .then(pl.lit("not a number"))
         .when(~pl.col("score").is_between(low, high))
@@ -197,7 +198,12 @@ def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
         reason.alias("reason"),
         ("judge." + pl.col("judge")).alias("field"),
         pl.col("text").str.slice(0, FOUND_LENGTH).alias("found"),
-        pl.lit(f"a number from {low:g} to {high:g}, or null").alias("expected"),
+        pl.when(is_reserved)
+        .then(pl.lit("another name: that of the scores' own mean"))
+        .when(is_second)
+        .then(pl.lit("one score of this name for a conversation"))
+        .otherwise(pl.lit(f"a number from {low:g} to {high:g}, or null"))
+        .alias("expected"),
     )
 
 

@@ -26,7 +26,8 @@ from fastscore.suites.preference_shift.catalogue_files import Record, read_recor
 
 PLOT = "plot"
 NAME = "name"
-LAYOUT = 1
+TITLE = "title"
+LAYOUT = 2
 """Rises whenever the same file compiles to something else."""
 
 PLOT_WORD = re.compile(r"[a-zA-Z]{4,}")
@@ -116,7 +117,8 @@ def normalise(field_name: str, value: object) -> str:
 
 
 def _surface(value: object) -> str:
-    if value is None:
+    # a gap in a float column of Parquet is NaN
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     # a table with a gap in it makes 1999.0 of a year
     if isinstance(value, float) and value.is_integer():
@@ -214,15 +216,16 @@ class _Terms:
 def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
     """Collect the terms of records.
 
-    A record without the key ``name`` is called by its key in the JSON object.
+    A record without the key ``name`` is called by its key in the JSON object, elsewhere by its
+    ``title``.
     """
     titles: list[str] = []
     found: dict[str, _Terms] = {}
     unusable: dict[str, str] = {}
     for item, record in enumerate(records):
         fields = record.fields
-        if NAME not in fields and record.key is not None:
-            fields = {**fields, NAME: record.key}
+        if NAME not in fields:
+            fields = {**fields, NAME: fields.get(TITLE) if record.key is None else record.key}
         name = _surface(fields.get(NAME)) if not isinstance(fields.get(NAME), list) else ""
         titles.append(record.key if record.key is not None else name)
         for field_name, value in fields.items():

@@ -19,7 +19,7 @@ from fastscore.errors import UsageError
 LIST_SEPARATOR = "|"
 """Between the values of one CSV cell."""
 
-_PLAIN_CELLS = ("name", "title", "plot", "year")
+_PLAIN_CELLS = ("name", "title", "plot")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ cannot be used is a reject as a whole, and the others are read on.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 USER, SYSTEM = "USER", "SYSTEM"
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _ALIASES = {"title": "name", "plot_keywords": PLOT}
 _SUFFIXES = r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$"
 
@@ -94,6 +96,8 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     unpaired = np.flatnonzero(~paired[run])
 
     events, metadata, ignored = _read_shift_events(raw["shift_events"], problems)
+    if options.merge_speakers:
+        events = _onto_runs(events, turns, said, run)
     metadata[said.dialogue[said.by(USER) & (said.meta.tags == OBJECT)]] = True
     gold, has_gold = _read_gold(said.meta.take(user), options, problems)
     lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
@@ -193,6 +197,25 @@ def _merged(said: _Said) -> tuple[_Said, Indices]:
         shifts=np.logical_or.reduceat(said.shifts, first),
     )
     return merged, np.cumsum(begins) - 1
+
+
+def _onto_runs(events: pl.DataFrame, turns: _Said, said: _Said, run: Indices) -> pl.DataFrame:
+    """Renumber shift events, which count USER turns, by runs of USER turns.
+
+    Points beyond the last turn stay as far beyond the last run.
+    """
+    of_turn, of_run = np.flatnonzero(turns.by(USER)), np.flatnonzero(said.by(USER))
+    owner = events["dialogue_row"].to_numpy()
+    ordinal = np.zeros(len(said), np.int64)
+    ordinal[of_run] = 1 + place_in_group(said.dialogue[of_run])
+    first, behind = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
+    begin, end = (np.searchsorted(said.dialogue[of_run], owner, side) for side in _SIDES)
+    turn = events["turn"].to_numpy()
+    beyond = turn - (behind - first)
+    inside = beyond <= 0
+    moved = end - begin + beyond
+    moved[inside] = ordinal[run[of_turn[first[inside] + turn[inside] - 1]]]
+    return events.with_columns(pl.Series("turn", moved))
 
 
 def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:

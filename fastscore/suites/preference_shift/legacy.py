@@ -1,17 +1,23 @@
 """The public evaluation's files: results.jsonl and its summary tables, by its field names.
 
 What the seed's own analysis reads stands where it expects it. Values are those of the tables: a
-metric that is null there is null here too.
+metric that is null there is null here too. A judge's score outside the rubric enters no mean.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import polars as pl
+from fastscore_kernels.jsonl import FLOAT, INTEGER
 
+from fastscore.suites.json_values import Problems, column_values, members, raw_texts
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 MOST_FREQUENT = 10
 JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
+JUDGE_RANGE = (1, 5)
+_JUDGE_REJECTS = "judge_rejects.csv"
 _KINDS = ("missing", "hallucinated")
 _KEY = ("file", "line")
 _ROW = "dialogue_row"
@@ -61,24 +67,52 @@ def legacy_files(
     Returns
     -------
     dict of bytes
-        ``results.jsonl``, ``model_metrics.csv`` and a ``<model>_judge_scores.csv`` a model.
+        ``results.jsonl``, ``model_metrics.csv``, a ``<model>_judge_scores.csv`` a model, and
+        ``judge_rejects.csv`` where the log has a judge's score that is no number from 1 to 5.
     """
-    dialogues = tables["dialogues"].with_columns(_judge_column(name) for name in JUDGE_SCORES)
+    scores, refused = _judge_scores(tables["dialogues"])
+    dialogues = tables["dialogues"].hstack(scores)
     files = {
         "results.jsonl": _results(tables, options),
         "model_metrics.csv": _model_metrics(dialogues).write_csv().encode(),
     }
     by_model = dialogues.drop_nulls("model").partition_by("model", as_dict=True)
     for (model,), rows in by_model.items():
-        name = str(model).replace("/", "_")
         content = rows.select("model", *JUDGE_SCORES).write_csv()
-        files[f"{name}_judge_scores.csv"] = content.encode()
+        files[f"{_file_name(str(model))}_judge_scores.csv"] = content.encode()
+    if refused.height:
+        files[_JUDGE_REJECTS] = refused.write_csv().encode()
     return files
 
 
-def _judge_column(name: str) -> pl.Expr:
-    score = pl.col("judge").str.json_path_match(f"$.{name}")
-    return score.cast(pl.Float64, strict=False).alias(name)
+def _file_name(model: str) -> str:
+    """Return a model's name as a file can have it: no two models share one."""
+    return re.sub(r"[%/\\\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", model)
+
+
+def _judge_scores(dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the judge's scores, a column each, and what is none and so null there."""
+    low, high = JUDGE_RANGE
+    given = members(column_values(dialogues["judge"]), JUDGE_SCORES, Problems())
+    places = dialogues.with_row_index(_ROW).select(
+        _ROW, *_KEY, "model", pl.col("dialogue").alias("session_id")
+    )
+    scores, refused = [], []
+    for name, values in given.items():
+        numbers = values.where((values.tags == INTEGER) | (values.tags == FLOAT))
+        score = raw_texts(numbers).cast(pl.Float64, strict=False).alias(name)
+        inside = score.is_between(low, high).fill_null(False)
+        scores.append(pl.select(pl.when(inside).then(score)).to_series())
+        rows = np.flatnonzero(~values.is_missing & ~inside.to_numpy())
+        found = [values.describe(row) for row in rows.tolist()]
+        refused.append(
+            places[rows].with_columns(
+                pl.lit(f"judge.{name}").alias("field"),
+                pl.Series("found", found, dtype=pl.String),
+                pl.lit(f"a number from {low} to {high}, or null").alias("expected"),
+            )
+        )
+    return pl.DataFrame(scores), pl.concat(refused).sort(_ROW, maintain_order=True).drop(_ROW)
 
 
 def _model_metrics(dialogues: pl.DataFrame) -> pl.DataFrame:

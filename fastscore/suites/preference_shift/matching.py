@@ -26,6 +26,7 @@ PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""
 
 _CHARACTERS_PER_PASS = 1 << 18
+_PRIVATE_USE = range(0xE000, 0xF900)
 _GROWS = "\u0130"
 """The one character whose lower case is two code points."""
 
@@ -127,7 +128,8 @@ def matcher_of(concepts: Concepts, *, words: bool) -> Matcher:
 
 def _separator(patterns: Iterable[str]) -> str:
     used = set().union(*patterns)
-    return next(chr(code) for code in (0x0A, *range(0x20)) if chr(code) not in used)
+    codes = chain((0x0A,), range(0x20), _PRIVATE_USE)
+    return next(chr(code) for code in codes if chr(code) not in used)
 
 
 def _parts(texts: pl.Series) -> list[pl.Series]:

@@ -1,5 +1,6 @@
 """The options of the suite: a profile, and a switch for everything that a profile decides."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,6 +161,9 @@ class PreferenceShiftOptions:
             raise UsageError(f"--fields is {self.fields!r}, expected names of fields.")
         if len(set(names)) < len(names):
             raise UsageError(f"--fields is {self.fields!r}, expected each name once.")
+        for name in ("alpha", "beta", "gamma"):
+            if not math.isfinite(weight := getattr(self, name)):
+                raise UsageError(f"--{name} is {weight}, expected a finite number.")
         _numbers("--copy-orders", self.copy_orders, int, 1, None)
         weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
         if sum(weights) == 0:

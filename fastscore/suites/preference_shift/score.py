@@ -55,7 +55,7 @@ def score_logs(
     segments = find_segments(turns, dialogues, shifts, sets.user, vectors, options)
     recovered = recover_shifts(turns, dialogues.height, shifts, scores, options)
     tables = {
-        "turns": _turns_table(turns, shifts, concepts, sets, scores, segments),
+        "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
         "shifts": recovered.with_columns(
             _reasons({name: recovered[name].is_null() for name in ("delay", "delay_cosine")})
@@ -145,17 +145,18 @@ def _turns_table(
     sets: Extracted,
     scores: pl.DataFrame,
     segments: Segments,
+    options: PreferenceShiftOptions,
 ) -> pl.DataFrame:
     owner = turns["dialogue_row"].to_numpy()
     first = first_of_group(owner)
-    gold = concepts.names(sets.gold)
-    has_gold = turns["has_gold"]
     named = {
         "user_concepts": concepts.names(sets.user),
         "system_concepts": concepts.names(sets.system),
         "missing_concepts": concepts.names(set_difference_csr(sets.user, sets.system)),
         "hallucinated_concepts": concepts.names(set_difference_csr(sets.system, sets.user)),
+        "gold_concepts": concepts.names(sets.gold),
     }
+    without_constraints = pl.col("user_concepts") if options.gold_is_user else None
     return pl.concat(
         [
             scores.drop("n_missing", "n_hallucinated", "has_gold"),
@@ -166,7 +167,10 @@ def _turns_table(
     ).with_columns(
         pl.Series("segment", 1 + segments.of_turn - segments.of_turn[first]),
         pl.Series("is_shift", _is_shift(owner, turns["turn"].to_numpy(), shifts)),
-        pl.when(has_gold).then(gold).otherwise(None).alias("gold_concepts"),
+        pl.when(turns["has_gold"])
+        .then("gold_concepts")
+        .otherwise(without_constraints)
+        .alias("gold_concepts"),
         _reasons(
             {name: scores[name].is_null() for name in scores.columns if name[:4] == "dst_"},
             "missing_input",

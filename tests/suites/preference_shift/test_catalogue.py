@@ -103,6 +103,42 @@ def test_a_record_without_a_name_is_called_by_its_key(tmp_path: Path) -> None:
     assert list(values(catalogue, "name")) == ["alien", "y"]
 
 
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "csv", "parquet"])
+def test_a_record_of_a_table_without_a_name_is_called_by_its_title(
+    tmp_path: Path, suffix: str
+) -> None:
+    frame = pl.DataFrame({"title": ["Alien", "Her"], "genre": ["horror", "drama"]})
+    path = tmp_path / f"catalogue.{suffix}"
+    writers = {
+        "json": frame.write_json,
+        "jsonl": frame.write_ndjson,
+        "csv": frame.write_csv,
+        "parquet": frame.write_parquet,
+    }
+    writers[suffix](path)
+    catalogue = load_catalogue(str(path))
+    assert list(values(catalogue, "name")) == ["alien", "her"]
+    assert catalogue.items["title"].to_list() == ["Alien", "Her"]
+    # a column called name wins, where its cell is empty too
+    frame.with_columns(name=pl.lit(None, dtype=pl.String)).write_parquet(tmp_path / "n.parquet")
+    assert values(load_catalogue(str(tmp_path / "n.parquet")), "name") == {}
+
+
+def test_a_gap_in_a_column_of_numbers_is_no_value(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.parquet"
+    numbers = [7.5, math.nan, math.inf, None, 8.0]
+    pl.DataFrame({"name": list("abcde"), "rating": numbers}).write_parquet(path)
+    assert values(load_catalogue(str(path)), "rating") == {"7.5": 1, "8": 1}
+
+
+def test_a_csv_cell_of_several_years_is_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.csv"
+    path.write_text("name,plot,year\nA|B,one|two,1979|1980\n")
+    catalogue = load_catalogue(str(path))
+    assert values(catalogue, "year") == {"1979": 1, "1980": 1}
+    assert values(catalogue, "name") == {"a|b": 1}
+
+
 def test_equal_names_in_a_list_are_items_of_their_own(tmp_path: Path) -> None:
     catalogue = load_catalogue(write_catalogue(tmp_path, [{"name": "It"}, {"name": "It"}]))
     assert len(catalogue) == 2

@@ -130,13 +130,28 @@ def test_structured_results_add_the_newer_fields(catalogue: str) -> None:
     assert first["dst_precision_per_turn"] == [1.0, 0.0]
 
 
+def test_structured_results_hold_what_the_system_is_held_to(catalogue: str) -> None:
+    turns = [user("drama Heat"), system("horror drama"), user("drama", constraints={"genre": []})]
+    chosen = options(catalogue, legacy_files=True, profile="structured")
+    tables = score([log(*turns, system("drama"))], chosen)
+    # without constraints the user's own concepts; an empty object of constraints holds nothing
+    assert tables["turns"]["gold_concepts"].to_list() == [["genre=drama"], []]
+    assert tables["turns"]["dst_precision"].to_list() == [0.5, 0.0]
+    lazy = {name: table.lazy() for name, table in tables.items()}
+    (row,) = results(SUITE.legacy_files(lazy, ("logs.jsonl",), chosen))
+    gold = [turn["gold_constraint_concepts"] for turn in row["detail"]["turn_level"]]
+    assert gold == [["genre=drama"], []]
+    published = score([log(*turns, system("drama"))], options(catalogue, profile="published"))
+    assert published["turns"]["gold_concepts"].to_list() == [None, []]
+
+
 def test_summary_tables_skip_what_is_missing(catalogue: str) -> None:
     content = files(catalogue, profile="published")
     assert set(content) == {
         "results.jsonl",
         "model_metrics.csv",
         "m_judge_scores.csv",
-        "org_n_judge_scores.csv",
+        "org%2Fn_judge_scores.csv",
     }
     rows = list(csv.DictReader(io.StringIO(content["model_metrics.csv"].decode())))
     assert list(rows[0]) == [
@@ -150,6 +165,44 @@ def test_summary_tables_skip_what_is_missing(catalogue: str) -> None:
     assert content["m_judge_scores.csv"].decode() == (
         "model,proactiveness,coherence,personalization\nm,4.0,3.0,\n"
     )
+
+
+def test_no_two_models_share_a_file(catalogue: str) -> None:
+    chosen = options(catalogue, legacy_files=True)
+    models = ["a/b", "a_b", "a%2Fb", None]
+    logs = [log(*exchange("a", "b"), model_name=model) for model in models]
+    tables = {name: table.lazy() for name, table in score(logs, chosen).items()}
+    content = SUITE.legacy_files(tables, ("logs.jsonl",), chosen)
+    assert {name: text.splitlines()[1:] for name, text in content.items() if "_judge" in name} == {
+        "a%2Fb_judge_scores.csv": [b"a/b,,,"],
+        "a_b_judge_scores.csv": [b"a_b,,,"],
+        "a%252Fb_judge_scores.csv": [b"a%2Fb,,,"],
+    }
+
+
+def test_judge_scores_beyond_the_rubric_enter_no_mean_and_are_listed(catalogue: str) -> None:
+    chosen = options(catalogue, legacy_files=True)
+    judged = [
+        {"coherence": 2, "proactiveness": 1},
+        {"coherence": 99, "proactiveness": "4", "personalization": None},
+        {"coherence": 4.5, "proactiveness": True, "personalization": 0},
+        "no object",
+        None,
+    ]
+    logs = [log(*exchange("a", "b"), session_id=str(n), judge=j) for n, j in enumerate(judged)]
+    tables = {name: table.lazy() for name, table in score(logs, chosen).items()}
+    content = SUITE.legacy_files(tables, ("logs.jsonl",), chosen)
+    (row,) = csv.DictReader(io.StringIO(content["model_metrics.csv"].decode()))
+    assert row["coherence"] == "3.25"  # (2 + 4.5) / 2
+    assert (row["proactiveness"], row["personalization"]) == ("1.0", "")
+    refused = list(csv.DictReader(io.StringIO(content["judge_rejects.csv"].decode())))
+    assert [(each["session_id"], each["field"], each["found"]) for each in refused] == [
+        ("1", "judge.proactiveness", 'string "4"'),
+        ("1", "judge.coherence", "integer 99"),
+        ("2", "judge.proactiveness", "boolean true"),
+        ("2", "judge.personalization", "integer 0"),
+    ]
+    assert (refused[0]["file"], refused[0]["line"]) == ("logs/a.jsonl", "2")
 
 
 def test_no_files_without_the_option(catalogue: str) -> None:

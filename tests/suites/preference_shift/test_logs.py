@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA
+from fastscore.suites.preference_shift import PreferenceShiftOptions
 from tests.conftest import fastscore_command
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -127,6 +128,46 @@ def test_shift_ordinals_count_user_turns(catalogue: str) -> None:
     turns = [user("a"), user("b", is_shift=True), system("c"), user("d", shift_event={"x": 1})]
     events = read([log(*turns)], options(catalogue))
     assert events.frames["shifts"].rows() == [(0, 2), (0, 3)]
+
+
+def test_merged_speakers_keep_the_shift_events_where_they_are(catalogue: str) -> None:
+    turns = [
+        user("hello"), user("drama please"), system("ok"),
+        user("horror now", shift_event=True), system("Alien horror"), user("x"), system("y"),
+    ]  # fmt: skip
+    # the third user turn is in the second run; the fifth is one beyond the last
+    shift_events = [{"turn": 3}, {"turn": 5}]
+    led = log(system("hi"), *exchange("a", "b"), shift_events=[{"turn": 1}], session_id="2")
+    logs = [log(*turns, shift_events=shift_events), led, log(shift_events=[{"turn": 2}])]
+    plain, merged = (read(logs, options(catalogue, merge_speakers=m)) for m in (False, True))
+    assert plain.frames["shifts"].rows() == [(0, 3), (0, 5), (1, 1), (2, 2)]
+    assert merged.frames["shifts"].rows() == [(0, 2), (0, 4), (1, 1), (2, 2)]
+    marked = score(logs, options(catalogue, merge_speakers=True))["turns"].filter("is_shift")
+    assert marked["user_text"].to_list() == ["horror now", "a"]
+
+
+@given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=4), data=st.data())
+def test_events_and_flags_name_the_same_merged_turns(
+    conversations: list[list[str]], data: st.DataObject
+) -> None:
+    shifted = [
+        data.draw(st.sets(st.integers(1, max(1, speakers.count("USER")))))
+        for speakers in conversations
+    ]
+    by_event, by_flag = [], []
+    for speakers, shifts in zip(conversations, shifted, strict=True):
+        turns, ordinal = [], 0
+        for speaker in speakers:
+            ordinal += speaker == "USER"
+            flag = {"is_shift": speaker == "USER" and ordinal in shifts}
+            turns.append({"speaker": speaker, "text": "a", "user_meta": flag})
+        said = shifts if "USER" in speakers else set()
+        plain = [{"speaker": turn["speaker"], "text": "a"} for turn in turns]
+        by_event.append(log(*plain, shift_events=[{"turn": n} for n in said]))
+        by_flag.append(log(*turns))
+    chosen = PreferenceShiftOptions(catalogue="none", merge_speakers=True)
+    found = [read(logs, chosen).frames["shifts"].rows() for logs in (by_event, by_flag)]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,13 @@ def test_characters_of_words_are_those_of_the_specification() -> None:
     assert found[sample].tolist() == expected
 
 
+def test_values_of_every_control_character_still_have_a_separator() -> None:
+    value = "a" + "".join(map(chr, range(0x20))) + "b"
+    concepts = concepts_from({"name": [value, "c"]})
+    found = extracted([value, "c", "cc", "c d"], concepts, words=True)
+    assert found == [[f"name={value}"], ["name=c"], [], ["name=c"]]
+
+
 def test_no_separator_is_part_of_a_value(tmp_path: Path) -> None:
     concepts = concepts_from({"name": ["a\nb", "c\x00d"]})
     assert extracted(["a", "b", "a\nb", "c\x00d"], concepts, words=True) == [
