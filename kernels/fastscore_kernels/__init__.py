@@ -97,7 +97,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_MODULES_OF_SCANNERS = ("csv", "json_elements", "json_paths", "json_values", "jsonl", "literals")
+_MODULES_OF_SCANNERS = (
+    *("csv", "json_elements", "json_paths", "json_trees", "json_values", "jsonl", "literals"),
+    "python_literals",
+)
 
 
 def warm() -> None:

@@ -6,9 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
+from fastscore_kernels.jsonl import ARRAY, NULL, OBJECT
 
 from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import (
     ABSENT_CELLS,
     as_text,
@@ -17,31 +20,31 @@ from fastscore.suites.group_travel.cells import (
 )
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
-from fastscore.suites.group_travel.plans import NAME_KEYS
+from fastscore.suites.group_travel.plan_days import NAME_KEYS
 from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
-from fastscore.suites.ragged import Indices
+from fastscore.suites.ragged import Indices, Ragged, group_rows, take
 
-_CATEGORY_KEYS = {
-    "accommodations": (),
-    "restaurants": ("cuisines", "cuisine"),
-    "attractions": ("subcategories", "subcategory", "categories", "category", "type"),
-    "events": ("segmentname", "segment", "genre", "category", "classification"),
+_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "name": dict.fromkeys(CATALOGUES, NAME_KEYS),
+    "categories": {
+        "restaurants": ("cuisines", "cuisine"),
+        "attractions": ("subcategories", "subcategory", "categories", "category", "type"),
+        "events": ("segmentname", "segment", "genre", "category", "classification"),
+    },
+    "room_type": dict.fromkeys(CATALOGUES, ("roomtype",)),
+    "house_rules": dict.fromkeys(CATALOGUES, ("houserules",)),
+    "description": dict.fromkeys(CATALOGUES, ("description",)),
 }
-_ROOM_KEYS = ("roomtype",)
-_RULE_KEYS = ("houserules",)
-_DESCRIPTION_KEYS = ("description",)
+"""By field and kind of catalogue the keys that it may stand under, the best first."""
+
 _SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"
 _CACHED_CATEGORIES = 1 << 16
-_CACHED_CELLS = 256
+
+Mask = npt.NDArray[np.bool_]
 
 KIND_DTYPE = pl.Enum(CATALOGUES)
-_NO_RECORDS = pl.DataFrame(
-    schema=dict.fromkeys(
-        ("name", "categories", "room_type", "house_rules", "description"), pl.String
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,81 +81,75 @@ def read_catalogue(
     tuple
         By kind the row of each cell in `Catalogue.cells`, and the distinct ones.
     """
-    rows_of: dict[str, Indices] = {}
-    kinds: list[str] = []
-    found: list[pl.DataFrame | None] = []
-    for kind, column in cells.items():
-        codes, texts = distinct(column)
-        rows_of[kind] = codes + len(kinds)
-        found += [_read_cell(kind, text) for text in texts]
-        kinds += [kind] * len(texts)
-    readable = [records is not None for records in found]
-    sizes = [0 if records is None else records.height for records in found]
-    described = pl.DataFrame(
-        {"kind": kinds, "is_readable": readable},
-        schema={"kind": KIND_DTYPE, "is_readable": pl.Boolean()},
+    codes, trees = read_trees(pl.concat([column.rename("cell") for column in cells.values()]))
+    kinds = np.repeat(np.arange(len(cells)), [len(column) for column in cells.values()])
+    pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
+    tree, kind = np.divmod(pairs, len(CATALOGUES))
+    cuts = np.cumsum([len(column) for column in cells.values()])[:-1]
+    kind_names = pl.Series(list(cells), dtype=KIND_DTYPE)
+    records, is_readable = _records(trees)
+    described = pl.DataFrame({"kind": kind_names.gather(kind), "is_readable": is_readable[tree]})
+    nodes, offsets = take(records, tree)
+    cell = np.repeat(np.arange(len(pairs)), np.diff(offsets))
+    read = _read_records(trees, nodes, kind[cell]).with_columns(
+        pl.Series("cell", cell), kind_names.gather(kind[cell]).alias("kind")
     )
-    place = pl.Series("cell", np.repeat(np.arange(len(kinds)), sizes))
-    records = pl.concat([_NO_RECORDS, *(part for part in found if part is not None)])
-    records = records.with_columns(place, described["kind"].gather(place))
-    return rows_of, Catalogue(described, _complete(records, lexicon))
+    found = Catalogue(described, _complete(read.drop_nulls("name"), lexicon))
+    return dict(zip(cells, np.split(row, cuts), strict=True)), found
 
 
-@lru_cache(maxsize=_CACHED_CELLS)
-def _read_cell(kind: str, cell: str) -> pl.DataFrame | None:
-    """Read a cell's records; None where it is readable as none.
-
-    Catalogues repeat from dialogue to dialogue, and from shard to shard.
-    """
-    records = _records(parse_cell(cell))
-    return None if records is None else _read_records(kind, records)
-
-
-def _records(value: Any) -> list[Any] | None:
-    """Return the records of a list, or of all lists of an object; None for anything else."""
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        lists = [part for part in value.values() if isinstance(part, list)]
-        return [record for part in lists for record in part] if lists else None
-    return value if isinstance(value, list) else None
+def _records(trees: CellTrees) -> tuple[Ragged, Mask]:
+    """Return the records of each cell's list or of all lists of its object; and if it has any."""
+    members, owner = trees.below(trees.roots)
+    is_list = (trees.tags[members] == ARRAY) & (trees.tags[trees.roots[owner]] == OBJECT)
+    own = np.flatnonzero(trees.tags[trees.roots] == ARRAY)
+    lists = np.concatenate([trees.roots[own], members[is_list]])
+    cell = np.concatenate([own, owner[is_list]])
+    nodes, place = trees.below(lists)
+    is_record = trees.tags[nodes] == OBJECT
+    rows, offsets = group_rows(cell[place[is_record]], len(trees.roots))
+    has_list = np.bincount(cell, minlength=len(trees.roots)) > 0
+    is_readable: Mask = has_list | (trees.tags[trees.roots] == NULL)
+    return (nodes[is_record][rows], offsets), is_readable
 
 
-def _read_records(kind: str, records: list[Any]) -> pl.DataFrame:
-    """Read what of records is used; those of one layout share the search for their keys."""
-    layouts: dict[tuple[str, ...], tuple[list[str], ...]] = {}
-    wanted = (NAME_KEYS, _CATEGORY_KEYS[kind], _ROOM_KEYS, _RULE_KEYS, _DESCRIPTION_KEYS)
-    rows = []
-    for record in records:
-        if not isinstance(record, dict):
-            continue
-        layout = tuple(record)
-        keys = layouts.get(layout)
-        if keys is None:
-            keys = layouts[layout] = _find_keys(layout, wanted)
-        name, categories, room, rules, description = (
-            next((record[key] for key in found if record[key] is not None), None) for found in keys
-        )
-        text = as_text(name)
-        if text is not None:
-            about = (_meant(room), _meant(rules), _meant(description))
-            rows.append((text, _categories(categories), *about))
-    return pl.DataFrame(rows, schema=_NO_RECORDS.schema, orient="row")
+def _read_records(trees: CellTrees, records: Indices, kind: Indices) -> pl.DataFrame:
+    """Read what of records is used, by the first key of each field that has a value."""
+    every = {key for of_kind in _KEYS.values() for keys in of_kind.values() for key in keys}
+    found = trees.members(records, sorted(every), canonical_key)
+    chosen = {field: np.full(len(records), NOTHING) for field in _KEYS}
+    for field, of_kind in _KEYS.items():
+        for number, name in enumerate(CATALOGUES):
+            for key in reversed(of_kind.get(name, ())):
+                has_value = (kind == number) & (trees.tags[found[key]] > NULL)
+                chosen[field] = np.where(has_value, found[key], chosen[field])
+    return pl.DataFrame(
+        {
+            "name": trees.scalars(chosen["name"]),
+            "categories": _categories(trees, chosen["categories"]),
+            **{
+                field: _meant(trees.scalars(chosen[field]))
+                for field in ("room_type", "house_rules", "description")
+            },
+        }
+    )
 
 
-def _find_keys(
-    layout: tuple[str, ...], wanted: tuple[tuple[str, ...], ...]
-) -> tuple[list[str], ...]:
-    """Return for each wanted field the keys of a record that may hold it, the best first."""
-    by_name: dict[str, str] = {}
-    for key in layout:
-        by_name.setdefault(canonical_key(key), key)
-    return tuple([by_name[name] for name in names if name in by_name] for names in wanted)
+def _meant(texts: pl.Series) -> pl.Series:
+    absent = texts.str.strip_chars().str.to_lowercase().is_in(ABSENT_CELLS)
+    return texts.set(absent.fill_null(True), None)
 
 
-def _meant(value: object) -> str | None:
-    text = as_text(value)
-    return None if text is None or text.strip().casefold() in ABSENT_CELLS else text
+def _categories(trees: CellTrees, nodes: Indices) -> pl.Series:
+    """Return categories as texts, their parts between line ends."""
+    codes, values = trees.distinct_values(nodes)
+    cut = [
+        _join_categories(value)
+        if isinstance(value, list)
+        else _cut_categories(as_text(value) or "")
+        for value in values
+    ]
+    return pl.Series(cut, dtype=pl.String).gather(codes)
 
 
 @lru_cache(maxsize=_CACHED_CATEGORIES)
@@ -169,13 +166,6 @@ def _cut_categories(text: str) -> str:
 def _join_categories(parts: Sequence[Any]) -> str:
     stripped = (text.strip() for part in parts if (text := as_text(part)) is not None)
     return _SEPARATOR.join(part for part in stripped if part.casefold() not in ABSENT_CELLS)
-
-
-def _categories(value: Any) -> str:
-    """Return categories as one text, parted by line ends."""
-    if isinstance(value, list | tuple):
-        return _join_categories(value)
-    return _cut_categories(as_text(value) or "")
 
 
 def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:

@@ -1,24 +1,17 @@
-"""Cells of any origin: JSON, Python literals, or plain text; each distinct one is read once."""
+"""Cells of any origin: JSON, Python literals, or plain text."""
 
 import ast
 import json
-from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 import polars as pl
-
-from fastscore.suites.distinct import distinct
-
-Indices = npt.NDArray[np.int64]
-Value = TypeVar("Value")
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
 _LONGEST_ABSENT = max(map(len, ABSENT_CELLS))
+_HEAD = 64
 
 
 def parse_cell(text: str) -> Any:
@@ -53,36 +46,23 @@ def _parse(text: str) -> Any:
 
 def is_present(cells: pl.Series) -> pl.Series:
     """Tell which cells hold anything."""
-    stripped = cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
-    start = stripped.str.head(_LONGEST_ABSENT + 1).str.to_lowercase()
-    return ~start.is_in(ABSENT_CELLS).fill_null(True)
+    start = _bare(cells.str.head(_HEAD))
+    mostly_blank = (cells.str.len_bytes() > _HEAD) & (start.str.len_bytes() <= _LONGEST_ABSENT)
+    if mostly_blank.any():
+        start = start.zip_with(~mostly_blank, _bare(cells))
+    return ~start.str.head(_LONGEST_ABSENT + 1).str.to_lowercase().is_in(ABSENT_CELLS).fill_null(
+        True
+    )
 
 
-def read_distinct(cells: pl.Series, read: Callable[[Any], Value]) -> tuple[Indices, list[Value]]:
-    """Parse and read each distinct cell once.
-
-    Returns
-    -------
-    tuple
-        The number of each cell's value, int64 (n,), and the values.
-    """
-    numbers, found = distinct(cells)
-    return numbers, [read(parse_cell(cell)) for cell in found]
+def _bare(cells: pl.Series) -> pl.Series:
+    return cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
 
 
 @lru_cache(maxsize=4096)
-def canonical_key(key: Hashable) -> str:
+def canonical_key(key: str) -> str:
     """Return a key in lower case without blanks, underscores and hyphens."""
-    return str(key).lower().replace(" ", "").replace("_", "").replace("-", "")
-
-
-def truth(value: object) -> bool | None:
-    """Read a flag: true, 1, "true", "yes" and "1" are true, null is unknown, all else is false."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.strip().casefold() in ("true", "yes", "1")
-    return value is True or (isinstance(value, int | float) and value == 1)
+    return key.lower().replace(" ", "").replace("_", "").replace("-", "")
 
 
 def as_text(value: object) -> str | None:
@@ -90,10 +70,3 @@ def as_text(value: object) -> str | None:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, bool | int | float) else None
-
-
-def first_list(value: Any, keys: Sequence[str]) -> list[Any] | None:
-    """Return a list, or the first list under one of the keys of an object."""
-    if isinstance(value, dict):
-        return next((value[key] for key in keys if isinstance(value.get(key), list)), None)
-    return value if isinstance(value, list) else None

@@ -1,10 +1,9 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
-from typing import Any, NamedTuple
-
 import polars as pl
+from fastscore_kernels.jsonl import ARRAY, FLOAT, NULL, OBJECT
 
-from fastscore.suites.group_travel.cells import read_distinct, truth
+from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
 from fastscore.suites.group_travel.schema import ACTIONABLE, CONDITIONS, CUSTOM, FLAGS
 from fastscore.suites.group_travel.turns import (
     PROVIDE,
@@ -13,61 +12,60 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
     Turns,
 )
+from fastscore.suites.ragged import Indices
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
+_NESTED = ("condition_flags", "flags")
+_MOST_MEMBERS = 1 << 53
 _SOURCES = ("metadata", "condition", "file_name", "content")
 
 
-class Metadata(NamedTuple):
-    """What the metadata of a dialogue's first turn says; None where it does not."""
+def read_metadata(cells: pl.Series) -> pl.DataFrame:
+    """Read what the metadata of dialogues' first turns says; null where it does not.
 
-    multi_user: bool | None = None
-    enable_synthesis: bool | None = None
-    use_social_theory: bool | None = None
-    enable_feedback: bool | None = None
-    stated_condition: str | None = None
-    member_count: int | None = None
-    listed_members: int | None = None
-    group_type: str | None = None
-    stated_id: str | None = None
-    is_readable: bool = True
-
-
-def read_metadata(value: Any) -> Metadata:
-    """Read a parsed metadata cell."""
-    if not isinstance(value, dict):
-        return Metadata(is_readable=value is None)
-    nested = [value.get(key) for key in ("condition_flags", "flags")]
-    places = [value, *(place for place in nested if isinstance(place, dict))]
+    Returns
+    -------
+    pl.DataFrame
+        A row a cell: the flags, ``stated_condition``, ``member_count``, ``listed_members``,
+        ``group_type``, ``stated_id`` and ``metadata_is_readable``.
+    """
+    codes, trees = read_trees(cells)
+    names = ("condition", "member_count", "members", "group_type", "dialogue_id", *_NESTED)
+    found = trees.members(trees.roots, names)
+    places = [trees.members(nodes, FLAGS) for nodes in (trees.roots, *(found[n] for n in _NESTED))]
     flags = {
-        flag: next(
-            (found for place in places if (found := truth(place.get(flag))) is not None), None
-        )
+        flag: pl.select(pl.coalesce(*(trees.truths(place[flag]) for place in places))).to_series()
         for flag in FLAGS
     }
-    condition = str(value.get("condition") or "").strip().upper()
-    members = value.get("members")
-    group_type, stated_id = value.get("group_type"), value.get("dialogue_id")
-    return Metadata(
-        multi_user=flags["multi_user"],
-        enable_synthesis=flags["enable_synthesis"],
-        use_social_theory=flags["use_social_theory"],
-        enable_feedback=flags["enable_feedback"],
-        stated_condition=condition if condition in CONDITIONS else None,
-        member_count=_count(value.get("member_count")),
-        listed_members=len(members) if isinstance(members, list) and members else None,
-        group_type=str(group_type) if isinstance(group_type, str | int) else None,
-        stated_id=str(stated_id) if isinstance(stated_id, str | int) else None,
-    )
+    condition = trees.texts(found["condition"]).str.strip_chars().str.to_uppercase()
+    n_members = trees.sizes(found["members"]) * (trees.tags[found["members"]] == ARRAY)
+    counts, count = trees.distinct_values(found["member_count"])
+    kind = trees.tags[trees.roots]
+    return pl.DataFrame(
+        {
+            **flags,
+            "stated_condition": condition.set(~condition.is_in(list(CONDITIONS)), None),
+            "member_count": pl.Series(map(_count, count), dtype=pl.Int64).gather(counts),
+            "listed_members": pl.Series(n_members).set(pl.Series(n_members == 0), None),
+            "group_type": _name(trees, found["group_type"]),
+            "stated_id": _name(trees, found["dialogue_id"]),
+            "metadata_is_readable": (kind == OBJECT) | (kind == NULL),
+        }
+    )[codes]
+
+
+def _name(trees: CellTrees, nodes: Indices) -> pl.Series:
+    """Return texts and whole numbers as text."""
+    return trees.scalars(nodes).set(pl.Series(trees.tags[nodes] == FLOAT), None)
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number that is not negative, also from a text."""
+    """Return a whole number that is not negative, nor absurd, also from a text."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value)
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value >= 0 and value % 1 == 0 else None
+    return int(value) if 0 <= value < _MOST_MEMBERS and value % 1 == 0 else None
 
 
 def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
@@ -87,17 +85,7 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
         ``group_type``, ``member_count`` and ``listed_members`` (null where unknown) and
         ``metadata_is_readable``.
     """
-    codes, values = read_distinct(read.dialogues["metadata"].fill_null(""), read_metadata)
-    schema = {
-        **dict.fromkeys(FLAGS, pl.Boolean),
-        "stated_condition": pl.String,
-        "member_count": pl.Int64,
-        "listed_members": pl.Int64,
-        "group_type": pl.String,
-        "stated_id": pl.String,
-        "metadata_is_readable": pl.Boolean,
-    }
-    stated = pl.DataFrame(values, schema=schema, orient="row")[codes]
+    stated = read_metadata(read.dialogues["metadata"].fill_null(""))
     named = pl.col("stem").str.extract(_CONDITION_IN_NAME)
     told = pl.concat([read.dialogues, stated], how="horizontal").with_columns(
         pl.format("C{}", named).alias("named_condition")

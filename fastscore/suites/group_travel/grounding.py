@@ -11,7 +11,8 @@ import polars as pl
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import KIND_DTYPE, Catalogue
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.plans import SLOT_OF_KIND, STOP, Plans
+from fastscore.suites.group_travel.plan_days import STOP
+from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
 from fastscore.suites.group_travel.schema import KIND_OF_SLOT
 
 _LAST_RESORT = 100

@@ -1,13 +1,19 @@
 """What the system made of each slot's preferences: conflict, strategy and explanation."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+from fastscore_kernels.jsonl import OBJECT
 
-from fastscore.suites.group_travel.cells import as_text, is_present, read_distinct, truth
+from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
+from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.schema import NULLS
 from fastscore.suites.group_travel.turns import SYNTHESIZE, canonical_slot
+from fastscore.suites.ragged import Indices
+
+Mask = npt.NDArray[np.bool_]
 
 _FIELDS = (
     "has_conflict",
@@ -20,66 +26,68 @@ _FIELDS = (
     "final_revised_decision",
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
-_SCHEMA = {
-    "is_object": pl.Boolean,
-    "has_conflict": pl.Boolean,
-    "description": pl.String,
-    "strategy": pl.String,
-    "explanation": pl.String,
-}
+_READ = ("is_object", "has_conflict", "description", "strategy", "explanation")
 
 
-class SynthesisObject(NamedTuple):
-    """The fields of one synthesis; None where they do not stand there or mean nothing."""
-
-    is_object: bool = False
-    has_conflict: bool | None = None
-    description: str | None = None
-    strategy: str | None = None
-    explanation: str | None = None
-
-
-_NOTHING = SynthesisObject()
-
-
-def meant(value: object) -> str | None:
-    """Return a text that is not one of those that stand for nothing."""
-    text = as_text(value)
-    return None if text is None or text.strip().casefold() in NULLS else text
-
-
-def read_object(value: Any) -> SynthesisObject:
-    """Read an object that has at least one known field."""
-    if not isinstance(value, dict) or not any(field in value for field in _FIELDS):
-        return _NOTHING
-    strategies = (meant(value.get(key)) for key in ("resolution_strategy", "strategy_id"))
-    return SynthesisObject(
-        True,
-        truth(value.get("has_conflict")),
-        as_text(value.get("conflict_description")),
-        next((strategy for strategy in strategies if strategy is not None), None),
-        meant(value.get("resolution_explanation")),
+def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
+    """Read the fields of objects that have at least one that is known; null where none is meant."""
+    found = trees.members(nodes, _FIELDS)
+    strategies = (_meant(trees, found[key]) for key in ("resolution_strategy", "strategy_id"))
+    return pl.DataFrame(
+        {
+            "is_object": _is_known(found),
+            "has_conflict": trees.truths(found["has_conflict"]),
+            "description": trees.scalars(found["conflict_description"]),
+            "strategy": pl.select(pl.coalesce(*strategies)).to_series(),
+            "explanation": _meant(trees, found["resolution_explanation"]),
+        }
     )
 
 
-def read_metadata_object(value: Any) -> SynthesisObject:
-    """Read the metadata of a synthesis turn: flat, or under the key synthesis."""
-    found = read_object(value)
-    if not found.is_object and isinstance(value, dict):
-        return read_object(value.get("synthesis"))
-    return found
+def _is_known(found: Mapping[str, Indices]) -> Mask:
+    known: Mask = np.any([nodes != NOTHING for nodes in found.values()], axis=0)
+    return known
 
 
-def read_state(value: Any) -> Mapping[str, SynthesisObject]:
-    """Read what a running state says of each slot."""
-    found: dict[str, SynthesisObject] = {}
+def _meant(trees: CellTrees, nodes: Indices) -> pl.Series:
+    """Return texts, null for those that stand for nothing."""
+    said = trees.scalars(nodes)
+    return said.set(said.str.strip_chars().str.to_lowercase().is_in(NULLS).fill_null(True), None)
+
+
+def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
+    """Read the metadata of synthesis turns: flat, or under the key synthesis."""
+    codes, trees = read_trees(cells)
+    is_flat = _is_known(trees.members(trees.roots, _FIELDS))
+    nested = trees.members(trees.roots, ("synthesis",))["synthesis"]
+    return read_objects(trees, np.where(is_flat, trees.roots, nested))[codes]
+
+
+def read_states(cells: pl.Series) -> tuple[Indices, pl.DataFrame]:
+    """Read what running states say of each slot.
+
+    Returns
+    -------
+    tuple
+        The number of each cell's state, int64 (n,); and by ``state`` and ``slot``, which are
+        distinct, the fields of `read_objects`.
+    """
+    codes, trees = read_trees(cells)
+    by_key = trees.members(trees.roots, _STATE_KEYS)
+    slot_of_key = pl.Series([canonical_slot(key) for key in trees.keys], dtype=pl.String)
+    states, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for key in _STATE_KEYS:
-        slots = value.get(key) if isinstance(value, dict) else None
-        for slot, content in slots.items() if isinstance(slots, dict) else ():
-            read = read_object(content)
-            if read.is_object:
-                found.setdefault(canonical_slot(str(slot)), read)
-    return found
+        of_slots = np.where(trees.tags[by_key[key]] == OBJECT, by_key[key], NOTHING)
+        below, state = trees.below(of_slots)
+        states.append(state)
+        nodes.append(below)
+    found = np.concatenate(nodes)
+    read = read_objects(trees, found).with_columns(
+        pl.Series("state", np.concatenate(states)),
+        slot_of_key.gather(trees.key[found]).alias("slot"),
+    )
+    known = read.filter("is_object")
+    return codes, known.unique(["state", "slot"], keep="first", maintain_order=True)
 
 
 def read_synthesis(turns: pl.DataFrame) -> pl.DataFrame:
@@ -101,8 +109,7 @@ def read_synthesis(turns: pl.DataFrame) -> pl.DataFrame:
     rows = turns.filter(pl.col("kind") == SYNTHESIZE).select(
         "dialogue_row", "line", "slot", "utterance", "metadata", "constraint_state"
     )
-    codes, objects = read_distinct(rows["metadata"].fill_null(""), read_metadata_object)
-    read = pl.DataFrame(objects, schema=_SCHEMA, orient="row")[codes]
+    read = read_metadata_objects(rows["metadata"].fill_null(""))
     rows = _fill(pl.concat([rows, read], how="horizontal"), rows["constraint_state"])
     silent = ~pl.col("is_object").any().over("dialogue_row", "slot")
     rows = rows.with_columns(silent.alias("is_silent"))
@@ -129,16 +136,9 @@ def _fill(rows: pl.DataFrame, states: pl.Series) -> pl.DataFrame:
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
     if not lacking.any():
         return rows
-    codes, values = read_distinct(states.filter(lacking), read_state)
-    known = [
-        {"state": code, "slot": slot, **content._asdict()}
-        for code, slots in enumerate(values)
-        for slot, content in slots.items()
-    ]
-    schema = {"state": pl.Int64, "slot": pl.String, **_SCHEMA}
-    of_state = pl.DataFrame(known, schema=schema)
+    codes, of_state = read_states(states.filter(lacking))
     wanted = rows.filter(lacking).select("slot").with_columns(pl.Series("state", codes))
     found = wanted.join(of_state, on=["state", "slot"], how="left", maintain_order="left")
     found = found.with_columns(pl.col("is_object").fill_null(False))
     places = lacking.arg_true()
-    return rows.with_columns(rows[name].scatter(places, found[name]) for name in _SCHEMA)
+    return rows.with_columns(rows[name].scatter(places, found[name]) for name in _READ)

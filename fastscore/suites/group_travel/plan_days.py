@@ -1,0 +1,125 @@
+"""The days of plans, and the values in them: what stands where, by the keys that plans use."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from fastscore_kernels.jsonl import ARRAY, ESCAPED, OBJECT, STRING
+
+from fastscore.suites.columns import place_in_group
+from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees
+from fastscore.suites.group_travel.cells import canonical_key
+from fastscore.suites.ragged import Indices
+
+MEALS = ("breakfast", "lunch", "dinner")
+STOP = "stop"
+KINDS = (*MEALS, "accommodation", "attraction", "event", STOP)
+_KIND_OF_KEY = {
+    **{meal: meal for meal in MEALS},
+    **dict.fromkeys(("accommodation", "accommodations", "lodging", "hotel"), "accommodation"),
+    **dict.fromkeys(("attraction", "attractions"), "attraction"),
+    **dict.fromkeys(("event", "events"), "event"),
+    **dict.fromkeys(
+        ("poilist", "pointofinterestlist", "pointsofinterest", "pointofinterest", "pois"), STOP
+    ),
+}
+_DAY_KEYS = ("days", "plan", "itinerary")
+NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
+_STOP_NAME_KEYS = ("place", "poi")
+_TIME_KEYS = {"start": ("start", "starttime"), "end": ("end", "endtime"), "interval": ("time",)}
+
+
+def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read plan cells.
+
+    Returns
+    -------
+    tuple
+        A row a plan: ``raw_output``, ``n_days``, ``is_plain_text``. And what the plans' days hold,
+        in order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``,
+        which are null but where a stop that is an object has them.
+    """
+    roots, tags = trees.roots, trees.tags
+    in_plan = trees.members(roots, (*_DAY_KEYS, "raw_output"))
+    days, plan = trees.below(_day_lists(trees, in_plan))
+    is_day = (tags[days] == OBJECT) & (trees.sizes(days) > 0)
+    days, plan = days[is_day], plan[is_day]
+    raw_output = np.where(tags[roots] == OBJECT, in_plan["raw_output"], roots)
+    plans = pl.DataFrame(
+        {
+            "raw_output": trees.texts(raw_output).fill_null(""),
+            "n_days": np.bincount(plan, minlength=len(roots)).astype(np.int64),
+            "is_plain_text": np.isin(tags[roots], (STRING, ESCAPED)),
+        }
+    )
+    items, day, kind = _items(trees, days)
+    named, texts = _named_items(trees, items, kind)
+    values = pl.DataFrame(
+        {
+            "plan": plan[day[named]],
+            "day": place_in_group(plan)[day[named]],
+            "kind": pl.Series(KINDS, dtype=pl.Enum(KINDS)).gather(kind[named]),
+            **texts,
+        }
+    )
+    return plans, values
+
+
+def _day_lists(trees: CellTrees, in_plan: Mapping[str, Indices]) -> Indices:
+    """Return the list of days of each plan: itself, or that under the first of the keys."""
+    lists = np.where(trees.tags[trees.roots] == ARRAY, trees.roots, NOTHING)
+    for key in reversed(_DAY_KEYS):
+        lists = np.where(trees.tags[in_plan[key]] == ARRAY, in_plan[key], lists)
+    return lists
+
+
+def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices]:
+    """Return the values of days, lists item by item, in order; the day and the kind of each."""
+    kind_of_key = trees.key_codes(KINDS, lambda key: _KIND_OF_KEY.get(canonical_key(key), ""))
+    values, day = trees.below(days)
+    kind = kind_of_key[trees.key[values]]
+    is_meals = trees.key_codes(("meals",), canonical_key)[trees.key[values]] == 0
+    meals = np.flatnonzero(is_meals & (trees.tags[values] == OBJECT))
+    served, of_meals = trees.below(values[meals])
+    meal = trees.key_codes(MEALS, canonical_key)[trees.key[served]]
+    values, day, kind = (
+        np.concatenate(parts)
+        for parts in ((values, served), (day, day[meals[of_meals]]), (kind, meal))
+    )
+    known = kind >= 0
+    values, day, kind = values[known], day[known], kind[known]
+    elements, owner = trees.below(np.where(trees.tags[values] == ARRAY, values, NOTHING))
+    items = np.concatenate([values, elements])
+    usable = np.isin(trees.tags[items], (STRING, ESCAPED, OBJECT))
+    order = np.flatnonzero(usable)[np.argsort(items[usable], kind="stable")]
+    return (
+        items[order],
+        np.concatenate([day, day[owner]])[order],
+        np.concatenate([kind, kind[owner]])[order],
+    )
+
+
+def _named_items(
+    trees: CellTrees, items: Indices, kind: Indices
+) -> tuple[Indices, dict[str, pl.Series]]:
+    """Return which items have a name, and their texts: ``text``, and the times of stops."""
+    is_object = trees.tags[items] == OBJECT
+    objects = items[is_object]
+    names = (*NAME_KEYS, *_STOP_NAME_KEYS)
+    wanted = (*names, *(key for keys in _TIME_KEYS.values() for key in keys))
+    found = trees.members(objects, wanted, canonical_key)
+    is_stop = kind[is_object] == KINDS.index(STOP)
+    name = np.full(len(objects), NOTHING)
+    for key in reversed(names):
+        applies = trees.is_text(found[key])
+        name = np.where(applies & is_stop if key in _STOP_NAME_KEYS else applies, found[key], name)
+    node = items.copy()
+    node[is_object] = name
+    named = np.flatnonzero(node != NOTHING)
+    times = {}
+    for column, keys in _TIME_KEYS.items():
+        first, last = found[keys[0]], found[keys[-1]]
+        of_items = np.full(len(items), NOTHING)
+        of_items[is_object] = np.where(first != NOTHING, first, last)
+        times[column] = trees.texts(of_items[named])
+    return named, {"text": trees.texts(node[named]), **times}

@@ -1,0 +1,109 @@
+"""The stops of days: their names, and when they begin and end."""
+
+import numpy as np
+import polars as pl
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.ragged import Indices
+
+_TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
+_TO = r"\s*(?:to|until|till|-|–|—)\s*"
+_VERB = r"(?:visit|stay|check-in|check-out|attend|explore|dine|eat|arrive|depart)"
+_TIME_FIRST = rf"(?i)^\s*({_TIME}){_TO}({_TIME})\s*[:,;–—-]?\s*(.+)$"
+_TIME_LAST = (
+    rf"(?is)^\s*(.+?)(?:\s*,\s*|\s+)(?:{_VERB}(?:\s*,\s*|\s+))?"
+    rf"(?:from\s+)?\(?({_TIME}){_TO}({_TIME})"
+)
+_INTERVAL = rf"(?i)^\s*({_TIME}){_TO}({_TIME})\s*$"
+_CLOCK = r"(?i)^\s*(\d{1,2}):(\d{2})\s*(?:([ap])\.?m\.?)?\s*$"
+_TRANSIT = r"(?i),\s*nearest transit\s*:.*$"
+_MINUTES_A_DAY = 1440
+
+
+def read_stops(values: pl.DataFrame) -> pl.DataFrame:
+    """Read the stops of a day: name, and start and end in minutes (null where unparsed)."""
+    is_object = pl.any_horizontal(pl.col("start", "end", "interval").is_not_null())
+    objects = values.filter(is_object).with_row_index("place")
+    texts = (
+        values.with_row_index("place")
+        .filter(~is_object)
+        .with_columns(pl.col("text").str.split(";"))
+        .explode("text", empty_as_null=False)
+        .with_columns(pl.col("text").str.strip_chars())
+    )
+    first, last = (
+        pl.col("text").str.extract_groups(pattern) for pattern in (_TIME_FIRST, _TIME_LAST)
+    )
+    leads = first.struct[0].is_not_null()
+    texts = texts.select(
+        "place",
+        *("plan", "day", "kind"),
+        pl.coalesce(first.struct[2], last.struct[0], "text")
+        .str.replace(_TRANSIT, "")
+        .alias("name"),
+        pl.when(leads).then(first.struct[0]).otherwise(last.struct[1]).alias("start"),
+        pl.when(leads).then(first.struct[1]).otherwise(last.struct[2]).alias("end"),
+    )
+    within = pl.col("interval").str.extract_groups(_INTERVAL)
+    objects = (
+        values.with_row_index("place")
+        .filter(is_object)
+        .select(
+            "place",
+            *("plan", "day", "kind"),
+            pl.col("text").alias("name"),
+            pl.coalesce("start", within.struct[0]).alias("start"),
+            pl.coalesce("end", within.struct[1]).alias("end"),
+        )
+    )
+    found = pl.concat([texts, objects]).sort("place", maintain_order=True)
+    codes, clocks = distinct(pl.concat([found["start"], found["end"].rename("start")]))
+    minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series().gather(codes)
+    return found.with_columns(
+        minutes.head(found.height).alias("start"), minutes.tail(found.height).alias("end")
+    )
+
+
+def _minutes(column: str) -> pl.Expr:
+    """Read a clock time; null for an impossible one: 10:75, 25:00, 0:30 am, 13:00 pm."""
+    parts = pl.col(column).str.extract_groups(_CLOCK)
+    hour, minute = (parts.struct[place].cast(pl.Int64) for place in (0, 1))
+    half = parts.struct[2].str.to_lowercase()
+    twelve = hour.is_between(1, 12)
+    of_day = (
+        pl.when(half.is_null() & (hour <= 24))
+        .then(hour)
+        .when((half == "a") & twelve)
+        .then(hour % 12)
+        .when((half == "p") & twelve)
+        .then(hour % 12 + 12)
+    )
+    return pl.when(minute <= 59).then(of_day * 60 + minute).alias(column)
+
+
+def timely_days(stops: pl.DataFrame, first_day: Indices, strict_overnight: bool) -> Indices:
+    """Tell for each day whether its stops follow each other: 1 or 0, -1 without any interval.
+
+    Parameters
+    ----------
+    stops
+        `read_stops`.
+    first_day : int64 (plans + 1,)
+        Where the days of each plan begin.
+    strict_overnight
+        Whether a day's last stop may not end past midnight.
+    """
+    timed = stops.drop_nulls(["start", "end"])
+    start, end = timed["start"].to_numpy(), timed["end"].to_numpy()
+    day = first_day[timed["plan"].to_numpy()] + timed["day"].to_numpy()
+    same = day[1:] == day[:-1]
+    if not strict_overnight:
+        is_last = np.ones(len(day), np.bool_)
+        is_last[:-1] = ~same
+        end = np.where(is_last & (end < start), end + _MINUTES_A_DAY, end)
+    in_time = end > start
+    in_time[1:] &= ~same | (start[1:] > start[:-1])
+    timely = np.full(first_day[-1], -1)
+    timely[day] = 1
+    timely[day[~in_time]] = 0
+    return timely

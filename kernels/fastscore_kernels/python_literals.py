@@ -1,0 +1,72 @@
+"""Literals of Python as JSON, as far as JSON has words for them.
+
+A list, a tuple or a dictionary of texts, numbers, ``True``, ``False``, ``None`` and such, with keys
+that are texts, is written as JSON; what ``json.loads`` makes of it equals the literal, tuples being
+lists. Everything else is left to Python, and so are forms that hardly anything writes: texts with
+prefixes, in three quotes, in several parts, or with rare escapes, underscores in numbers, signs
+before brackets, comments, and more than 64 levels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use
+from fastscore_kernels._python_literals import write_json
+from fastscore_kernels._validate import as_offsets, as_vector, read_only
+
+__all__ = ["WrittenLiterals", "compile_kernels", "literals_to_json"]
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLiterals:
+    """Literals as JSON.
+
+    Attributes
+    ----------
+    data : uint8 (bytes,)
+        UTF-8.
+    offsets : int64 (n + 1,)
+        Literal ``i`` is ``data[offsets[i]:offsets[i + 1]]``; empty where it is not written.
+    written : bool (n,)
+        Which literals are.
+    """
+
+    data: Bytes
+    offsets: Longs
+    written: npt.NDArray[np.bool_]
+
+
+def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLiterals:
+    """Write literals as JSON.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        UTF-8.
+    offsets : int64 (n + 1,)
+        Text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    """
+    flat = as_vector("data", data, np.uint8)
+    bounds = as_offsets("offsets", offsets, flat.size)
+    compile_kernels()
+    starts, ends = bounds[:-1], bounds[1:]
+    out = np.empty(2 * int(bounds[-1] - bounds[0]), np.uint8)
+    places, written = np.zeros(bounds.size, np.int64), np.zeros(starts.size, np.bool_)
+    write_json(flat, starts, ends, out, places, written)
+    return WrittenLiterals(out[: places[-1]], places, written)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
+    places = np.zeros(1, np.int64)
+    write_json(data, none, none, np.zeros(0, np.uint8), places, np.zeros(0, np.bool_))
