@@ -54,10 +54,9 @@ def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise UsageError(f"{flag} is {value!r}, expected {expected.__name__}.")
     if expected in (int, float):
-        low, high = rules["minimum"], rules["maximum"]
-        outside = (low is not None and value < low) or (high is not None and value > high)
-        if outside or math.isnan(value):
-            raise UsageError(f"{flag} is {value!r}, expected {_bounds(low, high)}.")
+        wanted = expected_number(value, rules)
+        if wanted:
+            raise UsageError(f"{flag} is {value!r}, expected {wanted}.")
     if rules["choices"] and value not in rules["choices"]:
         raise UsageError(f"{flag} is {value!r}.", nearest(str(value), rules["choices"]))
     return value
@@ -78,9 +77,20 @@ def environment_name(name: str) -> str:
     return "FASTSCORE_" + name.upper()
 
 
+def expected_number(value: float, rules: Mapping[str, Any]) -> str:
+    """Return what an option expects where a number is outside its bounds, empty where it is not."""
+    low, high = rules["minimum"], rules["maximum"]
+    outside = (low is not None and value < low) or (high is not None and value > high)
+    return _bounds(low, high) if outside or math.isnan(value) else ""
+
+
 def _bounds(low: float | None, high: float | None) -> str:
-    if low is not None and high is not None:
-        return f"a number from {low:g} to {high:g}"
-    if low is not None:
-        return f"a number of at least {low:g}"
-    return f"a number of at most {high:g}" if high is not None else "a number"
+    low_text, high_text = (
+        f"{bound:,}" if isinstance(bound, int) else f"{bound:g}" if bound is not None else ""
+        for bound in (low, high)
+    )
+    if low_text and high_text:
+        return f"a number from {low_text} to {high_text}"
+    if low_text:
+        return f"a number of at least {low_text}"
+    return f"a number of at most {high_text}" if high_text else "a number"

@@ -1,9 +1,10 @@
 """The environment variables of the published scorer."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from fastscore.errors import UsageError
+from fastscore.options import expected_number
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
 
@@ -22,8 +23,6 @@ class ScorerEnvironment:
         BASELINE_PAIRS and BASELINE_SEED.
     cached_texts
         How many vectors a process keeps from call to call; GT_EMBED_CACHE_MAX.
-    primed_files
-        How many primed files wait at most; PRELOADED_EVENTS_CACHE_MAX.
     """
 
     embedder: str
@@ -31,7 +30,6 @@ class ScorerEnvironment:
     baseline_pairs: int
     baseline_seed: int
     cached_texts: int
-    primed_files: int
 
 
 def read_environment() -> ScorerEnvironment:
@@ -40,16 +38,32 @@ def read_environment() -> ScorerEnvironment:
     Raises
     ------
     UsageError
-        If a variable that holds a number does not.
+        If a variable that holds a number does not, or one beyond what is taken.
     """
     return ScorerEnvironment(
         embedder=os.environ.get("EMBEDDER_NAME", "").strip() or DEFAULT_EMBEDDER,
         dim=_whole_or_none("EMBED_DIM"),
-        baseline_pairs=_whole("BASELINE_PAIRS", 20_000),
-        baseline_seed=_whole("BASELINE_SEED", 0),
+        baseline_pairs=_option("BASELINE_PAIRS"),
+        baseline_seed=_option("BASELINE_SEED"),
         cached_texts=_whole("GT_EMBED_CACHE_MAX", 4096),
-        primed_files=_whole("PRELOADED_EVENTS_CACHE_MAX", 1024),
     )
+
+
+def most_primed_files() -> int:
+    """Return how many primed files wait at most; PRELOADED_EVENTS_CACHE_MAX."""
+    return max(_whole("PRELOADED_EVENTS_CACHE_MAX", 1024), 1)
+
+
+def _option(name: str) -> int:
+    """Read a variable that stands for the suite's option of the same name, within its bounds."""
+    from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+
+    rules = {field.name: field.metadata for field in fields(ScoreDialogueOptions)}
+    value = _whole(name, getattr(ScoreDialogueOptions(), name.lower()))
+    wanted = expected_number(value, rules[name.lower()])
+    if wanted:
+        raise UsageError(f"{name} is {value}, expected {wanted}.", f"Mend or unset {name}.")
+    return value
 
 
 def _whole(name: str, default: int) -> int:

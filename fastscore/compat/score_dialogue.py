@@ -109,13 +109,13 @@ def prime_score_jsonl_events(
     events
         The log's objects in order; they are copied. They serve one call.
     """
-    from fastscore.compat.environment import read_environment
+    from fastscore.compat.environment import most_primed_files
 
     kept = ({name: event[name] for name in _FIELDS if name in event} for event in events)
     lines = "".join(f"{json.dumps(event, default=str)}\n" for event in kept).encode()
     with _primed_lock:
         _primed[os.fspath(path)] = lines
-        while len(_primed) > max(read_environment().primed_files, 1):
+        while len(_primed) > most_primed_files():
             _primed.popitem(last=False)
 
 

@@ -21,7 +21,7 @@ FORMATS: dict[str, tuple[Format, ...]] = {
     ".parquet": ("parquet",),
 }
 """What a suffix can stand for, best first."""
-FORMAT_NAMES: dict[Format, str] = {
+FORMAT_NAMES: dict[str, str] = {
     "csv": "CSV",
     "json": "JSON",
     "jsonl": "JSON Lines",
@@ -74,6 +74,17 @@ def resolve_inputs(
         for path in _expand(os.fspath(pattern), formats):
             found.setdefault(os.path.realpath(path), _input_file(path, formats))
     return tuple(found.values())
+
+
+def left_aside(
+    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Find the logs of other formats in the folders and globs of which `resolve_inputs` reads some.
+
+    Files whose suffix names no format at all are not among them.
+    """
+    found = (path for each in patterns for path in _expand(os.fspath(each), tuple(FORMAT_NAMES)))
+    return tuple(dict.fromkeys(path for path in found if _kind(path, formats) is None))
 
 
 def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:

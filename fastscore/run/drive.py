@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs import InputFile, resolve_inputs
+from fastscore.logs.inputs import FORMAT_NAMES, InputFile, left_aside, resolve_inputs
 from fastscore.logs.pieces import Shard
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.run import tasks
@@ -134,12 +134,23 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     with sole_writer(config.output):
         manifest = open_manifest(config, suite, options, identity, context.signature)
         run = _Run(config, suite, options, context, manifest, reporter)
+        manifest.left_aside = _left_aside(config, suite, reporter)
         plan = _plan(run, files)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts)
         shutil.rmtree(run.work, ignore_errors=True)
     return Outcome(run.manifest, _refusal(config, run.manifest))
+
+
+def _left_aside(config: RunConfig, suite: Suite, reporter: Reporter) -> list[str]:
+    """Name the logs of formats that the suite does not read, and say that there are some."""
+    found = left_aside(config.inputs, suite.source.formats)
+    if found:
+        read = ", ".join(FORMAT_NAMES[each] for each in suite.source.formats)
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        reporter.note(f"left aside, as {suite.name} reads {read} only: {found[0]}{more}")
+    return list(found)
 
 
 def _plan(run: _Run, files: Sequence[InputFile]) -> Plan:
@@ -325,6 +336,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     files = resolve_inputs(config.inputs, suite.source.formats)
+    _left_aside(config, suite, reporter)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
         plan = plan_shards(

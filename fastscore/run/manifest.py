@@ -34,6 +34,8 @@ class Manifest:
         ``running`` until every stage is committed.
     inputs
         Name, bytes and content hash of every input.
+    left_aside
+        Files in the folders and globs among the inputs whose format the suite does not read.
     counts
         Lines, rows, rejects and what the suite counts, over all shards.
     tables
@@ -56,6 +58,7 @@ class Manifest:
     embedder: dict[str, Any] | None = None
     status: Literal["running", "complete"] = "running"
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    left_aside: list[str] = field(default_factory=list)
     shards: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, dict[str, int]] = field(default_factory=dict)

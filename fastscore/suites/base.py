@@ -309,7 +309,7 @@ def option(
 
 
 class Suite(Protocol):
-    """A published metric system: what it reads, what it writes, and four pure functions."""
+    """A published metric system: what it reads, what it writes, and the pure functions between."""
 
     @property
     def name(self) -> str:

@@ -229,6 +229,28 @@ def test_environment_defaults_and_values(monkeypatch: pytest.MonkeyPatch) -> Non
         read_environment()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("BASELINE_PAIRS", "20000000", "a number of at most 10,000,000"),
+        (
+            "BASELINE_SEED",
+            "99999999999999999999",
+            "a number from -9,223,372,036,854,775,808 to 9,223,372,036,854,775,807",
+        ),
+    ],
+)
+def test_numbers_beyond_what_is_taken_are_refused_by_the_variables_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    write_log("x.jsonl", predicted(0, "a"), complete("a"))
+    with pytest.raises(UsageError, match=f"^{name} is {value}, expected {expected}\\."):
+        score_jsonl("x.jsonl", 1.0)
+    # priming reads its own variable alone
+    prime_score_jsonl_events("x.jsonl", [predicted(0, "a"), complete("a")])
+
+
 def test_importing_loads_nothing_heavy() -> None:
     code = (
         "import sys, fastscore.compat.score_dialogue;"

@@ -9,7 +9,7 @@ from typing import IO, Any
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs import InputFile, resolve_inputs
+from fastscore.logs.inputs import InputFile, left_aside, resolve_inputs
 from fastscore.logs.shards import plan_shards
 from fastscore.suites.base import Source
 
@@ -78,6 +78,19 @@ def test_formats_are_those_of_the_source(folder: Path) -> None:
     assert "logs/sub/deep/d.parquet" not in paths("logs", formats=("jsonl",))
     with pytest.raises(InputError, match=r"is a Parquet file, which this suite does not read"):
         paths("logs/sub/deep/d.parquet", formats=("jsonl",))
+
+
+def test_logs_of_other_formats_are_named(folder: Path) -> None:
+    for name in ("logs/y.csv", "logs/sub/x.csv.gz", "logs/notes.txt", "logs/.hidden.csv"):
+        Path(name).write_text("a")
+    formats = ("jsonl", "parquet")
+    assert left_aside(["logs"], formats) == ("logs/sub/x.csv.gz", "logs/y.csv")
+    assert left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == (
+        "logs/sub/x.csv.gz",
+        "logs/y.csv",
+    )
+    assert left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == ()
+    assert left_aside(["logs/sub"], ("csv", "parquet")) == ("logs/sub/c.json",)
 
 
 def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:

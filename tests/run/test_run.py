@@ -1,5 +1,6 @@
 """A run from end to end: what it leaves, what it skips, what it refuses."""
 
+import io
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
 from fastscore.results.runs import open_run
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
+from fastscore.run.progress import LineReporter
 from tests.run.logs import dialogue_lines, write_logs
 from tests.run.running import contents, run_lexical, table_bytes
 
@@ -102,6 +106,30 @@ def test_an_added_file_and_a_changed_file_are_the_only_ones_scored(
     assert len(changed) == 1
     run_lexical([*logs, added], tmp_path / "fresh", shard_bytes=1)
     assert table_bytes(run) == table_bytes(tmp_path / "fresh")
+
+
+def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path: Path) -> None:
+    folder = logs[0].parent
+    for name in ("y.csv", "z.csv.gz"):
+        (folder / name).write_text("event\n")
+    stream = io.StringIO()
+    config = RunConfig(
+        suite="score_dialogue",
+        inputs=(str(folder),),
+        output=tmp_path / "run",
+        options={"lex_weight": 1.0},
+        embedder=None,
+    )
+    note = f"reads JSON Lines, Parquet only: {folder / 'y.csv'} and 1 more\n"
+    execute(config, LineReporter(stream))
+    assert note in stream.getvalue()
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest is not None
+    assert manifest.left_aside == [str(folder / "y.csv"), str(folder / "z.csv.gz")]
+    stream.seek(0)
+    stream.truncate()
+    preview(config, LineReporter(stream))
+    assert note in stream.getvalue()
 
 
 def test_other_inputs_are_refused(logs: list[Path], tmp_path: Path) -> None:

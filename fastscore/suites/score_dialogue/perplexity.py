@@ -5,13 +5,16 @@ pseudo-perplexity of a prediction with that of what was said.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.base import Events
-from fastscore.vectors.view import VectorView
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 Reals = npt.NDArray[np.float64]
 
@@ -46,7 +49,7 @@ def judged_texts(events: Events) -> pl.Series:
 
 
 def step_perplexities(
-    prediction: pl.Series, ground_truth: pl.Series, judged: VectorView, weight: float
+    prediction: pl.Series, ground_truth: pl.Series, judged: "VectorView", weight: float
 ) -> StepPerplexities:
     """Compare each step's prediction with its ground truth.
 

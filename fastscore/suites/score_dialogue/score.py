@@ -115,7 +115,7 @@ def _score_steps(
     ground_truth = utterances["ground_truth"].gather(utterance_row)
 
     lexical: Reals | None = (
-        levenshtein_similarity_pairs(prediction, ground_truth) if (options.scores_lexical) else None
+        levenshtein_similarity_pairs(prediction, ground_truth) if options.scores_lexical else None
     )
     cosine: Reals | None = None
     semantic: Reals | None = None
