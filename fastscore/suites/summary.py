@@ -7,13 +7,20 @@ sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions,
 thousand million. What rounding costs is of the order of a double's own last bits.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+from fastscore_kernels.sums import COUNT, ExactSums
 
-from fastscore.suites.base import NULL_REASONS, Metric
+from fastscore.suites.base import NULL_REASONS, Metric, NullReason
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),
@@ -38,6 +45,8 @@ column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the
 deviation (n - 1), ``ci_low`` and ``ci_high`` the mean -/+ 1.96 sd / sqrt(n), all three null for
 fewer than two values; ``micro`` is the ratio of the two sums."""
 
+Longs = npt.NDArray[np.int64]
+
 ALL = "all"
 NORMAL_QUANTILE = 1.96
 """Half the width of a published 95 % interval, in standard errors."""
@@ -46,7 +55,7 @@ _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
 _CELL = "_cell"
 _NO_REASONS = pl.DataFrame(
-    schema={_CELL: pl.UInt32, "metric": pl.String, "reason": pl.String, "len": pl.Int64}
+    schema={_CELL: pl.Int64, "metric": pl.String, "reason": pl.String, "len": pl.Int64}
 )
 
 
@@ -58,6 +67,7 @@ def summarise_metrics(
     suite: str,
     label_table: str = "dialogues",
     key: str = "dialogue",
+    switched_off: Mapping[str, NullReason] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Summarise metrics over all rows, and by each label.
 
@@ -73,6 +83,9 @@ def summarise_metrics(
         The suite's name, for the first column.
     label_table, key
         The table that holds the labels, and the column by which the other tables join it.
+    switched_off
+        Metrics that the options alone make null in every row, and the reason that stands there:
+        it is counted without being read.
 
     Returns
     -------
@@ -81,19 +94,14 @@ def summarise_metrics(
         without the label have no row in that label's group.
     """
     labels = tables[label_table].select(key, *groups)
-    present = _present_labels(labels, groups)
-    cells = labels.select(*present).unique().collect(engine="streaming").with_row_index(_CELL)
-    summaries = []
-    for name in dict.fromkeys(metric.table for metric in metrics):
-        rows = tables[name].with_columns(pl.lit(0, dtype=pl.UInt32).alias(_CELL))
-        if present:
-            cell_of_key = labels.unique(key, keep="first").join(
-                cells.lazy(), on=present, how="left", nulls_equal=True
-            )
-            rows = tables[name].join(cell_of_key.select(key, _CELL), on=key, how="left")
-        of_table = [metric for metric in metrics if metric.table == name]
-        grids = choose_grids(tables[name], of_table)
-        summaries.append(_summarise_table(rows, of_table, grids, present, cells))
+    cells = _Cells.of_labels(labels, key, _present_labels(labels, groups))
+    names = dict.fromkeys(metric.table for metric in metrics)
+    of_table = {name: [metric for metric in metrics if metric.table == name] for name in names}
+    # a query alone does not fill the processors
+    with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
+        summaries = pool.map(
+            lambda name: _summarise_table(tables[name], of_table[name], cells, switched_off), names
+        )
     order = {metric.id: position for position, metric in enumerate(metrics)}
     rank = {group: position for position, group in enumerate((ALL, *groups))}
     return (
@@ -115,33 +123,89 @@ def _present_labels(labels: pl.LazyFrame, groups: Sequence[str]) -> list[str]:
     return [group for group in groups if found[group].item()]
 
 
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The combinations of labels that dialogues have, and each dialogue's.
+
+    Parameters
+    ----------
+    key
+        The column that names a dialogue.
+    labels
+        `_CELL`, then the labels of each cell, whose number is its row.
+    hashes, numbers
+        Hashes of the dialogues' keys, ascending and distinct; their cells.
+    seed
+        What the keys were hashed with.
+    """
+
+    key: str
+    labels: pl.DataFrame
+    hashes: npt.NDArray[np.uint64]
+    numbers: Longs
+    seed: int
+
+    @classmethod
+    def of_labels(cls, labels: pl.LazyFrame, key: str, present: Sequence[str]) -> "_Cells":
+        """Give the combinations numbers; without labels all dialogues are of one cell."""
+        if not present:
+            one = pl.DataFrame({_CELL: pl.Series([0], dtype=pl.Int64)})
+            return cls(key, one, np.zeros(0, np.uint64), np.zeros(0, np.int64), 0)
+        dialogues = labels.unique(key, keep="first").collect(engine="streaming")
+        cells = dialogues.select(*present).unique().with_row_index(_CELL).cast({_CELL: pl.Int64})
+        numbers = dialogues.join(
+            cells, on=present, how="left", nulls_equal=True, maintain_order="left"
+        )[_CELL].to_numpy()
+        for seed in itertools.count():
+            hashes, places = np.unique(dialogues[key].hash(seed).to_numpy(), return_index=True)
+            if hashes.size == dialogues.height:
+                break
+        return cls(key, cells, hashes, numbers[places], seed)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are; one more, the last, is of rows of no known dialogue."""
+        return self.labels.height
+
+    @property
+    def columns(self) -> list[str]:
+        """What must be read of a table to find its rows' cells."""
+        return [self.key] if self.hashes.size else []
+
+    def of_rows(self, rows: pl.DataFrame) -> Longs:
+        """Return the cell of each row."""
+        if not self.hashes.size:
+            return np.zeros(rows.height, np.int64)
+        hashes = rows[self.key].hash(self.seed).to_numpy()
+        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))[: rows.height]
+        of_runs = hashes[starts]
+        places = np.minimum(np.searchsorted(self.hashes, of_runs), self.hashes.size - 1)
+        cells = np.where(self.hashes[places] == of_runs, self.numbers[places], self.size)
+        return np.repeat(cells, np.diff(np.append(starts, rows.height)))
+
+
 def _summarise_table(
     rows: pl.LazyFrame,
     metrics: Sequence[Metric],
-    grids: Mapping[str, int],
-    groups: Sequence[str],
-    cells: pl.DataFrame,
+    cells: _Cells,
+    switched_off: Mapping[str, NullReason],
 ) -> pl.DataFrame:
     """Sum once by combination of labels (cell), then by label over the few sums."""
-    sums = [expression for metric in metrics for expression in _sums(metric, grids)]
-    if groups:
-        by_cell = rows.group_by(_CELL).agg(*sums).collect(engine="streaming")
-    else:
-        by_cell = rows.select(pl.lit(0, dtype=pl.UInt32).alias(_CELL), *sums).collect(
-            engine="streaming"
-        )
-    any_null = by_cell.select(pl.col(r"^.*:null$").sum()).sum_horizontal().sum() > 0
-    reasons = _count_reasons(rows) if any_null else _NO_REASONS
+    grids = choose_grids(rows, metrics)
+    by_cell = _sum_by_cell(rows, metrics, grids, cells)
+    reasons = _known_reasons(by_cell, metrics, switched_off)
+    if reasons is None:
+        reasons = _count_reasons(rows, cells)
     records: list[dict[str, Any]] = []
-    for group in (ALL, *groups):
+    for group in (ALL, *cells.labels.columns[1:]):
         found = {
             (value, metric, reason): count
-            for value, metric, reason, count in _by_value(reasons, cells, group)
+            for value, metric, reason, count in _by_value(reasons, cells.labels, group)
             .group_by("value", "metric", "reason")
             .agg(pl.col("len").sum())
             .rows()
         }
-        total = _reduce(_by_value(by_cell, cells, group), to_one_row=group == ALL)
+        total = _reduce(_by_value(by_cell, cells.labels, group), to_one_row=group == ALL)
         records.extend(
             {"group": group, **_record(row, metric, grids, found)}
             for row in total.to_dicts()
@@ -203,35 +267,85 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
     return (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int128)
 
 
-def _sums(metric: Metric, grids: Mapping[str, int]) -> list[pl.Expr]:
-    name = metric.id
-    fixed = fixed_point(name, grids[name])
-    return [
-        pl.col(name).count().cast(pl.Int64).alias(f"{name}:n"),
-        pl.col(name).null_count().cast(pl.Int64).alias(f"{name}:null"),
-        pl.col(name).min().cast(pl.Float64).alias(f"{name}:min"),
-        pl.col(name).max().cast(pl.Float64).alias(f"{name}:max"),
-        fixed.sum().alias(f"{name}:sum"),
-        (fixed * fixed).sum().alias(f"{name}:squares"),
-        *(
-            fixed_point(column, grids[column]).sum().alias(f"{name}:{column}:sum")
-            for column in _summed_columns(metric)[1:]
-        ),
-    ]
+def _sum_by_cell(
+    rows: pl.LazyFrame, metrics: Sequence[Metric], grids: Mapping[str, int], cells: _Cells
+) -> pl.DataFrame:
+    """Add up every column by cell: a row for each cell that has rows, or the one of no labels."""
+    n_rows = np.zeros(cells.size + 1, np.int64)
+    sums = {column: ExactSums(cells.size + 1, bits) for column, bits in grids.items()}
+    read = rows.select(*cells.columns, *(pl.col(name).cast(pl.Float64) for name in sums))
+    for batch in read.collect_batches(engine="streaming"):
+        cell = cells.of_rows(batch)
+        n_rows += np.bincount(cell, minlength=n_rows.size)
+        for name, of_column in sums.items():
+            if batch[name].null_count() < batch.height:
+                of_column.add(batch[name].to_numpy(), cell)
+    columns: dict[str, pl.Series] = {}
+    for metric in metrics:
+        name, found = metric.id, sums[metric.id]
+        count = found.limbs[:, COUNT]
+        least, largest = (
+            pl.Series(np.where(count > 0, found.extremes[:, side], np.nan)) for side in (0, 1)
+        )
+        columns |= {
+            f"{name}:n": pl.Series(count),
+            f"{name}:null": pl.Series(n_rows - count),
+            f"{name}:min": least.fill_nan(None),
+            f"{name}:max": largest.fill_nan(None),
+            f"{name}:squares": pl.Series(found.squares(), dtype=pl.Int128),
+        }
+        for column in _summed_columns(metric):
+            label = f"{name}:sum" if column == name else f"{name}:{column}:sum"
+            columns[label] = pl.Series(sums[column].totals(), dtype=pl.Int128)
+    known = pl.concat([cells.labels[_CELL], pl.Series(_CELL, [None], dtype=pl.Int64)])
+    used = n_rows > 0
+    used[0] |= not cells.columns
+    return pl.DataFrame({_CELL: known, **columns}).filter(pl.Series(used))
 
 
-def _count_reasons(rows: pl.LazyFrame) -> pl.DataFrame:
-    return (
-        rows.select(_CELL, "null_reasons")
-        .filter(pl.col("null_reasons").list.len() > 0)
-        .explode("null_reasons")
-        .unnest("null_reasons")
-        .group_by(_CELL, "metric", "reason")
-        .agg(pl.len().cast(pl.Int64))
-        .with_columns(pl.col("reason").cast(pl.String))
-        .select(*_NO_REASONS.columns)
-        .collect(engine="streaming")
-    )
+def _known_reasons(
+    by_cell: pl.DataFrame, metrics: Sequence[Metric], switched_off: Mapping[str, NullReason]
+) -> pl.DataFrame | None:
+    """Count the reasons where all nulls are of metrics that are switched off; else None."""
+    counted = [_NO_REASONS]
+    for metric in metrics:
+        nulls = by_cell[f"{metric.id}:null"]
+        if not nulls.sum():
+            continue
+        if metric.id not in switched_off or by_cell[f"{metric.id}:n"].sum():
+            return None
+        counted.append(
+            by_cell.select(
+                _CELL,
+                pl.lit(metric.id).alias("metric"),
+                pl.lit(switched_off[metric.id]).alias("reason"),
+                nulls.alias("len"),
+            )
+        )
+    return pl.concat(counted)
+
+
+def _count_reasons(rows: pl.LazyFrame, cells: _Cells) -> pl.DataFrame:
+    """Count the reasons of nulls by cell and metric."""
+    counted = _NO_REASONS
+    for batch in rows.select(*cells.columns, "null_reasons").collect_batches(engine="streaming"):
+        cell = cells.of_rows(batch)
+        listed = batch["null_reasons"]
+        reasons = listed.explode(empty_as_null=False, keep_nulls=False).struct.unnest()
+        of_reason = np.repeat(cell, listed.list.len().to_numpy())
+        found = (
+            reasons.select(
+                pl.Series(_CELL, of_reason),
+                "metric",
+                pl.col("reason").cast(pl.String),
+            )
+            .group_by(_CELL, "metric", "reason")
+            .agg(pl.len().cast(pl.Int64))
+        )
+        counted = (
+            pl.concat([counted, found]).group_by(_CELL, "metric", "reason").agg(pl.col("len").sum())
+        )
+    return counted
 
 
 def _record(

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 _MODULE_OF = {
+    "ExactSums": "sums",
     "bucket_starts": "ids",
     "checksum_rows": "file_rows",
     "cosine_pairs": "cosine",
@@ -48,6 +49,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "ExactSums",
     "bucket_starts",
     "checksum_rows",
     "cosine_pairs",

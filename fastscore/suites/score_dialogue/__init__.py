@@ -74,7 +74,9 @@ class ScoreDialogueSuite:
             for metric in self.metrics
             if options.pppl_model or metric.id not in schema.PERPLEXITIES
         ]
-        return summarise_metrics(tables, asked, schema.GROUPS, suite=self.name)
+        return summarise_metrics(
+            tables, asked, schema.GROUPS, suite=self.name, switched_off=options.switched_off
+        )
 
     def legacy_files(
         self,

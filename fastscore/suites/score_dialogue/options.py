@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fastscore.errors import UsageError
-from fastscore.suites.base import option
+from fastscore.suites.base import NullReason, option
 
 SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
 
@@ -80,3 +80,14 @@ class ScoreDialogueOptions:
     def calibrates(self) -> bool:
         """Whether cosines are read against the dialogue's baseline."""
         return self.scores_semantic and self.semantic == "calibrated"
+
+    @property
+    def switched_off(self) -> dict[str, NullReason]:
+        """The metrics that are null in every row, whatever the logs hold, and why."""
+        computed = {
+            "lexical_similarity": self.scores_lexical,
+            "semantic_cosine_raw": self.needs_vectors,
+            "semantic_similarity": self.scores_semantic,
+            "semantic_baseline_b": self.calibrates,
+        }
+        return {metric: "not_applicable" for metric, is_on in computed.items() if not is_on}

@@ -160,7 +160,7 @@ def _score_steps(
         _part_column(name, part, frame.height).fill_nan(None) for name, part in perplexities.items()
     ]
     reasons, kind = _step_reasons(
-        [name for name, part in parts.items() if part is None],
+        [name for name in parts if name in options.switched_off],
         columns if judged else [],
         frame.height,
     )

@@ -112,3 +112,25 @@ def test_equal_values_have_no_deviation() -> None:
     summary = summarise([(0, 0.1, 0.0, 0)] * 7)
     assert summary["sd"].to_list() == [0.0, 0.0]
     assert summary["mean"].to_list() == [0.1, 0.1]
+
+
+SWITCHED_OFF = [(number % 5, None, 1.0, 1) for number in range(7)]
+
+
+def test_reasons_of_what_is_switched_off_are_counted_without_being_read() -> None:
+    read = summarise(SWITCHED_OFF)
+    tables = frames(SWITCHED_OFF)
+    unread = {**tables, "rows": tables["rows"].drop("null_reasons")}
+    labels = ("miner_uid", "challenge_uid")
+    counted = summarise_metrics(
+        unread, [METRIC], labels, suite="s", switched_off={"score": "missing_input"}
+    )
+    assert counted.equals(read, null_equal=True)
+
+
+def test_reasons_are_read_where_a_metric_is_not_null_in_every_row() -> None:
+    rows = [*SWITCHED_OFF, (0, 0.5, 1.0, 1)]
+    summary = summarise_metrics(
+        frames(rows), [METRIC], (), suite="s", switched_off={"score": "bad_input"}
+    )
+    assert summary.select("n", "n_null", "n_missing_input", "n_bad_input").row(0) == (1, 7, 7, 0)
