@@ -8,11 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.jsonl import FLOAT, INTEGER
+from fastscore_kernels.jsonl import FLOAT, INTEGER, OBJECT
 
-from fastscore.suites.json_values import Problems, column_values, members, raw_texts
+from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+Mask = npt.NDArray[np.bool_]
 
 MOST_FREQUENT = 10
 JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
@@ -70,10 +73,9 @@ def legacy_files(
         ``results.jsonl``, ``model_metrics.csv``, a ``<model>_judge_scores.csv`` a model, and
         ``judge_rejects.csv`` where the log has a judge's score that is no number from 1 to 5.
     """
-    scores, refused = _judge_scores(tables["dialogues"])
-    dialogues = tables["dialogues"].hstack(scores)
+    dialogues, refused = _judged(tables["dialogues"])
     files = {
-        "results.jsonl": _results(tables, options),
+        "results.jsonl": _results({**tables, "dialogues": dialogues}, options),
         "model_metrics.csv": _model_metrics(dialogues).write_csv().encode(),
     }
     by_model = dialogues.drop_nulls("model").partition_by("model", as_dict=True)
@@ -90,29 +92,38 @@ def _file_name(model: str) -> str:
     return re.sub(r"[%/\\\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", model)
 
 
-def _judge_scores(dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the judge's scores, a column each, and what is none and so null there."""
+def _judged(dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the conversations with the judge's object and scores, and what is none of them."""
+    problems = Problems()
+    judge = column_values(dialogues["judge"])
+    scores = members(judge, JUDGE_SCORES, problems)
+    usable = judge.tags == OBJECT
+    usable[list(problems.by_dialogue)] = False
+    columns = [raw_texts(judge.where(usable)).alias("judge")]
+    refused = [_refused(judge, ~judge.is_missing & ~usable, "judge", "an object of scores")]
     low, high = JUDGE_RANGE
-    given = members(column_values(dialogues["judge"]), JUDGE_SCORES, Problems())
-    places = dialogues.with_row_index(_ROW).select(
-        _ROW, *_KEY, "model", pl.col("dialogue").alias("session_id")
+    for name, values in scores.items():
+        is_number = (values.tags == INTEGER) | (values.tags == FLOAT)
+        number = raw_texts(values.where(usable & is_number)).cast(pl.Float64, strict=False)
+        inside = number.is_between(low, high).fill_null(False)
+        columns.append(pl.select(pl.when(inside).then(number).alias(name)).to_series())
+        faulty = usable & ~values.is_missing & ~inside.to_numpy()
+        expected = f"a number from {low} to {high}, or null"
+        refused.append(_refused(values, faulty, f"judge.{name}", expected))
+    places = dialogues.select(*_KEY, "model", pl.col("dialogue").alias("session_id"))
+    listed = pl.concat(refused).sort(_ROW, maintain_order=True)
+    return (
+        dialogues.with_columns(columns),
+        pl.concat([places[listed[_ROW]], listed.drop(_ROW)], how="horizontal"),
     )
-    scores, refused = [], []
-    for name, values in given.items():
-        numbers = values.where((values.tags == INTEGER) | (values.tags == FLOAT))
-        score = raw_texts(numbers).cast(pl.Float64, strict=False).alias(name)
-        inside = score.is_between(low, high).fill_null(False)
-        scores.append(pl.select(pl.when(inside).then(score)).to_series())
-        rows = np.flatnonzero(~values.is_missing & ~inside.to_numpy())
-        found = [values.describe(row) for row in rows.tolist()]
-        refused.append(
-            places[rows].with_columns(
-                pl.lit(f"judge.{name}").alias("field"),
-                pl.Series("found", found, dtype=pl.String),
-                pl.lit(f"a number from {low} to {high}, or null").alias("expected"),
-            )
-        )
-    return pl.DataFrame(scores), pl.concat(refused).sort(_ROW, maintain_order=True).drop(_ROW)
+
+
+def _refused(values: JsonValues, faulty: Mask, field: str, expected: str) -> pl.DataFrame:
+    rows = np.flatnonzero(faulty)
+    found = [values.describe(row) for row in rows.tolist()]
+    return pl.DataFrame({_ROW: rows, "found": pl.Series(found, dtype=pl.String)}).select(
+        _ROW, pl.lit(field).alias("field"), "found", pl.lit(expected).alias("expected")
+    )
 
 
 def _model_metrics(dialogues: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from fastscore.suites.preference_shift import SUITE
@@ -201,8 +202,25 @@ def test_judge_scores_beyond_the_rubric_enter_no_mean_and_are_listed(catalogue: 
         ("1", "judge.coherence", "integer 99"),
         ("2", "judge.proactiveness", "boolean true"),
         ("2", "judge.personalization", "integer 0"),
+        ("3", "judge", 'string "no object"'),
     ]
     assert (refused[0]["file"], refused[0]["line"]) == ("logs/a.jsonl", "2")
+
+
+def test_a_judge_that_is_no_json_breaks_no_line(catalogue: str) -> None:
+    chosen = options(catalogue, legacy_files=True)
+    tables = score([log(*exchange("a", "b"), session_id=str(n)) for n in range(4)], chosen)
+    # Parquet may hold any text there
+    judge = pl.Series("judge", ["{broken", '{"coherence":\n 2}', None, "worse"])
+    dialogues = tables["dialogues"].with_columns(judge)
+    lazy = {name: table.lazy() for name, table in {**tables, "dialogues": dialogues}.items()}
+    content = SUITE.legacy_files(lazy, ("logs.parquet",), chosen)
+    assert [row["judge"] for row in results(content)] == [{}, {"coherence": 2}, {}, {}]
+    refused = list(csv.DictReader(io.StringIO(content["judge_rejects.csv"].decode())))
+    assert [(each["session_id"], each["field"]) for each in refused] == [
+        ("0", "judge"),
+        ("3", "judge"),
+    ]
 
 
 def test_no_files_without_the_option(catalogue: str) -> None:
