@@ -48,6 +48,17 @@ def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
+@instruction_or(_plain.equal_blocks)
+def equal_blocks(typing_context: Any, one: Any, other: Any) -> Any:
+    """Mark which of the 64 bytes at an address are those at another."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        blocks = (load(builder, address, _BYTES) for address in arguments)
+        return builder.bitcast(builder.icmp_unsigned("==", *blocks), I64)
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
 @instruction_or(_plain.trailing_zeros)
 def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Position of the lowest set bit of a word that is not zero."""

@@ -78,6 +78,17 @@ def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
+@instruction_or(_plain.store_word)
+def store_word(typing_context: Any, base: Any, index: Any, word: Any) -> Any:
+    """Write eight bytes to ``base + index``, little-endian, without a bounds check."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _place(builder, arguments, 64)).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.uint64), codegen
+
+
 @instruction_or(_plain.trailing_zeros)
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
@@ -164,6 +175,25 @@ def first_word(data: int, index: int, length: int, stop: int) -> Any:
     for position in range(min(length, 8)):
         word |= np.uint64(load_byte(data, index + position)) << np.uint64(8 * position)
     return word
+
+
+@inlined
+def copy_plain(source: int, target: int, length: int) -> int:
+    """Copy up to a backslash by words: how many bytes were copied of ``length`` at most.
+
+    As many bytes are written behind them as fit into their last word.
+    """
+    copied = 0
+    while copied + 8 <= length:
+        word = load_word(source, copied)
+        store_word(target, copied, word)
+        difference = word ^ _BACKSLASHES
+        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
+        flags = (difference - _ONES) & ~difference & _TOPS
+        if flags != np.uint64(0):
+            return int(copied + (trailing_zeros(flags) >> 3))
+        copied += 8
+    return copied
 
 
 @inlined

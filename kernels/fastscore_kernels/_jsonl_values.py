@@ -19,6 +19,7 @@ from fastscore_kernels._jsonl_bytes import (
     POINT,
     ZERO,
     address_of,
+    copy_plain,
     first_word,
     hex4,
     load_byte,
@@ -81,6 +82,7 @@ def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
     index = start
     while index < end:
         copied = copy_until(data + index, out + at, end - index, BACKSLASH)
+        copied += copy_plain(data + index + copied, out + at + copied, end - index - copied)
         index, at = index + copied, at + copied
         if index >= end:
             break

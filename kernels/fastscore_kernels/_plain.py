@@ -42,6 +42,11 @@ def read_at(descriptor: int, address: int, size: int, place: int) -> int:
     return len(found)
 
 
+def store_word(base: int, index: int, word: Any) -> None:
+    """Write eight bytes to ``base + index``, little-endian."""
+    ctypes.c_uint64.from_address(int(base) + int(index)).value = int(word)
+
+
 def line_end_mask(base: int, index: int) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
     return _mask(base, index, 64, lambda byte: byte in b"\n\r")
@@ -81,6 +86,12 @@ def equal_bytes(address: int, byte: int) -> Any:
 def lower_bytes(address: int, byte: int) -> Any:
     """Mark which of the 64 bytes at an address are lower than ``byte``."""
     return _marked(found < byte for found in ctypes.string_at(int(address), 64))
+
+
+def equal_blocks(one: int, other: int) -> Any:
+    """Mark which of the 64 bytes at an address are those at another."""
+    pair = zip(ctypes.string_at(int(one), 64), ctypes.string_at(int(other), 64), strict=True)
+    return _marked(found == wanted for found, wanted in pair)
 
 
 def copy_block(source: int, target: int) -> None:

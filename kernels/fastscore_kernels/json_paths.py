@@ -126,7 +126,7 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
     starts, ends = (read_only(edge.astype(np.int64, copy=False)) for edge in (starts, ends))
     span = int((ends - starts).sum())
     capacity = max(rows, span // _BYTES_PER_VALUE) + _LEAST_CAPACITY
-    tags = np.empty((nodes, capacity), np.uint8)
+    tags = np.zeros((nodes, capacity), np.uint8)
     begins, finishes = (np.empty((nodes, capacity), np.int64) for _ in range(2))
     owners = np.empty((plan.grains, capacity), np.int64)
     counts, faulty = np.zeros(plan.grains, np.int64), np.zeros(rows, np.bool_)
@@ -165,7 +165,7 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
 
 
 def _wider(part: npt.NDArray[Scalar], used: int, capacity: int) -> npt.NDArray[Scalar]:
-    wider = np.empty((part.shape[0], capacity), part.dtype)
+    wider = np.zeros((part.shape[0], capacity), part.dtype)
     wider[:, :used] = part[:, :used]
     return wider
 
@@ -185,7 +185,7 @@ def _compile() -> None:
         none,
         0,
         *tables,
-        np.empty((1, 1), np.uint8),
+        np.zeros((1, 1), np.uint8),
         found,
         found,
         found,

@@ -1,0 +1,83 @@
+"""Keys of objects that mostly have the same keys, in the same order.
+
+Beside the wanted keys, an object's node remembers how its latest keys were written, up to their
+values. Bytes that were a key before are the same key again: they are compared, not read.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fastscore_kernels._byte_blocks import BLOCK, equal_blocks
+from fastscore_kernels._jit import inlined
+from fastscore_kernels._jsonl_bytes import QUOTE, load_byte, scan_string, skip_blanks
+from fastscore_kernels._jsonl_scan import find_escaped_key, find_key
+
+MOST_RECENT = 32
+"""How many written keys a node remembers."""
+
+_TRIES = 6
+_COLON = 0x3A
+_AT, _LENGTH, _KEY = range(3)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def recent_keys(n_nodes: int) -> Any:
+    """Room for what nodes remember: nothing yet. The last row counts a node's keys."""
+    return np.zeros((n_nodes, MOST_RECENT + 1, 3), np.int64)
+
+
+@inlined
+def member_key(
+    data: int,
+    index: int,
+    stop: int,
+    first: int,
+    n_keys: int,
+    names: int,
+    offsets: int,
+    words: int,
+    recent: Any,
+    turn: int,
+) -> tuple[int, int, int]:
+    """Walk a member's key.
+
+    Returns the position of its value or ``-1 - fault``, which of the wanted keys it is or -1, and
+    the ``turn`` of the object's next key, from 0 on.
+    """
+    count = recent[MOST_RECENT, _AT]
+    if index + BLOCK <= stop:
+        for _ in range(min(_TRIES, count)):
+            turn = turn if turn < count else 0
+            length = recent[turn, _LENGTH]
+            same = equal_blocks(data + index, data + recent[turn, _AT])
+            # the lowest bit that is not set is that of the first byte that differs
+            if ~same & (_ALL >> np.uint64(BLOCK - length)) == np.uint64(0):
+                return skip_blanks(data, index + length, stop), recent[turn, _KEY], turn + 1
+            turn += 1
+    if index >= stop or load_byte(data, index) != QUOTE:
+        return -1 - index, -1, turn
+    name = index + 1
+    name_end, escaped = scan_string(data, name, stop)
+    if name_end < 0:
+        return name_end, -1, turn
+    value = skip_blanks(data, name_end + 1, stop)
+    if value >= stop or load_byte(data, value) != _COLON:
+        return -1 - value, -1, turn
+    value = skip_blanks(data, value + 1, stop)
+    offsets, words = offsets + 8 * first, words + 8 * first
+    if escaped:
+        key = find_escaped_key(data, name, name_end, names, offsets, words, n_keys)
+    else:
+        key = find_key(data, name, name_end, stop, names, offsets, words, n_keys)
+    if value - index <= BLOCK and index + BLOCK <= stop:
+        turn = count
+        if count < MOST_RECENT:
+            recent[MOST_RECENT, _AT] = count + 1
+        else:
+            turn = MOST_RECENT - 1
+        recent[turn, _AT], recent[turn, _LENGTH] = index, value - index
+        recent[turn, _KEY] = key
+        turn += 1
+    return value, key, turn
