@@ -23,9 +23,12 @@ from fastscore_kernels._jsonl_scan import (
     scan_scalar,
 )
 
-GRAIN, FIRST_KEY, N_KEYS, ELEMENT, BELOW, LEVELS = range(6)
+GRAIN, FIRST_KEY, N_KEYS, ELEMENT, BELOW, LEVELS, BASE = range(7)
 """What a row of ``nodes`` holds: the node's grain, its first key and their number, the node of its
-elements or -1, the node behind those below it, and how many wanted containers lie on its path."""
+elements or -1, the node behind those below it, how many wanted containers lie on its path, and
+where its values begin in the flat arrays."""
+CAPACITY, OWNERS = range(2)
+"""What a row of ``grains`` holds: room for how many values, and where their owners begin."""
 
 _COMMA = 0x2C
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
@@ -34,23 +37,26 @@ _FULL = -(1 << 62)
 
 
 @inlined
-def _forget(node: int, slot: int, nodes: Any, counts: Any, tags: Any, owners: Any) -> None:
+def _forget(
+    node: int, slot: int, nodes: Any, grains: Any, counts: Any, tags: Any, owners: Any
+) -> None:
     """Drop what stands at a node and below it: of equal keys the last counts."""
     grain = nodes[node, GRAIN]
     for below in range(node, nodes[node, BELOW]):
         if nodes[below, GRAIN] == grain:
-            tags[below, slot] = ABSENT
+            tags[nodes[below, BASE] + slot] = ABSENT
         element = nodes[below, ELEMENT]
         if element < 0:
             continue
         # owners ascend, and those above have been dropped already
         of_array, inner = nodes[below, GRAIN], nodes[element, GRAIN]
         least = slot if of_array == grain else counts[of_array]
-        while counts[inner] > 0 and owners[inner, counts[inner] - 1] >= least:
+        first = grains[inner, OWNERS]
+        while counts[inner] > 0 and owners[first + counts[inner] - 1] >= least:
             counts[inner] -= 1
             for member in range(element, nodes[element, BELOW]):
                 if nodes[member, GRAIN] == inner:
-                    tags[member, counts[inner]] = ABSENT
+                    tags[nodes[member, BASE] + counts[inner]] = ABSENT
 
 
 @inlined
@@ -60,6 +66,7 @@ def _walk(
     stop: int,
     slot: int,
     nodes: Any,
+    grains: Any,
     names: int,
     offsets: int,
     words: int,
@@ -89,13 +96,14 @@ def _walk(
             (opens_object and nodes[node, N_KEYS] > 0)
             or (opens_array and nodes[node, ELEMENT] >= 0)
         ):
-            tags[node, slot] = OBJECT if opens_object else ARRAY
-            starts[node, slot] = index
+            at = nodes[node, BASE] + slot
+            tags[at] = OBJECT if opens_object else ARRAY
+            starts[at] = index
             index = skip_blanks(data, index + 1, stop)
             closing = _CLOSE_OBJECT if opens_object else _CLOSE_ARRAY
             if index < stop and load_byte(data, index) == closing:
                 index += 1
-                ends[node, slot] = index
+                ends[at] = index
             else:
                 frames[depth, 0], frames[depth, 1] = parent, parent_slot
                 frames[depth, 2], frames[depth, 3] = in_object, turn
@@ -113,8 +121,9 @@ def _walk(
                 return index
             if node >= 0:
                 inside = 1 if tag == STRING or tag == ESCAPED else 0
-                tags[node, slot] = tag
-                starts[node, slot], ends[node, slot] = start + inside, index - inside
+                at = nodes[node, BASE] + slot
+                tags[at] = tag
+                starts[at], ends[at] = start + inside, index - inside
         while not entered:
             # here a value has ended
             if depth == 0:
@@ -130,7 +139,7 @@ def _walk(
                 return -1 - index
             index += 1
             depth -= 1
-            ends[parent, parent_slot] = index
+            ends[nodes[parent, BASE] + parent_slot] = index
             parent, parent_slot = frames[depth, 0], frames[depth, 1]
             in_object, turn = frames[depth, 2] != 0, frames[depth, 3]
         if in_object:
@@ -142,16 +151,17 @@ def _walk(
                 return index
             slot = parent_slot
             node = nodes_of_keys[first + key] if key >= 0 else np.int64(-1)
-            if node >= 0 and tags[node, slot] != ABSENT:
-                _forget(node, slot, nodes, counts, tags, owners)
+            if node >= 0 and tags[nodes[node, BASE] + slot] != ABSENT:
+                _forget(node, slot, nodes, grains, counts, tags, owners)
         else:
             node = nodes[parent, ELEMENT]
             grain = nodes[node, GRAIN]
             slot = counts[grain]
-            if slot == owners.shape[1]:
+            if slot == grains[grain, CAPACITY]:
+                counts[grains.shape[0]] = grain
                 return _FULL
             counts[grain] = slot + 1
-            owners[grain, slot] = parent_slot
+            owners[grains[grain, OWNERS] + slot] = parent_slot
 
 
 @kernel(fastmath=False)
@@ -161,6 +171,7 @@ def walk_values(
     value_ends: Any,
     row: int,
     nodes: Any,
+    grains: Any,
     names: Any,
     offsets: Any,
     words: Any,
@@ -174,10 +185,11 @@ def walk_values(
 ) -> int:
     """Walk the values from ``row`` on; return the first one for which there was no more room.
 
-    ``nodes`` (n, N_FIELDS) are the wanted places in preorder, grain by grain; ``tags``, ``starts``
-    and ``ends`` (n, capacity) take their values, ``owners`` (grains, capacity) and ``counts`` the
-    values of each grain; ``faulty`` marks values that are no JSON: nothing below them is noted.
-    ``tags`` are `ABSENT` where there is no value yet, and stay so where there is none.
+    ``nodes`` are the wanted places in preorder and ``grains`` their grains; ``tags``, ``starts``
+    and ``ends`` take the values of one node behind those of another, ``owners`` those of grains.
+    ``counts`` are the values of each grain, and the grain without room; ``faulty`` marks values
+    that are no JSON: nothing below them is noted. ``tags`` are `ABSENT` where there is no value
+    yet, and stay so where there is none.
     """
     stack = np.zeros(MAX_DEPTH, np.uint8)
     frames = np.empty((nodes[:, LEVELS].max() + 1, 4), np.int64)
@@ -186,7 +198,7 @@ def walk_values(
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
     while row < value_starts.size:
         counts[0] = row + 1
-        owners[0, row] = row
+        owners[row] = row
         stop = value_ends[row]
         index = skip_blanks(base, value_starts[row], stop)
         if index < stop:
@@ -196,6 +208,7 @@ def walk_values(
                 stop,
                 row,
                 nodes,
+                grains,
                 name_bytes,
                 name_offsets,
                 name_words,
@@ -210,7 +223,7 @@ def walk_values(
                 counts,
             )
             if after < 0 or skip_blanks(base, after, stop) < stop:
-                _forget(0, row, nodes, counts, tags, owners)
+                _forget(0, row, nodes, grains, counts, tags, owners)
                 if after == _FULL:
                     break
                 faulty[row] = True

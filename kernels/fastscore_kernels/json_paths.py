@@ -6,18 +6,20 @@ one shape its elements. Every object or array that has a shape is wanted itself,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use
 from fastscore_kernels._json_paths import (
+    BASE,
     BELOW,
+    CAPACITY,
     ELEMENT,
-    FIRST_KEY,
     GRAIN,
     N_KEYS,
+    OWNERS,
     walk_values,
 )
 from fastscore_kernels._validate import read_only
@@ -25,12 +27,13 @@ from fastscore_kernels._validate import read_only
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Shape: TypeAlias = "Mapping[str, Shape] | Sequence[Shape] | None"
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 __all__ = ["Place", "Shape", "compile_kernels", "find_places"]
 
-_BYTES_PER_VALUE = 512
+_BYTES_PER_VALUE = 4096
 _LEAST_CAPACITY = 64
+_LARGEST_LEAP = 8
+_MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class _Plan:
 
     def _add(self, shape: Shape, grain: int, level: int) -> int:
         node, first = len(self.nodes), len(self.names)
-        self.nodes.append([grain, first, 0, -1, 0, level])
+        self.nodes.append([grain, first, 0, -1, 0, level, 0])
         if isinstance(shape, Mapping):
             self.nodes[node][N_KEYS] = len(shape)
             self.names += [key.encode() for key in shape]
@@ -87,17 +90,78 @@ class _Plan:
         self.nodes[node][BELOW] = len(self.nodes)
         return node
 
-    def tables(self) -> tuple[Longs, Bytes, Longs, npt.NDArray[np.uint64], Longs]:
-        """Return nodes, key bytes, their offsets, their first eight bytes and their nodes."""
+    def keys(self) -> tuple[Bytes, Longs, npt.NDArray[np.uint64], Longs]:
+        """Return key bytes, their offsets, their first eight bytes and their nodes."""
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in self.names])))
         words = np.array([int.from_bytes(name[:8], "little") for name in self.names], np.uint64)
         return (
-            read_only(np.array(self.nodes, np.int64)),
             np.frombuffer(b"".join(self.names), np.uint8),
             read_only(offsets.astype(np.int64)),
             read_only(words),
             read_only(np.array(self.nodes_of_keys, np.int64)),
         )
+
+
+class _Found:
+    """Room for the values of a plan's nodes: flat arrays, grain by grain as much as each needs."""
+
+    def __init__(self, plan: _Plan, capacities: Longs) -> None:
+        self.plan = plan
+        self.nodes = np.array(plan.nodes, np.int64)
+        room = capacities[self.nodes[:, GRAIN]]
+        self.nodes[:, BASE] = np.cumsum(room) - room
+        self.grains = np.column_stack([capacities, np.cumsum(capacities) - capacities])
+        n_values = int(room.sum())
+        self.tags = np.zeros(n_values, np.uint8)
+        self.starts, self.ends = np.empty(n_values, np.int64), np.empty(n_values, np.int64)
+        self.owners = np.empty(int(capacities.sum()), np.int64)
+
+    @property
+    def tables(self) -> tuple[Longs, Longs]:
+        return read_only(self.nodes), read_only(self.grains)
+
+    @property
+    def arrays(self) -> tuple[Bytes, Longs, Longs, Longs]:
+        return self.tags, self.starts, self.ends, self.owners
+
+    def wider(self, counts: Longs, growth: float) -> "_Found":
+        """Make room for what is expected, ``growth`` times what there is, but no leap."""
+        before = self.grains[:, CAPACITY]
+        expected = (counts[:-1] * (_MARGIN * growth)).astype(np.int64)
+        capacities = np.maximum(before, np.minimum(expected, _LARGEST_LEAP * before))
+        full = counts[-1]
+        capacities[full] = max(capacities[full], 2 * before[full])
+        capacities[0] = before[0]
+        wider = _Found(self.plan, capacities)
+        for node, (grain, base) in enumerate(self.nodes[:, [GRAIN, BASE]].tolist()):
+            own = slice(base, base + counts[grain])
+            at = int(wider.nodes[node, BASE])
+            for old, new in zip(self.arrays[:3], wider.arrays[:3], strict=True):
+                new[at : at + counts[grain]] = old[own]
+        for grain, (_, base) in enumerate(self.grains.tolist()):
+            at = int(wider.grains[grain, OWNERS])
+            wider.owners[at : at + counts[grain]] = self.owners[base : base + counts[grain]]
+        return wider
+
+    def place(self, node: int, shape: Shape, counts: Longs) -> Place:
+        """Return the values at a node and below it."""
+        grain, first_key, _, element, _, _, base = self.nodes[node].tolist()
+        n = int(counts[grain])
+        members: dict[str, Place] = {}
+        elements = None
+        if isinstance(shape, Mapping):
+            for position, (key, below) in enumerate(shape.items()):
+                inner = self.plan.nodes_of_keys[first_key + position]
+                members[key] = self.place(inner, below, counts)
+        elif shape is not None:
+            elements = self.place(element, shape[0], counts)
+        values = (part[base : base + n] for part in (self.tags, self.starts, self.ends))
+        first_owner = int(self.grains[grain, OWNERS])
+        return Place(*values, self.owners[first_owner : first_owner + n], members, elements)
+
+
+def _longs(edges: Longs) -> Longs:
+    return read_only(edges.astype(np.int64, copy=False))
 
 
 def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[Place, Longs]:
@@ -121,53 +185,21 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
     """
     compile_kernels()
     plan = _Plan(shape)
-    tables = plan.tables()
-    rows, nodes = starts.size, len(plan.nodes)
-    starts, ends = (read_only(edge.astype(np.int64, copy=False)) for edge in (starts, ends))
-    span = int((ends - starts).sum())
-    capacity = max(rows, span // _BYTES_PER_VALUE) + _LEAST_CAPACITY
-    tags = np.zeros((nodes, capacity), np.uint8)
-    begins, finishes = (np.empty((nodes, capacity), np.int64) for _ in range(2))
-    owners = np.empty((plan.grains, capacity), np.int64)
-    counts, faulty = np.zeros(plan.grains, np.int64), np.zeros(rows, np.bool_)
+    rows = starts.size
+    data, starts, ends = read_only(data), _longs(starts), _longs(ends)
+    keys = plan.keys()
+    n_bytes = int((ends - starts).sum())
+    least = _LEAST_CAPACITY + n_bytes // _BYTES_PER_VALUE
+    found = _Found(plan, np.array([rows, *([least] * (plan.grains - 1))], np.int64))
+    counts, faulty = np.zeros(plan.grains + 1, np.int64), np.zeros(rows, np.bool_)
     row = 0
     while True:
-        places = (tags, begins, finishes, owners)
-        row = walk_values(read_only(data), starts, ends, row, *tables, *places, counts, faulty)
+        row = walk_values(data, starts, ends, row, *found.tables, *keys, *found.arrays, counts, faulty)
         if row == rows:
             break
-        used = int(counts.max())
-        capacity *= 2
-        tags = _wider(tags, used, capacity)
-        begins, finishes, owners = (_wider(part, used, capacity) for part in places[1:])
-
-    def place(node: int, below: Shape) -> Place:
-        about = plan.nodes[node]
-        grain = about[GRAIN]
-        n = counts[grain]
-        members: dict[str, Place] = {}
-        elements = None
-        if isinstance(below, Mapping):
-            for position, (key, inner) in enumerate(below.items()):
-                members[key] = place(plan.nodes_of_keys[about[FIRST_KEY] + position], inner)
-        elif below is not None:
-            elements = place(about[ELEMENT], below[0])
-        return Place(
-            tags[node, :n],
-            begins[node, :n],
-            finishes[node, :n],
-            owners[grain, :n],
-            members,
-            elements,
-        )
-
-    return place(0, shape), np.flatnonzero(faulty)
-
-
-def _wider(part: npt.NDArray[Scalar], used: int, capacity: int) -> npt.NDArray[Scalar]:
-    wider = np.zeros((part.shape[0], capacity), part.dtype)
-    wider[:, :used] = part[:, :used]
-    return wider
+        walked = int((ends[:row] - starts[:row]).sum())
+        found = found.wider(counts, n_bytes / max(walked, 1))
+    return found.place(0, shape, counts), np.flatnonzero(faulty)
 
 
 def compile_kernels() -> None:
@@ -177,18 +209,7 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    tables = _Plan(None).tables()
-    found = np.empty((1, 1), np.int64)
-    walk_values(
-        data,
-        none,
-        none,
-        0,
-        *tables,
-        np.zeros((1, 1), np.uint8),
-        found,
-        found,
-        found,
-        np.zeros(1, np.int64),
-        np.zeros(0, np.bool_),
-    )
+    plan = _Plan(None)
+    found = _Found(plan, np.zeros(1, np.int64))
+    counts, faulty = np.zeros(2, np.int64), np.zeros(0, np.bool_)
+    walk_values(data, none, none, 0, *found.tables, *plan.keys(), *found.arrays, counts, faulty)
