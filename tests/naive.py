@@ -166,7 +166,7 @@ def naive_keyword_groups(texts: list[str], groups: list[list[str]]) -> list[set[
     ]
 
 
-def naive_numbers(values: list[int]) -> tuple[list[int], list[int]]:
+def naive_numbers(values: Sequence[object]) -> tuple[list[int], list[int]]:
     """Each value's number by first appearance, and the first row of each number."""
     distinct = list(dict.fromkeys(values))
     return [distinct.index(value) for value in values], [values.index(value) for value in distinct]

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import number_hashes
+from fastscore_kernels import number_texts
 
 Indices = npt.NDArray[np.int64]
 
@@ -14,11 +14,7 @@ def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:
     Returns
     -------
     tuple
-        Each row's number, int64 (n,), and the distinct texts. Two of them are equal only in the
-        event of a collision of 64-bit hashes, which makes every row a text of its own.
+        Each row's number, int64 (n,), and the distinct texts; a null is a text of its own.
     """
-    codes, firsts = number_hashes(values.hash().to_numpy())
-    found = values.gather(firsts)
-    if not found.gather(codes).equals(values, null_equal=True):
-        return np.arange(len(values)), values
-    return codes, found
+    codes, firsts = number_texts(values)
+    return codes, values.gather(firsts)

@@ -35,6 +35,7 @@ _MODULE_OF = {
     "ngram_copy_ratio": "ngrams",
     "number_hashes": "numbering",
     "number_ranges": "ranges",
+    "number_texts": "numbering",
     "number_tokens": "tokens",
     "outer_whitespace": "strings",
     "plain_words": "words",
@@ -74,6 +75,7 @@ __all__ = [
     "ngram_copy_ratio",
     "number_hashes",
     "number_ranges",
+    "number_texts",
     "number_tokens",
     "outer_whitespace",
     "plain_words",
@@ -100,8 +102,8 @@ def __getattr__(name: str) -> Any:
 
 
 _MODULES_OF_SCANNERS = (
-    *("csv", "json_elements", "json_paths", "json_trees", "json_values", "jsonl", "literals"),
-    "python_literals",
+    *("csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
+    *("jsonl", "literals", "python_literals"),
 )
 
 

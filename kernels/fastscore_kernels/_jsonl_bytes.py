@@ -164,6 +164,21 @@ def set_bits(typing_context: Any, word: Any) -> Any:
 
 
 @inlined
+def same_bytes(one: int, other: int, length: int) -> bool:
+    """Whether as many bytes at two addresses are equal."""
+    at = 0
+    while at + 8 <= length:
+        if load_word(one, at) != load_word(other, at):
+            return False
+        at += 8
+    while at < length:
+        if load_byte(one, at) != load_byte(other, at):
+            return False
+        at += 1
+    return True
+
+
+@inlined
 def first_word(data: int, index: int, length: int, stop: int) -> Any:
     """Up to eight bytes as one little-endian word, missing ones zero."""
     if index + 8 <= stop:

@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 from fastscore_kernels._validate import read_only
 
+_INLINE_BYTES = 12
+_VIEW_BYTES = 16
+
 
 @dataclass(frozen=True, slots=True)
 class StringColumn:
@@ -82,11 +85,14 @@ class AddressedStrings:
         return len(self.array)
 
 
-def addressed_strings(name: str, strings: Any) -> AddressedStrings:
-    """Read a column of strings as `string_column` does, copying nothing of a string view."""
+def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> AddressedStrings:
+    """Read a column of strings as `string_column` does, copying nothing of a string view.
+
+    Nulls are an error unless ``nulls``; their rows are then unspecified.
+    """
     import pyarrow as pa
 
-    array = _checked_strings(name, strings)
+    array = _checked_strings(name, strings, nulls=nulls)
     if len(array) and pa.types.is_string_view(array.type):
         buffers = array.buffers()
         data = np.array([buffer.address for buffer in buffers[2:]] or [0], np.int64)
@@ -101,8 +107,53 @@ def addressed_strings(name: str, strings: Any) -> AddressedStrings:
     return AddressedStrings(array, read_only(np.array([address], np.int64)), column.offsets, 0)
 
 
-def _checked_strings(name: str, strings: Any) -> Any:
-    """Return an Arrow array of strings of any layout, without nulls."""
+@dataclass(frozen=True, slots=True)
+class TextRows:
+    """The rows of a column of strings, one by one.
+
+    Attributes
+    ----------
+    array
+        The Arrow array that owns the memory: alive as long as the addresses are used.
+    addresses : int64 (rows,)
+        Where each row's UTF-8 begins.
+    lengths : int64 (rows,)
+        Its bytes; -1 for a null.
+    """
+
+    array: Any
+    addresses: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+
+def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
+    """Read the rows of a column of strings, which may have nulls if ``nulls``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `string_column` raises them.
+    """
+    column = addressed_strings(name, strings, nulls=nulls)
+    addresses, lengths = (np.empty(len(column), np.int64) for _ in range(2))
+    if column.views:
+        views = np.frombuffer(column.array.buffers()[1], np.int32).reshape(-1, 4)
+        views = views[column.array.offset : column.array.offset + len(column)]
+        lengths[:] = views[:, 0]
+        inline = lengths <= _INLINE_BYTES
+        own = column.views + _VIEW_BYTES * np.arange(len(column)) + 4
+        buffer = np.where(inline, 0, views[:, 2])
+        addresses[:] = np.where(inline, own, column.data[buffer] + views[:, 3])
+    elif len(column):
+        lengths[:] = np.diff(column.offsets)
+        addresses[:] = column.data[0] + column.offsets[:-1]
+    if nulls and column.array.null_count:
+        lengths[column.array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return TextRows(column.array, addresses, lengths)
+
+
+def _checked_strings(name: str, strings: Any, *, nulls: bool = False) -> Any:
+    """Return an Arrow array of strings of any layout, without nulls unless ``nulls``."""
     import pyarrow as pa
 
     array = _arrow_array(name, strings)
@@ -119,7 +170,7 @@ def _checked_strings(name: str, strings: Any) -> Any:
         or pa.types.is_string_view(array.type)
     ):
         raise TypeError(f"`{name}` has Arrow type {array.type}; expected strings")
-    if array.null_count:
+    if array.null_count and not nulls:
         at = array.is_null().index(True).as_py()
         raise ValueError(
             f"`{name}` holds {array.null_count} null(s), the first at position {at}; expected "

@@ -194,7 +194,9 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
     counts, faulty = np.zeros(plan.grains + 1, np.int64), np.zeros(rows, np.bool_)
     row = 0
     while True:
-        row = walk_values(data, starts, ends, row, *found.tables, *keys, *found.arrays, counts, faulty)
+        row = walk_values(
+            data, starts, ends, row, *found.tables, *keys, *found.arrays, counts, faulty
+        )
         if row == rows:
             break
         walked = int((ends[:row] - starts[:row]).sum())

@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jsonl_bytes import load_byte, load_word, same_bytes
 from fastscore_kernels._validate import read_only
+from fastscore_kernels.arrow import text_rows
 
 Longs = npt.NDArray[np.int64]
 
@@ -33,6 +35,25 @@ def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:
     return codes, firsts
 
 
+def number_texts(texts: Any) -> tuple[Longs, Longs]:
+    """Give distinct texts numbers by first appearance.
+
+    Parameters
+    ----------
+    texts
+        Strings (n,) as `fastscore_kernels.arrow.string_column` takes them; all nulls are one text.
+
+    Returns
+    -------
+    tuple of arrays
+        Each row's number, int64 (n,); and the first row of each number, ascending.
+    """
+    compile_kernels()
+    rows = text_rows("texts", texts, nulls=True)
+    codes, firsts = _number_texts(read_only(rows.addresses), read_only(rows.lengths))
+    return codes, firsts
+
+
 def compile_kernels() -> None:
     """Compile this module's kernels, or load them from the cache."""
     first_use(__name__, _compile)
@@ -40,6 +61,8 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     _number(read_only(np.zeros(1, np.uint64)))
+    none = read_only(np.zeros(0, np.int64))
+    _number_texts(none, none)
 
 
 @inlined
@@ -66,4 +89,62 @@ def _number(hashes: Any) -> Any:
             firsts[count] = row
             count += 1
         codes[row] = table[slot]
+    return codes, firsts[:count].copy()
+
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inlined
+def _mixed(mix: Any, word: Any) -> Any:
+    mix = (mix ^ word) * _MULTIPLIER
+    return mix ^ (mix >> np.uint64(29))
+
+
+@inlined
+def _hash(address: int, length: int) -> Any:
+    """Hash the bytes at an address; a null has a length of -1."""
+    mix = np.uint64(length)
+    at = 0
+    while at + 8 <= length:
+        mix = _mixed(mix, load_word(address, at))
+        at += 8
+    if at < length:
+        if length >= 8:
+            return _mixed(mix, load_word(address, length - 8))
+        word = np.uint64(0)
+        while at < length:
+            word = word << np.uint64(8) | np.uint64(load_byte(address, at))
+            at += 1
+        mix = _mixed(mix, word)
+    return mix
+
+
+@kernel(fastmath=False)
+def _number_texts(addresses: Any, lengths: Any) -> Any:
+    """Give distinct texts numbers by first appearance; find the first row of each."""
+    n = lengths.size
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    codes, firsts, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+    count = 0
+    for row in range(n):
+        address, length = addresses[row], lengths[row]
+        value = _hash(address, length)
+        slot = np.int64(value >> np.uint64(20)) & (size - 1)
+        while True:
+            code = table[slot]
+            if code < 0:
+                table[slot] = code = count
+                firsts[count], hashes[count] = row, value
+                count += 1
+                break
+            first = firsts[code]
+            alike = hashes[code] == value and lengths[first] == length
+            if alike and same_bytes(address, addresses[first], length):
+                break
+            slot = (slot + 1) & (size - 1)
+        codes[row] = code
     return codes, firsts[:count].copy()

@@ -1,8 +1,9 @@
 """Groups of keywords and numbers of distinct values, against plain Python."""
 
 import numpy as np
+import polars as pl
 import pytest
-from fastscore_kernels import keyword_groups, number_hashes
+from fastscore_kernels import keyword_groups, number_hashes, number_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,23 @@ def test_keyword_groups_by_hand() -> None:
     assert keyword_groups(texts, groups)[:, 0].tolist() == [1, 1, 0b1100, 0, 0]
     with pytest.raises(ValueError, match="empty keyword"):
         keyword_groups(texts, [[""]])
+
+
+@given(st.lists(st.none() | st.text("ab\0é", max_size=3) | st.text(max_size=20), max_size=40))
+@settings(deadline=None)
+def test_number_texts_oracle(texts: list[str | None]) -> None:
+    codes, firsts = number_texts(texts)
+    assert (codes.tolist(), firsts.tolist()) == naive_numbers(texts)
+    views = pl.Series(["before", *texts], dtype=pl.String)[1:]
+    assert number_texts(views)[0].tolist() == codes.tolist()
+
+
+def test_number_texts_by_hand() -> None:
+    codes, firsts = number_texts(["a", None, "a", "", None, "\0" * 9, "\0" * 10])
+    assert codes.tolist() == [0, 1, 0, 2, 1, 3, 4]
+    assert firsts.tolist() == [0, 1, 3, 5, 6]
+    with pytest.raises(TypeError, match="expected strings"):
+        number_texts(pl.Series([1]))
 
 
 @given(st.lists(st.integers(0, 5) | st.integers(0, 2**64 - 1), max_size=40))

@@ -1,0 +1,240 @@
+"""Searching JSON strings where they stand.
+
+Nothing is unescaped but what is searched, and that into memory that stays in the cache.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes, lowest_bit
+from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jsonl_bytes import (
+    BACKSLASH,
+    NEWLINE,
+    address_of,
+    hex4,
+    load_byte,
+    load_word,
+    same_bytes,
+    store_byte,
+    store_word,
+)
+from fastscore_kernels._jsonl_values import unescape
+from fastscore_kernels._validate import read_only
+from fastscore_kernels.arrow import text_rows
+from fastscore_kernels.jsonl import ESCAPED, STRING
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_NONE, _1 = np.uint64(0), np.uint64(1)
+_SMALL_U = 0x75
+
+
+def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
+    """Tell which of some valid JSON strings hold half of a surrogate pair.
+
+    Parameters
+    ----------
+    data
+        The bytes, uint8.
+    starts, ends
+        The insides of the strings, int64 (n,).
+
+    Returns
+    -------
+    bool (n,)
+        Whether UTF-8 cannot hold the string's text.
+    """
+    compile_kernels()
+    halved = np.zeros(starts.size, np.bool_)
+    _find_halved(read_only(data), read_only(starts), read_only(ends), halved)
+    return halved
+
+
+def joined_contain(
+    data: Bytes,
+    tags: Bytes,
+    starts: Longs,
+    ends: Longs,
+    offsets: Longs,
+    haystacks: Longs,
+    needles: Any,
+) -> Mask:
+    r"""Tell whether texts hold others, the former being JSON strings joined by line ends.
+
+    Parameters
+    ----------
+    data
+        The bytes, uint8.
+    tags, starts, ends
+        Values as `fastscore_kernels.json_paths` finds them, uint8 and int64 (n,); what is no
+        string, or holds half of a surrogate pair, is the empty text.
+    offsets
+        Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
+        int64 (haystacks + 1,).
+    haystacks
+        The haystack of each pair, int64 (pairs,); pairs of one haystack stand together best.
+    needles
+        What is looked for: strings (pairs,) without nulls, as
+        `fastscore_kernels.arrow.string_column` takes them.
+
+    Returns
+    -------
+    bool (pairs,)
+        Whether the needle is a substring of the haystack.
+    """
+    compile_kernels()
+    rows = text_rows("needles", needles)
+    found = np.zeros(haystacks.size, np.bool_)
+    if len(rows.lengths) != found.size:
+        raise ValueError(f"needles are {len(rows.lengths)}, haystacks {found.size}; expected alike")
+    parts = (read_only(part) for part in (data, tags, starts, ends, offsets, haystacks))
+    _search(*parts, read_only(rows.addresses), read_only(rows.lengths), found)
+    return found
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
+    found = np.zeros(0, np.bool_)
+    _find_halved(data, none, none, found)
+    _search(data, data, none, none, none, none, none, none, found)
+
+
+@inlined
+def _backslash(data: int, index: int, end: int) -> int:
+    """Position of the first backslash from ``index`` on, or ``end``."""
+    while index + BLOCK <= end:
+        found = equal_bytes(data + index, BACKSLASH)
+        if found != _NONE:
+            index += lowest_bit(found)
+            return index
+        index += BLOCK
+    while index < end and load_byte(data, index) != BACKSLASH:
+        index += 1
+    return index
+
+
+@inlined
+def _is_halved(data: int, index: int, end: int) -> bool:
+    """Whether one of a string's escapes is half of a surrogate pair."""
+    while True:
+        index = _backslash(data, index, end)
+        if index >= end:
+            return False
+        if load_byte(data, index + 1) != _SMALL_U:
+            index += 2
+            continue
+        point = hex4(data, index + 2, end)
+        index += 6
+        if 0xDC00 <= point <= 0xDFFF:
+            return True
+        if 0xD800 <= point <= 0xDBFF:
+            if index + 6 > end or load_byte(data, index) != BACKSLASH:
+                return True
+            low = hex4(data, index + 2, end) if load_byte(data, index + 1) == _SMALL_U else -1
+            if low < 0xDC00 or low > 0xDFFF:
+                return True
+            index += 6
+
+
+@kernel(fastmath=False)
+def _find_halved(data: Any, starts: Any, ends: Any, halved: Any) -> None:
+    base = address_of(data)
+    for row in range(starts.size):
+        halved[row] = _is_halved(base, starts[row], ends[row])
+
+
+@inlined
+def _holds(text: int, size: int, needle: int, length: int) -> bool:
+    """Whether the bytes at one address hold those at another, which are at least one."""
+    last = length - 1
+    first_byte, last_byte = load_byte(needle, 0), load_byte(needle, last)
+    index, behind = 0, size - last
+    while index < behind:
+        if behind < BLOCK:
+            if load_byte(text, index) == first_byte and same_bytes(text + index, needle, length):
+                return True
+            index += 1
+            continue
+        # the last block overlaps the one before
+        index = min(index, behind - BLOCK)
+        found = equal_bytes(text + index, first_byte) & equal_bytes(text + index + last, last_byte)
+        while found != _NONE:
+            if same_bytes(text + index + lowest_bit(found), needle, length):
+                return True
+            found &= found - _1
+        index += BLOCK
+    return False
+
+
+@inlined
+def _copied(source: int, target: int, length: int) -> int:
+    """Copy bytes from one address to another; return how many."""
+    at = 0
+    while at + BLOCK <= length:
+        copy_block(source + at, target + at)
+        at += BLOCK
+    while at + 8 <= length:
+        store_word(target, at, load_word(source, at))
+        at += 8
+    while at < length:
+        store_byte(target, at, load_byte(source, at))
+        at += 1
+    return length
+
+
+@kernel(fastmath=False)
+def _search(
+    data: Any,
+    tags: Any,
+    starts: Any,
+    ends: Any,
+    offsets: Any,
+    haystacks: Any,
+    needles: Any,
+    lengths: Any,
+    found: Any,
+) -> None:
+    base = address_of(data)
+    room = np.empty(1 << 16, np.uint8)
+    searched = np.int64(-1)
+    text, size = np.int64(0), np.int64(0)
+    for pair in range(haystacks.size):
+        if lengths[pair] == 0:
+            found[pair] = True
+            continue
+        if haystacks[pair] != searched:
+            searched = haystacks[pair]
+            first, behind = offsets[searched], offsets[searched + 1]
+            if behind - first == 1 and tags[first] == STRING:
+                text, size = base + starts[first], ends[first] - starts[first]
+            else:
+                needed = behind - first
+                for part in range(first, behind):
+                    if tags[part] == STRING or tags[part] == ESCAPED:
+                        needed += ends[part] - starts[part]
+                if needed > room.size:
+                    room = np.empty(2 * needed, np.uint8)
+                text, size = address_of(room), np.int64(0)
+                for part in range(first, behind):
+                    if part > first:
+                        store_byte(text, size, NEWLINE)
+                        size += 1
+                    if tags[part] == STRING:
+                        length = ends[part] - starts[part]
+                        size += _copied(base + starts[part], text + size, length)
+                    elif tags[part] == ESCAPED:
+                        size = max(size, unescape(base, starts[part], ends[part], text, size))
+        found[pair] = _holds(text, size, needles[pair], lengths[pair])
+    # naming the array here keeps it alive until its address is used no more
+    if room.size == 0:
+        found[:] = False
