@@ -26,6 +26,25 @@ def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
     return values.extend_constant(None, 1).gather(np.where(rows < 0, len(values), rows))
 
 
+def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
+    """Make a column of values that is null where they are not kept."""
+    import pyarrow as pa
+
+    return pl.Series("", pa.array(values, mask=~keep))
+
+
+def offsets_of(rows: Indices, size: int) -> Indices:
+    """Return the offsets of the runs of ascending row numbers below ``size``, int64 (size + 1,)."""
+    offsets = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=size), out=offsets[1:])
+    return offsets
+
+
+def counts_of(rows: Indices, size: int) -> Indices:
+    """Count how often each row number below ``size`` stands there, int64 (size,)."""
+    return np.bincount(rows, minlength=size).astype(np.int64, copy=False)
+
+
 def first_of_group(group: npt.NDArray[Any]) -> Indices:
     """Return for each row the first row of the run of equal values that it stands in."""
     begins = np.zeros(len(group), np.int64)

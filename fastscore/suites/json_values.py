@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
+from fastscore_kernels.json_texts import halved_strings
 from fastscore_kernels.json_values import array_elements, value_kinds
 from fastscore_kernels.jsonl import (
     ABSENT,
@@ -28,6 +29,7 @@ from fastscore_kernels.jsonl import (
     OBJECT,
     STRING,
     TRUE,
+    count_line_ends,
     integers,
     unescaped,
     views,
@@ -41,6 +43,7 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 LONGEST_EXCERPT = 60
+WHOLE_TEXT = "text without half a surrogate pair"
 
 _TYPE_NAMES = {
     NULL: "null",
@@ -165,7 +168,9 @@ class JsonValues:
 
 def column_values(column: pl.Series) -> JsonValues:
     """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    texts = string_column(column.name, _on_one_line(column.fill_null("")))
+    texts = string_column(column.name, column.fill_null(""))
+    if count_line_ends(texts.data):
+        texts = string_column(column.name, _on_one_line(column.fill_null("")))
     offsets = texts.offsets
     tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
     name = column.name
@@ -174,10 +179,7 @@ def column_values(column: pl.Series) -> JsonValues:
 
 def _on_one_line(column: pl.Series) -> pl.Series:
     """Make line ends spaces: inside JSON they can only be white space between values."""
-    for line_end in ("\n", "\r"):
-        if column.str.contains(line_end, literal=True).any():
-            column = column.str.replace_all(line_end, " ", literal=True)
-    return column
+    return column.str.replace_all("\n", " ", literal=True).str.replace_all("\r", " ", literal=True)
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
@@ -330,14 +332,35 @@ def texts(values: JsonValues, problems: Problems) -> pl.Series:
     out = np.zeros((len(values), 4), np.int32)
     views(values.data, np.where(values.tags == STRING, values.start, -1), values.end, 0, out)
     rows = np.flatnonzero(values.tags == ESCAPED)
+    if not len(rows):
+        return _string_views(present, out, (values.data,))
     plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
     halved = end < 0
-    problems.note(values, rows[halved], "text without half a surrogate pair", "lone_surrogate")
+    problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
     of_row, until = np.full(len(values), -1), np.full(len(values), -1)
     of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
     views(plain, of_row, until, 1, out)
     present[rows[halved]] = False
     return _string_views(present, out, (values.data, plain))
+
+
+def written_texts(
+    values: JsonValues, problems: Problems, *, expected: str = "a string"
+) -> tuple[pl.Series, Mask]:
+    """Return the insides of strings as they are written, and which of them have escapes.
+
+    What is missing is the empty text; values of other types, and half of a surrogate pair, are
+    noted.
+    """
+    present, escaped = values.is_text, values.tags == ESCAPED
+    problems.note(values, np.flatnonzero(~present & ~values.is_missing), expected)
+    rows = np.flatnonzero(escaped)
+    if len(rows):
+        halved = halved_strings(values.data, values.start[rows], values.end[rows])
+        problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
+    return _string_views(np.ones(len(values), np.bool_), out, (values.data,)), escaped
 
 
 def raw_texts(values: JsonValues) -> pl.Series:

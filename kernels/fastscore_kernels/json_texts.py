@@ -22,9 +22,8 @@ from fastscore_kernels._jsonl_bytes import (
     store_word,
 )
 from fastscore_kernels._jsonl_values import unescape
-from fastscore_kernels._validate import read_only
+from fastscore_kernels._validate import read_only, same_length
 from fastscore_kernels.arrow import text_rows
-from fastscore_kernels.jsonl import ESCAPED, STRING
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -56,31 +55,24 @@ def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
 
 
 def joined_contain(
-    data: Bytes,
-    tags: Bytes,
-    starts: Longs,
-    ends: Longs,
-    offsets: Longs,
-    haystacks: Longs,
-    needles: Any,
+    written: Any, escaped: Mask, offsets: Longs, haystacks: Longs, needles: Any
 ) -> Mask:
     r"""Tell whether texts hold others, the former being JSON strings joined by line ends.
 
     Parameters
     ----------
-    data
-        The bytes, uint8.
-    tags, starts, ends
-        Values as `fastscore_kernels.json_paths` finds them, uint8 and int64 (n,); what is no
-        string, or holds half of a surrogate pair, is the empty text.
+    written
+        The insides of valid JSON strings as they are written: strings (n,) without nulls, as
+        `fastscore_kernels.arrow.string_column` takes them.
+    escaped
+        Which of them have escapes, bool (n,); half of a surrogate pair makes the empty text.
     offsets
         Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
         int64 (haystacks + 1,).
     haystacks
         The haystack of each pair, int64 (pairs,); pairs of one haystack stand together best.
     needles
-        What is looked for: strings (pairs,) without nulls, as
-        `fastscore_kernels.arrow.string_column` takes them.
+        What is looked for: strings (pairs,) without nulls.
 
     Returns
     -------
@@ -88,12 +80,12 @@ def joined_contain(
         Whether the needle is a substring of the haystack.
     """
     compile_kernels()
-    rows = text_rows("needles", needles)
+    parts, wanted = text_rows("written", written), text_rows("needles", needles)
     found = np.zeros(haystacks.size, np.bool_)
-    if len(rows.lengths) != found.size:
-        raise ValueError(f"needles are {len(rows.lengths)}, haystacks {found.size}; expected alike")
-    parts = (read_only(part) for part in (data, tags, starts, ends, offsets, haystacks))
-    _search(*parts, read_only(rows.addresses), read_only(rows.lengths), found)
+    same_length("needles", len(wanted.lengths), "haystacks", found.size)
+    same_length("written", len(parts.lengths), "escaped", escaped.size)
+    longs = (parts.addresses, parts.lengths, offsets, haystacks, wanted.addresses, wanted.lengths)
+    _search(read_only(escaped), *(read_only(part) for part in longs), found)
     return found
 
 
@@ -106,7 +98,7 @@ def _compile() -> None:
     data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
     found = np.zeros(0, np.bool_)
     _find_halved(data, none, none, found)
-    _search(data, data, none, none, none, none, none, none, found)
+    _search(read_only(found), none, none, none, none, none, none, found)
 
 
 @inlined
@@ -194,17 +186,15 @@ def _copied(source: int, target: int, length: int) -> int:
 
 @kernel(fastmath=False)
 def _search(
-    data: Any,
-    tags: Any,
-    starts: Any,
-    ends: Any,
+    escaped: Any,
+    parts: Any,
+    sizes: Any,
     offsets: Any,
     haystacks: Any,
     needles: Any,
     lengths: Any,
     found: Any,
 ) -> None:
-    base = address_of(data)
     room = np.empty(1 << 16, np.uint8)
     searched = np.int64(-1)
     text, size = np.int64(0), np.int64(0)
@@ -215,13 +205,12 @@ def _search(
         if haystacks[pair] != searched:
             searched = haystacks[pair]
             first, behind = offsets[searched], offsets[searched + 1]
-            if behind - first == 1 and tags[first] == STRING:
-                text, size = base + starts[first], ends[first] - starts[first]
+            if behind - first == 1 and not escaped[first]:
+                text, size = parts[first], sizes[first]
             else:
                 needed = behind - first
                 for part in range(first, behind):
-                    if tags[part] == STRING or tags[part] == ESCAPED:
-                        needed += ends[part] - starts[part]
+                    needed += sizes[part]
                 if needed > room.size:
                     room = np.empty(2 * needed, np.uint8)
                 text, size = address_of(room), np.int64(0)
@@ -229,11 +218,10 @@ def _search(
                     if part > first:
                         store_byte(text, size, NEWLINE)
                         size += 1
-                    if tags[part] == STRING:
-                        length = ends[part] - starts[part]
-                        size += _copied(base + starts[part], text + size, length)
-                    elif tags[part] == ESCAPED:
-                        size = max(size, unescape(base, starts[part], ends[part], text, size))
+                    if escaped[part]:
+                        size = max(size, unescape(parts[part], 0, sizes[part], text, size))
+                    else:
+                        size += _copied(parts[part], text + size, sizes[part])
         found[pair] = _holds(text, size, needles[pair], lengths[pair])
     # naming the array here keeps it alive until its address is used no more
     if room.size == 0:

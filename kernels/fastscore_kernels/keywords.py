@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._jsonl_bytes import load_byte
 from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import string_column
+from fastscore_kernels.arrow import text_rows
 
 Words = npt.NDArray[np.uint64]
 
@@ -44,17 +45,18 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
     """
     if any(not keyword for keywords in groups for keyword in keywords):
         raise ValueError("`groups` has an empty keyword; expected at least one character")
-    column = string_column("texts", texts)
+    rows = text_rows("texts", texts)
     n_words = max(1, -(-len(groups) // _WORD))
-    bits = np.zeros((len(column), n_words), np.uint64)
+    bits = np.zeros((rows.lengths.size, n_words), np.uint64)
     groups_of: dict[bytes, list[int]] = {}
     for group, keywords in enumerate(groups):
         for keyword in keywords:
             groups_of.setdefault(keyword.encode(), []).append(group)
-    if groups_of and len(column):
+    if groups_of and rows.lengths.size:
         compile_kernels()
         automaton = _build(list(groups_of), list(groups_of.values()), n_words)
-        _search(column.data, column.offsets, *automaton, _begins(groups_of), bits)
+        places = read_only(rows.addresses), read_only(rows.lengths)
+        _search(*places, *automaton, _begins(groups_of), bits)
     return bits
 
 
@@ -64,9 +66,9 @@ def compile_kernels() -> None:
 
 
 def _compile() -> None:
-    column = string_column("texts", [""])
     automaton = _build([b"a"], [[0]], 1)
-    _search(column.data, column.offsets, *automaton, _begins([b"a"]), np.zeros((1, 1), np.uint64))
+    none = read_only(np.zeros(0, np.int64))
+    _search(none, none, *automaton, _begins([b"a"]), np.zeros((0, 1), np.uint64))
 
 
 def _begins(keywords: Any) -> npt.NDArray[np.bool_]:
@@ -151,31 +153,37 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
 
 @kernel(fastmath=False)
 def _search(
-    data: Any, offsets: Any, step: Any, classes: Any, state_bits: Any, begins: Any, bits: Any
+    addresses: Any,
+    lengths: Any,
+    step: Any,
+    classes: Any,
+    state_bits: Any,
+    begins: Any,
+    bits: Any,
 ) -> None:
     n_words = bits.shape[1]
-    for row in range(offsets.size - 1):
-        state = np.uint64(0)
+    for row in range(lengths.size):
         # unsigned indices spare Numba's check for negative ones
-        position, stop = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
+        state = np.uint64(0)
+        text, position, stop = addresses[row], 0, lengths[row]
         while position < stop:
-            byte = np.uint64(data[position])
+            byte = np.uint64(load_byte(text, position))
             if state == 0:
-                point, length = byte, np.uint64(1)
+                point, length = byte, 1
                 if byte >= 0xE0:
                     if byte < 0xF0:
-                        second = np.uint64(data[position + np.uint64(1)])
-                        third = np.uint64(data[position + np.uint64(2)])
+                        second = np.uint64(load_byte(text, position + 1))
+                        third = np.uint64(load_byte(text, position + 2))
                         point = (
                             (byte & np.uint64(0x0F)) << np.uint64(12)
                             | (second & np.uint64(0x3F)) << np.uint64(6)
                             | (third & np.uint64(0x3F))
                         )
-                        length = np.uint64(3)
+                        length = 3
                 elif byte >= 0xC0:
-                    second = np.uint64(data[position + np.uint64(1)])
+                    second = np.uint64(load_byte(text, position + 1))
                     point = (byte & np.uint64(0x1F)) << np.uint64(6) | (second & np.uint64(0x3F))
-                    length = np.uint64(2)
+                    length = 2
                 # what stands inside a character, and the longest ones, the automaton looks at
                 if not begins[point] and (byte < 0x80 or length > 1):
                     position += length
@@ -185,4 +193,4 @@ def _search(
             if after & np.uint32(1):
                 for word in range(n_words):
                     bits[row, word] |= state_bits[state, word]
-            position += np.uint64(1)
+            position += 1

@@ -5,6 +5,7 @@ published evaluation cannot digest, it dies of; here the line becomes a reject t
 place. To find such lines costs nothing while there are none: only then are the others read again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from fastscore_kernels.json_paths import Shape
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
-from fastscore.suites.columns import list_column
+from fastscore.suites.columns import counts_of
+from fastscore.suites.distinct import distinct
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
@@ -24,15 +26,15 @@ from fastscore.suites.json_values import (
     column_values,
     elements,
     expect,
-    expect_texts,
     places,
     python_texts,
     texts,
     truths,
     whole_numbers,
+    written_texts,
 )
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.memory_finance.schema import LABELS
+from fastscore.suites.memory_finance.schema import LABELS, MEMORY_SOURCES
 
 _TURN: Shape = {
     "turn_pair_id": None,
@@ -67,6 +69,21 @@ _SNAPSHOT_TEXTS = {
     "liquidity_need": "liquidity",
 }
 _SNAPSHOT_LISTS = ("preferred_topics", "forbidden_assets")
+_LABEL_COLUMNS = {
+    "turns": ("compliance_label",),
+    "memory_keys": ("key",),
+    "risk_labels": ("label",),
+    "rubric": ("item",),
+    "violations": ("type", "severity"),
+    "forbidden": ("phrase",),
+    "constraints": ("text",),
+    "preferences": ("text",),
+    "topics": ("text",),
+    "assets": ("text",),
+    "dialogues": tuple(
+        f"{side}_{name}" for side in ("gt", "snapshot") for name in _PROFILE_TEXTS.values()
+    ),
+}
 
 
 def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
@@ -85,8 +102,11 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
         ``dialogues`` (one a row) and ``turns`` (those of valid dialogues, with ``dialogue_row``);
         lists at their own grain, each with ``turn_row`` (``memory_keys``, ``risk_labels``,
         ``rubric``, ``violations``) or ``dialogue_row`` (``forbidden``, ``constraints``,
-        ``preferences``, ``topics``, ``assets``, ``user_history``, ``history``). Rejected are
-        lines with a value that the definitions cannot use.
+        ``preferences``, ``topics``, ``assets``, ``user_history``, ``history``). Texts of labels
+        and profiles (`_LABEL_COLUMNS`) stand there as row numbers of ``labels``, each text of
+        which is distinct. ``contexts`` are the texts that were recalled, as they are written in
+        JSON: those of source s (of `MEMORY_SOURCES`) in turn t have the ``context`` s * turns + t.
+        Rejected are lines with a value that the definitions cannot use.
     """
     frames, problems = _read(raw, options)
     if not problems.by_dialogue:
@@ -125,7 +145,7 @@ def _read(
     turn_lists = expect(column_values(raw["turns"]), ARRAY, "an array of turns", problems)
     turn = places(turn_lists.where(valid), [_TURN], problems).each
     _, uncounted = elements(turn_lists.where(~valid))
-    n_turns = np.bincount(np.concatenate([turn.owner, uncounted]), minlength=raw.height)
+    n_turns = counts_of(turn.owner, raw.height) + counts_of(uncounted, raw.height)
     _expect_objects(turn.values, "an object that holds a turn", problems)
 
     frames = _read_turns(turn, options, problems)
@@ -140,19 +160,30 @@ def _read(
     frames |= profile.lists | snapshot.lists
     frames |= _read_history(raw_turns, turn, problems)
     frames["forbidden"] = _read_list(forbidden, "dialogue_row", "phrase", problems, drop_falsy=True)
-    frames["dialogues"] = raw.select(
-        "file",
-        "line",
-        pl.col("dialog_id").alias("dialogue"),
-        *LABELS,
-        "trace_version",
-        pl.Series("valid", valid),
-        pl.Series("has_profile", eligible),
-        pl.Series("n_turns", n_turns),
-        *(series.alias(f"gt_{name}") for name, series in profile.texts.items()),
-        *(series.alias(f"snapshot_{name}") for name, series in snapshot.texts.items()),
+    frames["dialogues"] = pl.DataFrame(
+        {
+            **{name: raw[name] for name in ("file", "line", *LABELS, "trace_version")},
+            "dialogue": raw["dialog_id"],
+            "valid": valid,
+            "has_profile": eligible,
+            "n_turns": n_turns,
+            **{f"gt_{name}": texts for name, texts in profile.texts.items()},
+            **{f"snapshot_{name}": texts for name, texts in snapshot.texts.items()},
+        }
     )
+    frames["labels"] = _number_labels(frames)
     return frames, problems
+
+
+def _number_labels(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Put numbers in the place of labels; return their texts."""
+    columns = [(frames[frame], name) for frame, names in _LABEL_COLUMNS.items() for name in names]
+    texts = [frame[name].alias("text") for frame, name in columns]
+    numbers, labels = distinct(pl.concat(texts, rechunk=True))
+    ends = np.cumsum([len(text) for text in texts])
+    for (frame, name), part in zip(columns, np.split(numbers, ends[:-1]), strict=True):
+        frame.replace_column(frame.get_column_index(name), pl.Series(name, part))
+    return labels.to_frame()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +209,17 @@ def _read_turns(
             "reply": python_texts(
                 turn["pred_assistant_text"].values, problems, falsy_is_empty=True
             ),
-            "short_term": expect_texts(recall["short_term_context"].values, problems, null=""),
-            "long_term": _join_items(recall["items"], problems),
-            "profile_context": expect_texts(recall["profile_context"].values, problems, null=""),
             "compliance_label": python_texts(
                 tags["compliance_label_gt"].values, problems, falsy_is_empty=True
             ),
         }
     )
+    contexts = _read_contexts(recall, problems)
     keys = tags["memory_required_keys_gt"]
     risks, rubric = tags["risk_disclosure_required_gt"], tags["explainability_rubric_gt"]
     return {
         "turns": turns,
+        "contexts": contexts,
         "memory_keys": pl.DataFrame(schema={"turn_row": pl.Int64, "key": pl.String})
         if options.ignore_memory_keys
         else _read_list(keys, "turn_row", "key", problems, null_is_text=True),
@@ -237,13 +267,26 @@ def truths_of_items(items: JsonValues) -> Mask:
     return keep
 
 
-def _join_items(lists: JsonPlaces, problems: Problems) -> pl.Series:
-    """Join the contents of each turn's recalled items by line ends."""
-    expect(lists.values, ARRAY, "an array of items or null", problems)
-    _expect_objects(lists.each.values, "an object that holds an item", problems)
-    content = expect_texts(lists.each["content"].values, problems, null="")
-    offsets = np.searchsorted(lists.each.owner, np.arange(len(lists.values) + 1))
-    return list_column(content, offsets).list.join("\n")
+def _read_contexts(recall: JsonPlaces, problems: Problems) -> pl.DataFrame:
+    """Read what was recalled from each source in each turn: one text, of items one each."""
+    n_turns, items = len(recall.values), recall["items"]
+    turns = np.arange(n_turns)
+    expect(items.values, ARRAY, "an array of items or null", problems)
+    _expect_objects(items.each.values, "an object that holds an item", problems)
+    found = {
+        "short_term": (recall["short_term_context"].values, turns),
+        "long_term": (items.each["content"].values, items.each.owner),
+        "profile": (recall["profile_context"].values, turns),
+    }
+    sources = [found[source] for source in MEMORY_SOURCES]
+    written = [written_texts(values, problems) for values, _ in sources]
+    return pl.DataFrame(
+        {
+            "context": np.concatenate([s * n_turns + turn for s, (_, turn) in enumerate(sources)]),
+            "written": pl.concat([texts for texts, _ in written], rechunk=True),
+            "escaped": np.concatenate([escaped for _, escaped in written]),
+        }
+    )
 
 
 def _read_violations(lists: JsonPlaces, problems: Problems) -> pl.DataFrame:
@@ -331,28 +374,23 @@ def _read_history(
     first = np.append(True, dialogue[1:] != dialogue[:-1]) if len(dialogue) else np.zeros(0, bool)
     says_user_text = (turn["user_text"].values.tags[first] != 0)[np.cumsum(first) - 1]
 
+    history = _spoken_frame(spoken["role"].values, spoken["text"].values, problems)
     as_raw = np.flatnonzero(~has_raw & ~says_user_text)
-    history = pl.concat(
-        [
-            _spoken_frame(spoken["role"].values, spoken["text"].values, problems),
-            _spoken_frame(
-                turn["role"].values.take(as_raw), turn["text"].values.take(as_raw), problems
-            ),
-        ]
-    ).sort("dialogue_row", maintain_order=True)
-    told = turn["user_text"].values.take(np.flatnonzero(~has_raw & says_user_text))
-    users = pl.concat(
-        [
-            _paired_users(history),
-            pl.DataFrame(
-                {
-                    "dialogue_row": told.dialogue,
-                    "text": python_texts(told, problems, falsy_is_empty=True),
-                }
-            ),
-        ]
-    ).sort("dialogue_row", maintain_order=True)
+    if len(as_raw):
+        role, text = (turn[key].values.take(as_raw) for key in ("role", "text"))
+        history = _in_order(history, _spoken_frame(role, text, problems))
+    users = _paired_users(history)
+    told = np.flatnonzero(~has_raw & says_user_text)
+    if len(told):
+        said = turn["user_text"].values.take(told)
+        texts = python_texts(said, problems, falsy_is_empty=True)
+        told_users = pl.DataFrame({"dialogue_row": said.dialogue, "text": texts})
+        users = _in_order(users, told_users)
     return {"history": history.drop("role"), "user_history": users}
+
+
+def _in_order(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([one, other]).sort("dialogue_row", maintain_order=True)
 
 
 def _spoken_frame(role: JsonValues, text: JsonValues, problems: Problems) -> pl.DataFrame:

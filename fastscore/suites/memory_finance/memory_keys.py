@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
+from fastscore_kernels.json_texts import joined_contain
 
-from fastscore.suites.columns import list_column
-from fastscore.suites.distinct import distinct
+from fastscore.suites.columns import counts_of, list_column, offsets_of
 from fastscore.suites.json_values import Indices, Mask
+from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
-from fastscore.suites.memory_finance.matching import contains
 from fastscore.suites.memory_finance.schema import (
     MEMORY_SOURCES,
     RESOLVED_KEY_DTYPE,
@@ -54,51 +54,46 @@ def _number(digits: str) -> int:
     return 10**_MOST_DIGITS if beyond else value
 
 
-def score_memory_keys(frames: Frames) -> pl.DataFrame:
+def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     """Resolve the required keys and look for their targets in what was recalled.
 
     Returns
     -------
-    pl.DataFrame
+    dict
         A row a turn: ``required_keys_raw``, ``resolved_keys``, ``key_hit_flags``,
-        ``key_hit_sources`` and ``m1_source_hits`` as in the table ``turns``; ``n_keys`` and
-        ``n_key_hits`` count resolvable keys and those that were recalled.
+        ``key_hit_sources`` and ``m1_source_hits`` as in the table ``turns``; ``n_keys`` counts
+        resolvable keys.
     """
-    keys, turns = frames["memory_keys"], frames["turns"]
+    keys, n_turns = frames["memory_keys"], frames["turns"].height
     turn_row = keys["turn_row"].to_numpy()
-    target, resolver = _resolve(keys, turns["dialogue_row"].to_numpy()[turn_row], frames)
-    resolvable = np.flatnonzero(target.is_not_null().to_numpy())
+    target, resolver = _resolve(keys["key"].to_numpy(), turn_row, frames)
+    resolvable = np.flatnonzero(resolver != _UNRESOLVED)
     turn_of_key = turn_row[resolvable]
-    found = _recall(turns, turn_of_key, target.gather(resolvable))
-    hit = found.any(axis=1)
+    found = _recall(frames["contexts"], n_turns, turn_of_key, target.gather(resolvable))
 
-    offsets = _offsets(turn_row, turns.height)
-    offsets_of_resolvable = _offsets(turn_of_key, turns.height)
+    key, offsets = frames["labels"]["text"].gather(keys["key"]), offsets_of(turn_row, n_turns)
     resolved = pl.DataFrame(
         {
-            "key": keys["key"],
-            "resolvable": target.is_not_null(),
+            "key": key,
+            "resolvable": resolver != _UNRESOLVED,
             "target_text": target,
             "resolver": pl.Series(RESOLVERS).gather(resolver),
         }
     ).to_struct("")
-    hits_of_source = [
-        _count(turn_of_key[found[:, source]], turns.height) for source in range(len(MEMORY_SOURCES))
-    ]
+    of_source = [counts_of(turn_of_key[hit], n_turns) for hit in found.T]
     sources = pl.Series(_SOURCE_SETS, dtype=pl.List(pl.String)).gather(found @ (1, 2, 4))
-    return pl.DataFrame(
-        {
-            "required_keys_raw": list_column(keys["key"], offsets),
-            "resolved_keys": list_column(resolved, offsets).cast(pl.List(RESOLVED_KEY_DTYPE)),
-            "key_hit_flags": list_column(pl.Series(hit.astype(np.int64)), offsets_of_resolvable),
-            "key_hit_sources": list_column(sources, offsets_of_resolvable),
-            "m1_source_hits": pl.DataFrame(
-                hits_of_source, schema=dict(SOURCE_HITS_DTYPE)
-            ).to_struct(),
-            "n_keys": _count(turn_of_key, turns.height),
-            "n_key_hits": _count(turn_of_key[hit], turns.height),
-        }
+    hits, of_resolvable = (
+        pl.Series(found.any(axis=1), dtype=pl.Int64),
+        offsets_of(turn_of_key, n_turns),
     )
+    return {
+        "required_keys_raw": list_column(key, offsets),
+        "resolved_keys": list_column(resolved, offsets).cast(pl.List(RESOLVED_KEY_DTYPE)),
+        "key_hit_flags": list_column(pl.Series(hits), of_resolvable),
+        "key_hit_sources": list_column(sources, of_resolvable),
+        "m1_source_hits": pl.DataFrame(of_source, schema=dict(SOURCE_HITS_DTYPE)).to_struct(),
+        "n_keys": np.diff(of_resolvable),
+    }
 
 
 _SOURCE_SETS = [
@@ -107,52 +102,61 @@ _SOURCE_SETS = [
 ]
 
 
-def _resolve(keys: pl.DataFrame, dialogue: Indices, frames: Frames) -> tuple[pl.Series, Indices]:
+def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Series, Indices]:
     """Return each key's target, null where it has none, and its resolver."""
-    codes, texts = distinct(keys["key"])
-    parsed = np.array([parse_key(text) for text in texts], np.int64).reshape(-1, 2)[codes]
+    dialogues, labels = frames["dialogues"], frames["labels"]["text"]
+    dialogue = frames["turns"]["dialogue_row"].to_numpy()[turn_row]
+    parsed = of_labels(keys, labels, parse_key, (_OTHER, 0))
     kind, number = parsed[:, 0], parsed[:, 1]
-    n_dialogues = frames["dialogues"].height
-    pool = [frames["dialogues"][f"gt_{name}"] for name in PROFILE_FIELDS]
-    place = np.where(kind < _CONSTRAINT, kind * n_dialogues + dialogue, -1)
-    resolver = np.where(kind < _CONSTRAINT, _FIELD, _UNRESOLVED)
+    # targets are rows of this: all labels, then what was said, then none
+    said = [frames[name]["text"] for name in ("user_history", "history")]
+    pool = pl.concat([labels, *said, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
+    place = np.full(len(keys), len(pool) - 1)
+    resolver = np.full(len(keys), _UNRESOLVED)
+    for field, name in enumerate(PROFILE_FIELDS):
+        rows = kind == field
+        place[rows] = dialogues[f"gt_{name}"].to_numpy()[dialogue[rows]]
+        resolver[rows] = _FIELD
 
-    def point(frame: pl.DataFrame, rows: Mask, index: Indices, with_resolver: int) -> None:
+    def point(name: str, rows: Mask, index: Indices, with_resolver: int, base: int | None) -> None:
         """Point the rows whose index lies in their dialogue's list at that element."""
-        offsets = _offsets(frame["dialogue_row"].to_numpy(), n_dialogues)
-        start, length = offsets[dialogue], np.diff(offsets)[dialogue]
-        inside = rows & (index >= 0) & (index < length) & (resolver == _UNRESOLVED)
-        base = sum(len(series) for series in pool)
-        place[inside] = base + start[inside] + index[inside]
-        resolver[inside] = with_resolver
-        pool.append(frame["text"])
+        rows = np.flatnonzero(rows & (index >= 0) & (resolver == _UNRESOLVED))
+        if not len(rows):
+            return
+        offsets = offsets_of(frames[name]["dialogue_row"].to_numpy(), dialogues.height)
+        element = offsets[dialogue[rows]] + index[rows]
+        inside = element < offsets[dialogue[rows] + 1]
+        rows, element = rows[inside], element[inside]
+        place[rows] = frames[name]["text"].to_numpy()[element] if base is None else base + element
+        resolver[rows] = with_resolver
 
-    point(frames["constraints"], kind == _CONSTRAINT, number, _CONSTRAINTS)
-    point(frames["preferences"], kind == _PREFERENCE, number, _PREFERENCES)
-    point(frames["user_history"], kind == _HISTORY, number - 1, _USER_TURN)
-    point(frames["history"], kind == _HISTORY, number - 1, _ABS_TURN)
-    target = pl.concat([series.alias("") for series in pool]).gather(
-        pl.Series(np.maximum(place, 0)).set(pl.Series(place < 0), None)
-    )
-    blank_turn = pl.Series(resolver == _ABS_TURN) & target.eq("")
-    target = target.set(blank_turn, None)
+    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS, None)
+    point("preferences", kind == _PREFERENCE, number, _PREFERENCES, None)
+    first_said = len(labels)
+    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, first_said)
+    first_said += len(said[0])
+    point("history", kind == _HISTORY, number - 1, _ABS_TURN, first_said)
+    blank_turn = (resolver == _ABS_TURN) & (pool.str.len_bytes() == 0).fill_null(False).to_numpy()[
+        place
+    ]
+    place[blank_turn] = len(pool) - 1
+    target = pool.gather(place)
     return target, np.where(target.is_null().to_numpy(), _UNRESOLVED, resolver)
 
 
-def _recall(turns: pl.DataFrame, turn_of_key: Indices, target: pl.Series) -> Mask:
+def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: pl.Series) -> Mask:
     """Return for each key and source whether the source holds the key's target."""
-    found = np.zeros((len(target), len(MEMORY_SOURCES)), np.bool_)
+    n_sources = len(MEMORY_SOURCES)
+    found = np.zeros((n_sources, len(target)), np.bool_)
     searched = np.flatnonzero((target != "").to_numpy())
-    needles, rows = target.gather(searched), turn_of_key[searched]
-    for position, column in enumerate(("short_term", "long_term", "profile_context")):
-        found[searched, position] = contains(turns[column].gather(rows), needles)
-    return found
-
-
-def _offsets(rows: Indices, size: int) -> Indices:
-    """Return the offsets of ascending row numbers."""
-    return np.searchsorted(rows, np.arange(size + 1))
-
-
-def _count(rows: Indices, size: int) -> Indices:
-    return np.bincount(rows, minlength=size).astype(np.int64)
+    needles = target.gather(searched)
+    offsets = offsets_of(contexts["context"].to_numpy(), n_sources * n_turns)
+    held = joined_contain(
+        contexts["written"],
+        contexts["escaped"].to_numpy(),
+        offsets,
+        np.concatenate([source * n_turns + turn_of_key[searched] for source in range(n_sources)]),
+        pl.concat([needles] * n_sources, rechunk=True),
+    )
+    found[:, searched] = held.reshape(n_sources, -1)
+    return found.T

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.columns import counts_of
 from fastscore.suites.json_values import Indices, Mask
+from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
 from fastscore.suites.memory_finance.matching import contains
 from fastscore.suites.memory_finance.replies import Replies, expand
@@ -16,31 +17,28 @@ Frames = Mapping[str, pl.DataFrame]
 Reals = npt.NDArray[np.float64]
 
 
-def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFrame:
+def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Reals]:
     """Score the profiles of all dialogues.
 
     Returns
     -------
-    pl.DataFrame
-        A row a dialogue: three accuracies, two F1 and ``profile_score``, Float64 in [0, 1]; they
+    dict
+        A row a dialogue: three accuracies, two F1 and ``profile_score``, float64 in [0, 1]; they
         mean nothing where a dialogue has no labelled profile.
     """
-    accuracies = [
+    risk, horizon, liquidity = (
         _accuracy(frames, replies, name, lexicon.profile[name]) for name in PROFILE_FIELDS
-    ]
+    )
     constraints = _list_f1(frames, replies, "constraints", "assets")
     preferences = _list_f1(frames, replies, "preferences", "topics")
-    risk, horizon, liquidity = accuracies
-    return pl.DataFrame(
-        {
-            "risk_level_acc": risk,
-            "horizon_acc": horizon,
-            "liquidity_acc": liquidity,
-            "constraints_f1": constraints,
-            "preferences_f1": preferences,
-            "profile_score": (risk + horizon + liquidity + constraints + preferences) / 5,
-        }
-    )
+    return {
+        "risk_level_acc": risk,
+        "horizon_acc": horizon,
+        "liquidity_acc": liquidity,
+        "constraints_f1": constraints,
+        "preferences_f1": preferences,
+        "profile_score": (risk + horizon + liquidity + constraints + preferences) / 5,
+    }
 
 
 def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) -> Reals:
@@ -48,8 +46,11 @@ def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) 
     dialogues = frames["dialogues"]
     levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
     ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
-    labelled = _stated(dialogues[f"gt_{name}"], field, ranks)
-    stated = _stated(dialogues[f"snapshot_{name}"], field, ranks)
+    labels = frames["labels"]["text"]
+    labelled, stated = (
+        of_labels(column.to_numpy(), labels, lambda text: ranks[field.level(text)], 0)
+        for column in (dialogues[f"gt_{name}"], dialogues[f"snapshot_{name}"])
+    )
     inferred = np.zeros(dialogues.height, np.int64)
     dialogue_row = frames["turns"]["dialogue_row"].to_numpy()
     for position in reversed(range(len(field.mentions))):
@@ -61,37 +62,26 @@ def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) 
     return correct.astype(np.float64)
 
 
-def _stated(texts: pl.Series, field: ProfileField, ranks: Mapping[str, int]) -> Indices:
-    codes, values = distinct(texts)
-    return np.array([ranks[field.level(value)] for value in values], np.int64)[codes]
-
-
 def _list_f1(frames: Frames, replies: Replies, labelled_name: str, stated_name: str) -> Reals:
     """Return the F1 of a labelled set and the predicted one.
 
     Predicted is what the snapshot states, and every labelled text that the replies mention.
     """
-    keys = ["dialogue_row", "text"]
-    labelled = frames[labelled_name].unique(keys, maintain_order=True)
-    stated = frames[stated_name].unique(keys, maintain_order=True)
-    is_stated = labelled.join(
-        stated.with_columns(pl.lit(True).alias("stated")),
-        on=keys,
-        how="left",
-        maintain_order="left",
-    )["stated"]
-    is_mentioned = _mentioned(frames, replies, labelled)
-    shared = labelled["dialogue_row"].filter(is_stated.fill_null(False) | pl.Series(is_mentioned))
-    n_dialogues = frames["dialogues"].height
-    n_labelled = np.bincount(labelled["dialogue_row"], minlength=n_dialogues)
-    n_stated = np.bincount(stated["dialogue_row"], minlength=n_dialogues)
-    n_shared = np.bincount(shared, minlength=n_dialogues)
-    n_both = np.bincount(
-        labelled["dialogue_row"].filter(is_stated.fill_null(False)), minlength=n_dialogues
+    n_dialogues, n_labels = frames["dialogues"].height, frames["labels"].height
+    labelled, stated = (
+        np.unique(
+            frames[name]["dialogue_row"].to_numpy() * n_labels + frames[name]["text"].to_numpy()
+        )
+        for name in (labelled_name, stated_name)
     )
+    is_stated = np.isin(labelled, stated, assume_unique=True)
+    dialogue, label = np.divmod(labelled, n_labels)
+    shared = is_stated | _mentioned(frames, replies, dialogue, label)
+    n_shared = counts_of(dialogue[shared], n_dialogues)
     # what is stated and not labelled, besides what is shared
-    n_predicted = n_stated - n_both + n_shared
-    return _f1(n_shared, n_predicted, n_labelled)
+    n_stated = counts_of(stated // n_labels, n_dialogues)
+    n_predicted = n_stated - counts_of(dialogue[is_stated], n_dialogues) + n_shared
+    return _f1(n_shared, n_predicted, counts_of(dialogue, n_dialogues))
 
 
 def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:
@@ -104,21 +94,20 @@ def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:
     return scores
 
 
-def _mentioned(frames: Frames, replies: Replies, wanted: pl.DataFrame) -> Mask:
-    """Return for each text whether the dialogue's replies, joined by line ends, have it."""
-    turns = frames["turns"]
-    found = np.zeros(wanted.height, np.bool_)
-    if not wanted.height:
-        return found
-    turn_row, entry = expand(turns["dialogue_row"], wanted["dialogue_row"])
-    codes, texts = distinct(wanted["text"])
-    hit = replies.have_phrases(replies.of_turn[turn_row], codes[entry], texts)
-    found[entry[hit]] = True
+def _mentioned(frames: Frames, replies: Replies, dialogue: Indices, label: Indices) -> Mask:
+    """Return for each label whether its dialogue's replies, joined by line ends, have it."""
+    turns, labels = frames["turns"], frames["labels"]["text"]
+    turn_row, entry = expand(turns["dialogue_row"], pl.Series(dialogue))
+    hit = replies.have_labels(replies.of_turn[turn_row], label[entry], labels)
     # the empty text is in any replies, also in those of a dialogue without turns
-    found |= (wanted["text"] == "").to_numpy()
-    across = np.flatnonzero(wanted["text"].str.contains("\n", literal=True).to_numpy())
+    found = of_labels(label, labels, lambda text: text == "", False)
+    found[entry[hit]] = True
+    across = np.flatnonzero(of_labels(label, labels, lambda text: "\n" in text, False))
     if len(across):
-        found[across] = _mentioned_across(turns, wanted[across])
+        wanted = pl.DataFrame(
+            {"dialogue_row": dialogue[across], "text": labels.gather(label[across])}
+        )
+        found[across] = _mentioned_across(turns, wanted)
     return found
 
 

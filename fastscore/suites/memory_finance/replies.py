@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from fastscore.suites.columns import list_column
+from fastscore.suites.columns import counts_of, list_column, offsets_of
 from fastscore.suites.distinct import distinct
 from fastscore.suites.json_values import Indices, Mask
+from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
 from fastscore.suites.memory_finance.matching import (
     LARGEST_AUTOMATON,
@@ -24,6 +25,7 @@ from fastscore.suites.memory_finance.matching import (
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
 
 Frames = Mapping[str, pl.DataFrame]
+Columns = dict[str, pl.Series | Indices]
 
 COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
 LARGEST_PERCENTAGE = 1 << 62
@@ -57,16 +59,16 @@ class Replies:
         """Return for each distinct reply whether it has a keyword of a group."""
         return self.words.of_group(self.groups[section, name])
 
-    def have_phrases(self, replies: Indices, codes: Indices, phrases: pl.Series) -> Mask:
-        """Return for each pair of a reply and a phrase whether the reply has the phrase."""
-        groups = np.array(
-            [self.groups.get(("phrase", phrase), -1) for phrase in phrases], np.int64
-        )[codes]
+    def have_labels(self, replies: Indices, numbers: Indices, labels: pl.Series) -> Mask:
+        """Return for each pair of a reply and a label whether the reply has the label's text."""
+        groups = of_labels(numbers, labels, lambda text: self.groups.get(("phrase", text), -1), -1)
         known = groups >= 0
+        if known.all():
+            return self.words.of_pairs(replies, groups)
         found = np.zeros(len(replies), np.bool_)
         found[known] = self.words.of_pairs(replies[known], groups[known])
         others = np.flatnonzero(~known)
-        found[others] = contains(self.texts.gather(replies[others]), phrases.gather(codes[others]))
+        found[others] = contains(self.texts.gather(replies[others]), labels.gather(numbers[others]))
         return found
 
 
@@ -102,89 +104,87 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
         frames["constraints"]["text"],
         frames["preferences"]["text"],
     ]
-    phrases = pl.concat([column.alias("phrase") for column in columns]).unique().sort()
-    phrases = phrases.filter(phrases != "")
-    fitting = phrases.filter(phrases.str.len_bytes().cum_sum() <= LARGEST_AUTOMATON)
+    used = np.flatnonzero(np.bincount(np.concatenate([column.to_numpy() for column in columns])))
+    phrases = sorted(phrase for phrase in frames["labels"]["text"].gather(used) if phrase)
+    sizes = np.cumsum([len(phrase.encode()) for phrase in phrases])
+    fitting = phrases[: int(np.searchsorted(sizes, LARGEST_AUTOMATON, side="right"))]
     return [phrase for phrase in fitting if phrase not in lexicon.explanation_elements]
 
 
-def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFrame:
+def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required risk tags that replies disclose (M3).
 
     Returns
     -------
-    pl.DataFrame
+    dict
         A row a turn: ``risk_required_tags``, ``risk_pred_tags``, ``risk_tag_hits``, ``n_risks``.
     """
-    labels, n_turns = frames["risk_labels"], frames["turns"].height
+    required, n_turns = frames["risk_labels"], frames["turns"].height
+    numbers, labels = required["label"].to_numpy(), frames["labels"]["text"]
     names = sorted({tag.name for tag in lexicon.risk_tags})
-    disclosed = np.zeros((len(replies.texts), len(names)), np.bool_)
-    for column, name in enumerate(names):
-        disclosed[:, column] = replies.has("risk", name)
-    any_disclosed = disclosed.sum(axis=1) > 0
+    disclosed = np.column_stack([replies.has("risk", name) for name in names])
     satisfied_by_any = {tag.name for tag in lexicon.risk_tags if tag.any_tag}
 
-    codes, texts = distinct(labels["label"])
-    tags = [lexicon.risk_tag(label) for label in texts]
-    column_of_tag = np.array(
-        [names.index(tag) if tag in names else len(names) for tag in tags], np.int64
-    )[codes]
-    by_any = np.array([tag in satisfied_by_any for tag in tags], np.bool_)[codes]
-    kept = np.flatnonzero(np.array([tag != "" for tag in tags], np.bool_)[codes])
-    turn_row = labels["turn_row"].to_numpy()[kept]
+    # tags beyond the lexicon's have numbers, too, behind a column that no reply discloses
+    tags = [*names, ""]
+    number_of = {name: number for number, name in enumerate(tags)}
+
+    def number(label: str) -> int:
+        tag = lexicon.risk_tag(label)
+        if tag not in number_of:
+            number_of[tag] = len(tags)
+            tags.append(tag)
+        return number_of[tag]
+
+    tag = of_labels(numbers, labels, number, 0)
+    kept = np.flatnonzero(tag != len(names))
+    tag, turn_row = tag[kept], required["turn_row"].to_numpy()[kept]
     reply = replies.of_turn[turn_row]
-    padded = np.concatenate([disclosed, np.zeros((len(disclosed), 1), np.bool_)], axis=1)
-    hit = padded[reply, column_of_tag[kept]] | (by_any[kept] & any_disclosed[reply])
+    padded = np.column_stack([disclosed, np.zeros(len(disclosed), np.bool_)])
+    by_any = np.array([name in satisfied_by_any for name in tags])[tag]
+    hit = padded[reply, np.minimum(tag, len(names))] | (by_any & disclosed.any(axis=1)[reply])
 
-    text_row, name_column = np.nonzero(disclosed)
+    text_row, name = np.nonzero(disclosed)
     predicted = list_column(
-        pl.Series(names, dtype=pl.String).gather(name_column), _offsets(text_row, len(disclosed))
+        pl.Series(names, dtype=pl.String).gather(name), offsets_of(text_row, len(disclosed))
     )
-    required = pl.Series(tags, dtype=pl.String).gather(codes[kept])
-    return pl.DataFrame(
-        {
-            "risk_required_tags": list_column(required, _offsets(turn_row, n_turns)),
-            "risk_pred_tags": predicted.gather(replies.of_turn),
-            "risk_tag_hits": _count(turn_row[hit], n_turns),
-            "n_risks": _count(turn_row, n_turns),
-        }
-    )
+    offsets = offsets_of(turn_row, n_turns)
+    return {
+        "risk_required_tags": list_column(pl.Series(tags, dtype=pl.String).gather(tag), offsets),
+        "risk_pred_tags": predicted.gather(replies.of_turn),
+        "risk_tag_hits": counts_of(turn_row[hit], n_turns),
+        "n_risks": np.diff(offsets),
+    }
 
 
-def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFrame:
+def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required elements of explanation that replies have (M5).
 
     Returns
     -------
-    pl.DataFrame
-        A row a turn: ``rubric_required``, ``rubric_hit_items``, ``judge_score_1_5`` and the
-        counts ``n_elements`` and ``n_element_hits``.
+    dict
+        A row a turn: ``rubric_required``, ``rubric_hit_items``, ``judge_score_1_5`` and
+        ``n_elements``.
     """
     rubric, n_turns = frames["rubric"], frames["turns"].height
+    labels, numbers = frames["labels"]["text"], rubric["item"].to_numpy()
     turn_row = rubric["turn_row"].to_numpy()
     reply = replies.of_turn[turn_row]
-    codes, items = distinct(rubric["item"])
-    listed = np.array([replies.groups.get(("element", item), -1) for item in items], np.int64)[
-        codes
-    ]
-    hit = np.zeros(len(codes), np.bool_)
+    listed = of_labels(numbers, labels, lambda item: replies.groups.get(("element", item), -1), -1)
+    hit = np.zeros(len(numbers), np.bool_)
     in_table = listed >= 0
     hit[in_table] = replies.words.of_pairs(reply[in_table], listed[in_table])
     own = np.flatnonzero(~in_table)
-    hit[own] = replies.have_phrases(reply[own], codes[own], items)
+    if len(own):
+        hit[own] = replies.have_labels(reply[own], numbers[own], labels)
 
-    required, hits = _count(turn_row, n_turns), _count(turn_row[hit], n_turns)
-    return pl.DataFrame(
-        {
-            "rubric_required": list_column(rubric["item"], _offsets(turn_row, n_turns)),
-            "rubric_hit_items": list_column(
-                rubric["item"].filter(hit), _offsets(turn_row[hit], n_turns)
-            ),
-            "judge_score_1_5": _judge_scores(hits, required),
-            "n_elements": required,
-            "n_element_hits": hits,
-        }
-    )
+    required, found = offsets_of(turn_row, n_turns), offsets_of(turn_row[hit], n_turns)
+    return {
+        "rubric_required": list_column(labels.gather(numbers), required),
+        "rubric_hit_items": list_column(labels.gather(numbers[hit]), found),
+        "judge_score_1_5": _judge_scores(np.diff(found), np.diff(required)),
+        "n_elements": np.diff(required),
+    }
 
 
 def _judge_scores(hits: Indices, required: Indices) -> pl.Series:
@@ -198,67 +198,67 @@ def _judge_scores(hits: Indices, required: Indices) -> pl.Series:
     return pl.Series(scores, dtype=pl.Float64).gather(inverse)
 
 
-def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> pl.DataFrame:
+def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Find forbidden phrases and the compliance label (M4).
 
     Returns
     -------
-    pl.DataFrame
-        A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label`` and
-        ``n_forbidden``.
+    dict
+        A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label``.
     """
-    turns, forbidden = frames["turns"], frames["forbidden"]
+    turns, forbidden, labels = frames["turns"], frames["forbidden"], frames["labels"]["text"]
     turn_row, entry = expand(turns["dialogue_row"], forbidden["dialogue_row"])
-    codes, phrases = distinct(forbidden["phrase"])
-    hit = replies.have_phrases(replies.of_turn[turn_row], codes[entry], phrases)
-    n_hits = _count(turn_row[hit], turns.height)
+    numbers = forbidden["phrase"].to_numpy()[entry]
+    hit = replies.have_labels(replies.of_turn[turn_row], numbers, labels)
+    offsets = offsets_of(turn_row[hit], turns.height)
 
     violations = frames["violations"]
-    severe = violations.select(
-        pl.col("type").is_in(list(lexicon.severe_types))
-        | pl.col("severity").str.to_lowercase().is_in(list(lexicon.severe_severities))
-    ).to_series()
+    severe_type = of_labels(
+        violations["type"].to_numpy(), labels, lambda text: text in lexicon.severe_types, False
+    )
+    severe = severe_type | of_labels(
+        violations["severity"].to_numpy(),
+        labels,
+        lambda text: (text or "").lower() in lexicon.severe_severities,
+        False,
+    )
     violated = violations["turn_row"].to_numpy()
     label = np.zeros(turns.height, np.int64)
     label[violated] = MINOR
-    label[violated[severe.fill_null(False).to_numpy()]] = SEVERE
-    label[n_hits > 0] = SEVERE
-    return pl.DataFrame(
-        {
-            "forbidden_hits": list_column(
-                forbidden["phrase"].gather(entry[hit]), _offsets(turn_row[hit], turns.height)
-            ),
-            "pred_compliance_label": _compliance_labels(label),
-            "gt_compliance_label": _labelled_compliance(turns["compliance_label"]),
-            "n_forbidden": n_hits,
-        }
+    label[violated[severe]] = SEVERE
+    label[np.diff(offsets) > 0] = SEVERE
+    known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
+    labelled = of_labels(
+        turns["compliance_label"].to_numpy(),
+        labels,
+        lambda text: known.get(text.lower().strip(), COMPLIANT),
+        COMPLIANT,
     )
+    return {
+        "forbidden_hits": list_column(labels.gather(numbers[hit]), offsets),
+        "pred_compliance_label": _compliance_labels(label),
+        "gt_compliance_label": _compliance_labels(labelled),
+    }
 
 
 def _compliance_labels(codes: Indices) -> pl.Series:
     return pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE).gather(codes)
 
 
-def _labelled_compliance(labels: pl.Series) -> pl.Series:
-    codes, texts = distinct(labels)
-    known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
-    numbers = [known.get(text.lower().strip(), COMPLIANT) for text in texts]
-    return _compliance_labels(np.array(numbers, np.int64)[codes])
-
-
 def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> Indices:
     """Return for each turn 1 if its reply contradicts a constraint of the user, else 0."""
-    constraints = frames["constraints"]
-    codes, texts = distinct(constraints["text"])
-    limits = np.array([_drawdown_limit(text, lexicon) for text in texts], np.int64)[codes]
-    triggers = np.array([replies.groups.get(("trigger", text), -1) for text in texts], np.int64)[
-        codes
-    ]
-    ruled = np.flatnonzero((limits >= 0) | (triggers >= 0))
+    constraints, labels = frames["constraints"], frames["labels"]["text"]
+    rules = of_labels(
+        constraints["text"].to_numpy(),
+        labels,
+        lambda text: (_drawdown_limit(text, lexicon), replies.groups.get(("trigger", text), -1)),
+        (_NO_PERCENTAGE, -1),
+    )
+    ruled = np.flatnonzero((rules >= 0).any(axis=1))
     turn_row, entry = expand(
         frames["turns"]["dialogue_row"], constraints["dialogue_row"].gather(ruled)
     )
-    limit, trigger = limits[ruled][entry], triggers[ruled][entry]
+    limit, trigger = rules[ruled][entry].T
     reply = replies.of_turn[turn_row]
     unguarded = ~replies.has("guard", "")
     fires = np.zeros(len(reply), np.bool_)
@@ -317,17 +317,10 @@ def expand(row_of_turn: pl.Series, row_of_entry: pl.Series) -> tuple[Indices, In
     tuple of arrays
         Turn and entry of each pair, in order of turns and then of entries.
     """
-    entries = row_of_entry.to_numpy()
-    first = np.searchsorted(entries, row_of_turn.to_numpy())
-    counts = np.searchsorted(entries, row_of_turn.to_numpy(), side="right") - first
-    turn_row = np.repeat(np.arange(len(row_of_turn)), counts)
+    turns = row_of_turn.to_numpy()
+    n_dialogues = 1 + max(row_of_turn.max() or 0, row_of_entry.max() or 0)  # type: ignore[type-var]
+    offsets = offsets_of(row_of_entry.to_numpy(), n_dialogues)
+    first, counts = offsets[turns], np.diff(offsets)[turns]
+    turn_row = np.repeat(np.arange(len(turns)), counts)
     before = np.cumsum(counts) - counts
     return turn_row, np.arange(len(turn_row)) - np.repeat(before - first, counts)
-
-
-def _offsets(rows: Indices, size: int) -> Indices:
-    return np.searchsorted(rows, np.arange(size + 1))
-
-
-def _count(rows: Indices, size: int) -> Indices:
-    return np.bincount(rows, minlength=size).astype(np.int64)
