@@ -84,7 +84,7 @@ def _walk(
     depth = 0
     node: Any = np.int64(0)
     # the container that the value at index stands in
-    parent, parent_slot, in_object, turn = np.int64(0), slot, False, np.int64(0)
+    parent, parent_slot, in_object, turn = 0, slot, False, 0
     while True:
         # here a value starts at index; node says which one is wanted, or -1
         if index >= stop:
@@ -107,7 +107,7 @@ def _walk(
             else:
                 frames[depth, 0], frames[depth, 1] = parent, parent_slot
                 frames[depth, 2], frames[depth, 3] = in_object, turn
-                parent, parent_slot, in_object, turn = node, slot, opens_object, np.int64(0)
+                parent, parent_slot, in_object, turn = node, slot, opens_object, 0
                 depth += 1
                 entered = True
         else:

@@ -118,10 +118,12 @@ class _Found:
 
     @property
     def tables(self) -> tuple[Longs, Longs]:
+        """Nodes and grains, as the kernel takes them."""
         return read_only(self.nodes), read_only(self.grains)
 
     @property
     def arrays(self) -> tuple[Bytes, Longs, Longs, Longs]:
+        """What the kernel fills."""
         return self.tags, self.starts, self.ends, self.owners
 
     def wider(self, counts: Longs, growth: float) -> "_Found":
@@ -134,10 +136,10 @@ class _Found:
         capacities[0] = before[0]
         wider = _Found(self.plan, capacities)
         for node, (grain, base) in enumerate(self.nodes[:, [GRAIN, BASE]].tolist()):
-            own = slice(base, base + counts[grain])
             at = int(wider.nodes[node, BASE])
-            for old, new in zip(self.arrays[:3], wider.arrays[:3], strict=True):
-                new[at : at + counts[grain]] = old[own]
+            own, there = slice(base, base + counts[grain]), slice(at, at + counts[grain])
+            wider.tags[there] = self.tags[own]
+            wider.starts[there], wider.ends[there] = self.starts[own], self.ends[own]
         for grain, (_, base) in enumerate(self.grains.tolist()):
             at = int(wider.grains[grain, OWNERS])
             wider.owners[at : at + counts[grain]] = self.owners[base : base + counts[grain]]
@@ -155,9 +157,15 @@ class _Found:
                 members[key] = self.place(inner, below, counts)
         elif shape is not None:
             elements = self.place(element, shape[0], counts)
-        values = (part[base : base + n] for part in (self.tags, self.starts, self.ends))
-        first_owner = int(self.grains[grain, OWNERS])
-        return Place(*values, self.owners[first_owner : first_owner + n], members, elements)
+        own, first_owner = slice(base, base + n), int(self.grains[grain, OWNERS])
+        return Place(
+            self.tags[own],
+            self.starts[own],
+            self.ends[own],
+            self.owners[first_owner : first_owner + n],
+            members,
+            elements,
+        )
 
 
 def _longs(edges: Longs) -> Longs:

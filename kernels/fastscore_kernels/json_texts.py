@@ -84,8 +84,16 @@ def joined_contain(
     found = np.zeros(haystacks.size, np.bool_)
     same_length("needles", len(wanted.lengths), "haystacks", found.size)
     same_length("written", len(parts.lengths), "escaped", escaped.size)
-    longs = (parts.addresses, parts.lengths, offsets, haystacks, wanted.addresses, wanted.lengths)
-    _search(read_only(escaped), *(read_only(part) for part in longs), found)
+    _search(
+        read_only(escaped),
+        read_only(parts.addresses),
+        read_only(parts.lengths),
+        read_only(offsets),
+        read_only(haystacks),
+        read_only(wanted.addresses),
+        read_only(wanted.lengths),
+        found,
+    )
     return found
 
 
@@ -196,8 +204,9 @@ def _search(
     found: Any,
 ) -> None:
     room = np.empty(1 << 16, np.uint8)
-    searched = np.int64(-1)
-    text, size = np.int64(0), np.int64(0)
+    searched: Any = np.int64(-1)
+    text: Any = np.int64(0)
+    size: Any = np.int64(0)
     for pair in range(haystacks.size):
         if lengths[pair] == 0:
             found[pair] = True
@@ -213,7 +222,7 @@ def _search(
                     needed += sizes[part]
                 if needed > room.size:
                     room = np.empty(2 * needed, np.uint8)
-                text, size = address_of(room), np.int64(0)
+                text, size = address_of(room), 0
                 for part in range(first, behind):
                     if part > first:
                         store_byte(text, size, NEWLINE)

@@ -118,9 +118,11 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         place[rows] = dialogues[f"gt_{name}"].to_numpy()[dialogue[rows]]
         resolver[rows] = _FIELD
 
-    def point(name: str, rows: Mask, index: Indices, with_resolver: int, base: int | None) -> None:
+    def point(
+        name: str, wanted: Mask, index: Indices, with_resolver: int, base: int | None = None
+    ) -> None:
         """Point the rows whose index lies in their dialogue's list at that element."""
-        rows = np.flatnonzero(rows & (index >= 0) & (resolver == _UNRESOLVED))
+        rows = np.flatnonzero(wanted & (index >= 0) & (resolver == _UNRESOLVED))
         if not len(rows):
             return
         offsets = offsets_of(frames[name]["dialogue_row"].to_numpy(), dialogues.height)
@@ -130,8 +132,8 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         place[rows] = frames[name]["text"].to_numpy()[element] if base is None else base + element
         resolver[rows] = with_resolver
 
-    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS, None)
-    point("preferences", kind == _PREFERENCE, number, _PREFERENCES, None)
+    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS)
+    point("preferences", kind == _PREFERENCE, number, _PREFERENCES)
     first_said = len(labels)
     point("user_history", kind == _HISTORY, number - 1, _USER_TURN, first_said)
     first_said += len(said[0])

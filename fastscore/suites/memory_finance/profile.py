@@ -97,7 +97,7 @@ def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:
 def _mentioned(frames: Frames, replies: Replies, dialogue: Indices, label: Indices) -> Mask:
     """Return for each label whether its dialogue's replies, joined by line ends, have it."""
     turns, labels = frames["turns"], frames["labels"]["text"]
-    turn_row, entry = expand(turns["dialogue_row"], pl.Series(dialogue))
+    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), dialogue)
     hit = replies.have_labels(replies.of_turn[turn_row], label[entry], labels)
     # the empty text is in any replies, also in those of a dialogue without turns
     found = of_labels(label, labels, lambda text: text == "", False)

@@ -122,7 +122,10 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     required, n_turns = frames["risk_labels"], frames["turns"].height
     numbers, labels = required["label"].to_numpy(), frames["labels"]["text"]
     names = sorted({tag.name for tag in lexicon.risk_tags})
-    disclosed = np.column_stack([replies.has("risk", name) for name in names])
+    disclosed = np.zeros((len(replies.texts), len(names)), np.bool_)
+    for column, name in enumerate(names):
+        disclosed[:, column] = replies.has("risk", name)
+    any_disclosed: Mask = np.any(disclosed, axis=1)
     satisfied_by_any = {tag.name for tag in lexicon.risk_tags if tag.any_tag}
 
     # tags beyond the lexicon's have numbers, too, behind a column that no reply discloses
@@ -142,11 +145,11 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     reply = replies.of_turn[turn_row]
     padded = np.column_stack([disclosed, np.zeros(len(disclosed), np.bool_)])
     by_any = np.array([name in satisfied_by_any for name in tags])[tag]
-    hit = padded[reply, np.minimum(tag, len(names))] | (by_any & disclosed.any(axis=1)[reply])
+    hit = padded[reply, np.minimum(tag, len(names))] | (by_any & any_disclosed[reply])
 
-    text_row, name = np.nonzero(disclosed)
+    text_row, named = np.nonzero(disclosed)
     predicted = list_column(
-        pl.Series(names, dtype=pl.String).gather(name), offsets_of(text_row, len(disclosed))
+        pl.Series(names, dtype=pl.String).gather(named), offsets_of(text_row, len(disclosed))
     )
     offsets = offsets_of(turn_row, n_turns)
     return {
@@ -207,7 +210,7 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
         A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label``.
     """
     turns, forbidden, labels = frames["turns"], frames["forbidden"], frames["labels"]["text"]
-    turn_row, entry = expand(turns["dialogue_row"], forbidden["dialogue_row"])
+    turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
     numbers = forbidden["phrase"].to_numpy()[entry]
     hit = replies.have_labels(replies.of_turn[turn_row], numbers, labels)
     offsets = offsets_of(turn_row[hit], turns.height)
@@ -256,7 +259,7 @@ def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> I
     )
     ruled = np.flatnonzero((rules >= 0).any(axis=1))
     turn_row, entry = expand(
-        frames["turns"]["dialogue_row"], constraints["dialogue_row"].gather(ruled)
+        frames["turns"]["dialogue_row"].to_numpy(), constraints["dialogue_row"].to_numpy()[ruled]
     )
     limit, trigger = rules[ruled][entry].T
     reply = replies.of_turn[turn_row]
@@ -304,12 +307,12 @@ def _largest_percentages(replies: Replies) -> Indices:
     return largest
 
 
-def expand(row_of_turn: pl.Series, row_of_entry: pl.Series) -> tuple[Indices, Indices]:
+def expand(dialogue_of_turn: Indices, dialogue_of_entry: Indices) -> tuple[Indices, Indices]:
     """Pair every turn with each entry of its dialogue's list.
 
     Parameters
     ----------
-    row_of_turn, row_of_entry
+    dialogue_of_turn, dialogue_of_entry
         The dialogue of each turn and of each entry, both ascending.
 
     Returns
@@ -317,10 +320,9 @@ def expand(row_of_turn: pl.Series, row_of_entry: pl.Series) -> tuple[Indices, In
     tuple of arrays
         Turn and entry of each pair, in order of turns and then of entries.
     """
-    turns = row_of_turn.to_numpy()
-    n_dialogues = 1 + max(row_of_turn.max() or 0, row_of_entry.max() or 0)  # type: ignore[type-var]
-    offsets = offsets_of(row_of_entry.to_numpy(), n_dialogues)
-    first, counts = offsets[turns], np.diff(offsets)[turns]
-    turn_row = np.repeat(np.arange(len(turns)), counts)
+    n_dialogues = 1 + max(edge.max(initial=0) for edge in (dialogue_of_turn, dialogue_of_entry))
+    offsets = offsets_of(dialogue_of_entry, n_dialogues)
+    first, counts = offsets[dialogue_of_turn], np.diff(offsets)[dialogue_of_turn]
+    turn_row = np.repeat(np.arange(len(dialogue_of_turn)), counts)
     before = np.cumsum(counts) - counts
     return turn_row, np.arange(len(turn_row)) - np.repeat(before - first, counts)
