@@ -7,6 +7,8 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 from typing import Any
 
+import numpy as np
+
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     NEWLINE,
@@ -15,13 +17,17 @@ from fastscore_kernels._jsonl_bytes import (
     SPACE,
     TAB,
     address_of,
+    first_word,
     load_byte,
     scan_string,
 )
 from fastscore_kernels._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
 
-PARENT, START, END, KEY_START, KEY_END = range(5)
-"""What a row of ``nodes`` holds; a key's bytes are -1 and -1 for elements and roots."""
+PARENT, START, END, KEY = range(4)
+"""What a row of ``nodes`` holds; a key's number is -1 for elements and roots."""
+
+KEY_START, KEY_END = range(2)
+"""What a row of ``keys`` holds: where each distinct key first stands."""
 
 _COMMA, _COLON = 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
@@ -40,13 +46,50 @@ def _skip_space(data: int, index: int, stop: int) -> int:
 
 
 @inlined
+def _hash(data: int, start: int, end: int, stop: int) -> Any:
+    mixed = np.uint64(end - start)
+    while start < end:
+        word = first_word(data, start, min(end - start, 8), stop)
+        mixed = (mixed ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+        start += 8
+    return mixed
+
+
+@inlined
+def _number_key(data: int, start: int, end: int, stop: int, keys: Any, table: Any) -> int:
+    """Find the number of the key ``data[start:end]``; ``-1 - place`` in ``table`` if it is new."""
+    mask = table.size - 1
+    place = np.int64(_hash(data, start, end, stop) & np.uint64(mask))
+    length = end - start
+    while table[place] >= 0:
+        key: Any = table[place]
+        other = keys[KEY_START, key]
+        if keys[KEY_END, key] - other == length:
+            at = 0
+            while at < length and load_byte(data, other + at) == load_byte(data, start + at):
+                at += 1
+            if at == length:
+                return int(key)
+        place = (place + 1) & mask
+    return int(-1 - place)
+
+
+@inlined
 def _walk(
-    data: int, index: int, stop: int, count: int, nodes: Any, tags: Any, key_tags: Any
+    data: int,
+    index: int,
+    stop: int,
+    count: int,
+    nodes: Any,
+    tags: Any,
+    keys: Any,
+    table: Any,
+    n_keys: Any,
 ) -> int:
     """Note a value and all below it from node ``count`` on: the count then, -1, or `_NO_ROOM`."""
     container = -1
-    key_start = key_end = -1
-    key_tag = ABSENT
+    key = -1
     while True:
         # here a value starts at index
         if index >= stop:
@@ -56,8 +99,7 @@ def _walk(
         node = count
         count += 1
         nodes[PARENT, node], nodes[START, node] = container, index
-        nodes[KEY_START, node], nodes[KEY_END, node] = key_start, key_end
-        key_tags[node] = key_tag
+        nodes[KEY, node] = key
         byte = load_byte(data, index)
         entered = False
         if byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
@@ -94,16 +136,22 @@ def _walk(
             index += 1
             nodes[END, container] = index
             container = nodes[PARENT, container]
-        key_start = key_end = -1
-        key_tag = ABSENT
+        key = -1
         if tags[container] == OBJECT:
             if index >= stop or load_byte(data, index) != QUOTE:
                 return -1
             key_start = index + 1
-            key_end, escaped = scan_string(data, key_start, stop)
+            key_end, _ = scan_string(data, key_start, stop)
             if key_end < 0:
                 return -1
-            key_tag = ESCAPED if escaped else STRING
+            key = _number_key(data, key_start, key_end, stop, keys, table)
+            if key < 0:
+                if 2 * n_keys[0] >= table.size:
+                    return _NO_ROOM
+                place, key = -1 - key, n_keys[0]
+                n_keys[0] += 1
+                table[place] = key
+                keys[KEY_START, key], keys[KEY_END, key] = key_start, key_end
             index = _skip_space(data, key_end + 1, stop)
             if index >= stop or load_byte(data, index) != _COLON:
                 return -1
@@ -118,26 +166,39 @@ def walk_trees(
     row: int,
     nodes: Any,
     tags: Any,
-    key_tags: Any,
     offsets: Any,
+    keys: Any,
+    table: Any,
+    n_keys: Any,
 ) -> int:
     """Walk the values from ``row`` on; return the first one for which there was no more room.
 
-    ``nodes`` (5, capacity), ``tags`` and ``key_tags`` (capacity,) take the nodes, and ``offsets``
-    (n + 1,) where each value's begin. What is no JSON value is one node, which is absent.
+    ``nodes`` (4, capacity) and ``tags`` (capacity,) take the nodes, and ``offsets`` (n + 1,) where
+    each value's begin. ``table`` (a power of two,) has the numbers of the ``n_keys`` (1,) distinct
+    keys by hash, -1 elsewhere, and ``keys`` (2, table.size) where they stand. What is no JSON value
+    is one node, which is absent.
     """
     base = address_of(data)
     while row < starts.size:
         first = offsets[row]
         index = _skip_space(base, starts[row], ends[row])
-        count = _walk(base, index, ends[row], first, nodes, tags, key_tags)
+        count = _walk(base, index, ends[row], first, nodes, tags, keys, table, n_keys)
         if count == _NO_ROOM or first == tags.size:
             break
         if count < 0:
-            tags[first] = key_tags[first] = ABSENT
-            nodes[PARENT, first] = nodes[KEY_START, first] = nodes[KEY_END, first] = -1
+            tags[first] = ABSENT
+            nodes[PARENT, first] = nodes[KEY, first] = -1
             nodes[START, first] = nodes[END, first] = index
             count = first + 1
         offsets[row + 1] = count
         row += 1
     return row
+
+
+@kernel(fastmath=False)
+def place_keys(data: Any, keys: Any, n_keys: int, table: Any) -> None:
+    """Enter the first ``n_keys`` keys into an empty table."""
+    base = address_of(data)
+    for key in range(n_keys):
+        start, end = keys[KEY_START, key], keys[KEY_END, key]
+        table[-1 - _number_key(base, start, end, end, keys, table)] = key

@@ -11,14 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use
-from fastscore_kernels._json_trees import END, KEY_END, KEY_START, PARENT, START, walk_trees
+from fastscore_kernels._json_trees import (
+    END,
+    KEY,
+    KEY_END,
+    KEY_START,
+    PARENT,
+    START,
+    place_keys,
+    walk_trees,
+)
 from fastscore_kernels._validate import as_vector, read_only, same_length
 
 __all__ = ["Nodes", "compile_kernels", "find_nodes"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
-_Room = tuple[Longs, Bytes, Bytes]
 
 _BYTES_PER_NODE = 24
 _LEAST_CAPACITY = 256
@@ -39,10 +47,10 @@ class Nodes:
         has one node, which is ``ABSENT``.
     start, end : int64 (m,)
         Its bytes, a string's inside its quotes.
-    key_tags : uint8 (m,)
-        ``STRING`` or ``ESCAPED`` for members of objects, ``ABSENT`` for all other nodes.
-    key_start, key_end : int64 (m,)
-        The bytes of its key, inside the quotes; -1 where there is none.
+    key : int64 (m,)
+        The number of a member's key, -1 for elements and roots.
+    key_start, key_end : int64 (keys,)
+        The bytes of each key, inside the quotes; keys that are written differently are different.
     """
 
     offsets: Longs
@@ -50,7 +58,7 @@ class Nodes:
     tags: Bytes
     start: Longs
     end: Longs
-    key_tags: Bytes
+    key: Longs
     key_start: Longs
     key_end: Longs
 
@@ -76,38 +84,49 @@ def find_nodes(data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike) 
         )
     compile_kernels()
     capacity = int((last - first).sum()) // _BYTES_PER_NODE + first.size + _LEAST_CAPACITY
-    offsets = np.zeros(first.size + 1, np.int64)
-    room, row = _room(capacity), 0
-    while (row := walk_trees(flat, first, last, row, *room, offsets)) < first.size:
-        capacity *= 2
-        room = _wider(room, int(offsets[row]), capacity)
-    nodes, tags, key_tags = room
-    n = int(offsets[-1])
+    offsets, n_keys = np.zeros(first.size + 1, np.int64), np.zeros(1, np.int64)
+    room, names, row = _room(capacity), _key_room(_LEAST_CAPACITY), 0
+    while True:
+        row = walk_trees(flat, first, last, row, *room, offsets, *names, n_keys)
+        if row == first.size:
+            break
+        if 2 * n_keys[0] >= names[1].size:
+            names = _more_keys(flat, names, int(n_keys[0]))
+        else:
+            capacity *= 2
+            room = _wider(room, int(offsets[row]), capacity)
+    (nodes, tags), (keys, _), n = room, names, int(offsets[-1])
     return Nodes(
         offsets,
         nodes[PARENT, :n],
         tags[:n],
         nodes[START, :n],
         nodes[END, :n],
-        key_tags[:n],
-        nodes[KEY_START, :n],
-        nodes[KEY_END, :n],
+        nodes[KEY, :n],
+        keys[KEY_START, : n_keys[0]],
+        keys[KEY_END, : n_keys[0]],
     )
 
 
-def _room(capacity: int) -> _Room:
-    return (
-        np.empty((5, capacity), np.int64),
-        np.empty(capacity, np.uint8),
-        np.empty(capacity, np.uint8),
-    )
+def _room(capacity: int) -> tuple[Longs, Bytes]:
+    return np.empty((4, capacity), np.int64), np.empty(capacity, np.uint8)
 
 
-def _wider(room: _Room, used: int, capacity: int) -> _Room:
-    wider = _room(capacity)
-    wider[0][:, :used] = room[0][:, :used]
-    wider[1][:used], wider[2][:used] = room[1][:used], room[2][:used]
-    return wider
+def _wider(room: tuple[Longs, Bytes], used: int, capacity: int) -> tuple[Longs, Bytes]:
+    nodes, tags = _room(capacity)
+    nodes[:, :used], tags[:used] = room[0][:, :used], room[1][:used]
+    return nodes, tags
+
+
+def _key_room(size: int) -> tuple[Longs, Longs]:
+    return np.empty((2, size), np.int64), np.full(size, -1)
+
+
+def _more_keys(data: Bytes, names: tuple[Longs, Longs], n_keys: int) -> tuple[Longs, Longs]:
+    keys, table = _key_room(2 * names[1].size)
+    keys[:, :n_keys] = names[0][:, :n_keys]
+    place_keys(data, keys, n_keys, table)
+    return keys, table
 
 
 def compile_kernels() -> None:
@@ -117,4 +136,6 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    walk_trees(data, none, none, 0, *_room(1), np.zeros(1, np.int64))
+    keys, table = _key_room(1)
+    walk_trees(data, none, none, 0, *_room(1), np.zeros(1, np.int64), keys, table, none.copy())
+    place_keys(data, keys, 0, table)

@@ -55,15 +55,15 @@ def check(nodes: Nodes, document: int, value: Any, data: bytes) -> None:
     assert last - first == len(expected)
     for node, (parent, key, part) in enumerate(expected, start=int(first)):
         assert nodes.parent[node] == (-1 if parent < 0 else first + parent)
-        tag, key_tag = int(nodes.tags[node]), int(nodes.key_tags[node])
+        tag, name = int(nodes.tags[node]), int(nodes.key[node])
         assert tag in tag_of(plain(part))
         raw = data[nodes.start[node] : nodes.end[node]]
         assert json.dumps(text_of(raw, tag)) == json.dumps(plain(part))
         if key is None:
-            assert key_tag == jsonl.ABSENT
-            assert nodes.key_start[node] == nodes.key_end[node] == -1
+            assert name == -1
         else:
-            assert text_of(data[nodes.key_start[node] : nodes.key_end[node]], key_tag) == key
+            raw = data[nodes.key_start[name] : nodes.key_end[name]]
+            assert json.loads(b'"' + raw + b'"') == key
 
 
 @given(st.lists(VALUES, max_size=4), st.booleans(), st.sampled_from(["", " ", "\r\n\t"]))
@@ -74,6 +74,9 @@ def test_oracle(values: list[Any], ascii: bool, space: str) -> None:
     for document, text in enumerate(texts):
         again = json.JSONDecoder(object_pairs_hook=Members).decode(text)
         check(nodes, document, again, data)
+    spans = zip(nodes.key_start, nodes.key_end, strict=True)
+    keys = [data[start:end] for start, end in spans]
+    assert len(set(keys)) == len(keys)
 
 
 @given(VALUES, st.data())
@@ -107,6 +110,13 @@ def test_nesting_of_any_depth_and_documents_of_many_values() -> None:
     assert nodes.parent[:100_000].tolist() == list(range(-1, 99_999))
     assert (nodes.end - nodes.start)[:100_000:50_000].tolist() == [200_000, 100_000]
     assert nodes.tags[-2:].tolist() == [jsonl.ABSENT, jsonl.ABSENT]
+
+
+def test_documents_of_many_keys() -> None:
+    names = [f"key {number % 3000}" for number in range(10_000)]
+    nodes, _ = find([json.dumps({name: 0}).encode() for name in names])
+    assert len(nodes.key_start) == 3000
+    assert nodes.key[1::2].tolist() == [number % 3000 for number in range(10_000)]
 
 
 def test_no_document() -> None:

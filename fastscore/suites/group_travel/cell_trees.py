@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.arrow import StringColumn, string_column
+from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_trees import Nodes, find_nodes
 from fastscore_kernels.jsonl import (
     ABSENT,
-    ARRAY,
     ESCAPED,
     FALSE,
     FLOAT,
     INTEGER,
-    OBJECT,
+    NULL,
     STRING,
     TRUE,
 )
@@ -98,7 +97,9 @@ class CellTrees:
 
     def is_text(self, rows: Indices) -> Mask:
         """Tell which nodes are strings."""
-        return np.isin(self.tags[rows], (STRING, ESCAPED))
+        tags = self.tags[rows]
+        found: Mask = (tags == STRING) | (tags == ESCAPED)
+        return found
 
     def members(
         self, objects: Indices, names: Sequence[str], meaning: Callable[[str], str] = str
@@ -154,7 +155,10 @@ class CellTrees:
     def scalars(self, rows: Indices) -> pl.Series:
         """Return scalars as Python writes them, null for nothing, null, arrays and objects."""
         found = self.texts(rows)
-        other = np.flatnonzero(np.isin(self.tags[rows], (TRUE, FALSE, INTEGER, FLOAT)))
+        tags = self.tags[rows]
+        other = np.flatnonzero(
+            (tags == TRUE) | (tags == FALSE) | (tags == INTEGER) | (tags == FLOAT)
+        )
         if not len(other):
             return found
         codes, values = self.distinct_values(rows[other])
@@ -178,14 +182,16 @@ class CellTrees:
     def truths(self, rows: Indices) -> pl.Series:
         """Return flags: true, 1, "true", "yes" and "1" are true, null unknown, all else false."""
         tags = self.tags[rows]
-        said = self.scalars(rows).str.strip_chars().str.to_lowercase()
-        true = said.is_in(("true", "yes", "1"))
+        true = tags == TRUE
+        said = np.flatnonzero(self.is_text(rows))
+        if len(said):
+            words = self.texts(rows[said]).str.strip_chars().str.to_lowercase()
+            true[said] = words.is_in(("true", "yes", "1")).to_numpy()
         numbers = np.flatnonzero((tags == INTEGER) | (tags == FLOAT))
         if len(numbers):
             codes, values = self.distinct_values(rows[numbers])
-            true = true.scatter(numbers, np.array([value == 1 for value in values])[codes])
-        containers = np.flatnonzero((tags == ARRAY) | (tags == OBJECT))
-        return true.scatter(containers, False) if len(containers) else true
+            true[numbers] = np.array([value == 1 for value in values])[codes]
+        return pl.Series(true).set(pl.Series(tags <= NULL), None)
 
 
 def _read_json(text: str | None) -> Any:
@@ -206,54 +212,65 @@ def read_trees(cells: pl.Series) -> tuple[Indices, CellTrees]:
         null where the cell is absent (`cells.parse_cell`). No object has a key twice.
     """
     numbers, found = distinct(cells)
-    trees = _walk(string_column("cells", found))
-    trees = _with_literals(trees, found)
-    odd = np.flatnonzero(_is_odd(trees))
-    if len(odd):
-        read = [_as_json(cell) for cell in found.gather(odd)]
-        trees = _replace(trees, odd, _walk(string_column("cells", read)))
-    return numbers, trees
+    column = string_column("cells", found)
+    nodes = find_nodes(column.data, column.offsets[:-1], column.offsets[1:])
+    # a container of something has more nodes than its root
+    alone = np.flatnonzero(np.diff(nodes.offsets) == 1)
+    trees = _read_again(column.data, nodes, found, alone)
+    twice = _cells_with_a_key_twice(trees)
+    return numbers, _read_again(trees.data, trees.nodes, found, twice) if len(twice) else trees
 
 
-def _walk(cells: StringColumn) -> CellTrees:
-    return _trees(cells.data, find_nodes(cells.data, cells.offsets[:-1], cells.offsets[1:]))
+def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> CellTrees:
+    """Read some cells as Python does, simple literals by a kernel."""
+    odd = cells.gather(rows)
+    literal = (nodes.tags[nodes.offsets[rows]] == ABSENT) & (
+        odd.str.len_bytes() <= LARGEST_LITERAL
+    ).to_numpy()
+    written = _written_literals(odd.filter(pl.Series(literal)))
+    literal[literal] = written.is_not_null().to_numpy()
+    others = [_as_json(cell) for cell in odd.filter(pl.Series(~literal))]
+    read = pl.concat([written.drop_nulls(), pl.Series(others, dtype=pl.String)])
+    rows = np.concatenate([rows[literal], rows[~literal]])
+    # most of them hold nothing: these keep their only node
+    nothing = (read == "null").to_numpy()
+    nodes.tags[nodes.offsets[rows[nothing]]] = NULL
+    if nothing.all():
+        return _trees(data, nodes)
+    column = string_column("cells", read.filter(pl.Series(~nothing)))
+    found = find_nodes(column.data, column.offsets[:-1], column.offsets[1:])
+    return _trees(*_replaced(data, nodes, rows[~nothing], column.data, found))
 
 
-def _with_literals(trees: CellTrees, cells: pl.Series) -> CellTrees:
-    """Read the cells that are no JSON and simple literals of Python."""
-    is_json = pl.Series(trees.tags[trees.roots] != ABSENT)
-    rows = np.flatnonzero((~is_json & (cells.str.len_bytes() <= LARGEST_LITERAL)).to_numpy())
-    if not len(rows):
-        return trees
-    literals = string_column("cells", cells.gather(rows))
-    found = literals_to_json(literals.data, literals.offsets)
-    starts, ends = found.offsets[:-1][found.written], found.offsets[1:][found.written]
-    others = _trees(found.data, find_nodes(found.data, starts, ends))
-    return _replace(trees, rows[found.written], others)
+def _written_literals(cells: pl.Series) -> pl.Series:
+    """Write literals of Python as JSON, null where that is left to Python."""
+    import pyarrow as pa
+
+    texts = string_column("cells", cells)
+    found = literals_to_json(texts.data, texts.offsets)
+    made = pa.LargeStringArray.from_buffers(
+        len(cells), pa.py_buffer(found.offsets), pa.py_buffer(found.data)
+    )
+    return pl.Series("", made).set(pl.Series(~found.written), None)
 
 
 def _trees(data: Bytes, nodes: Nodes) -> CellTrees:
-    rows = np.flatnonzero(nodes.key_tags != ABSENT)
+    rows = np.arange(len(nodes.key_start))
     values = JsonValues(
-        data, nodes.key_tags[rows], nodes.key_start[rows], nodes.key_end[rows], rows, str
+        data, np.full(len(rows), ESCAPED, np.uint8), nodes.key_start, nodes.key_end, rows, str
     )
+    # one key may be written in several ways
     codes, keys = distinct(texts(values, Problems()).fill_null("\N{REPLACEMENT CHARACTER}"))
-    key = np.full(len(nodes.parent), -1)
-    key[rows] = codes
-    return CellTrees(data, nodes, key, keys)
+    return CellTrees(data, nodes, np.append(codes, -1)[nodes.key], keys)
 
 
-def _is_odd(trees: CellTrees) -> Mask:
-    """Tell which cells are no JSON object or array that is not empty, or have a key twice."""
-    nodes = trees.nodes
-    container = (trees.tags[trees.roots] == OBJECT) | (trees.tags[trees.roots] == ARRAY)
-    odd: Mask = ~container | (np.diff(nodes.offsets) == 1)
-    rows = trees._keyed
+def _cells_with_a_key_twice(trees: CellTrees) -> Indices:
+    nodes, rows = trees.nodes, trees._keyed
     member = pl.Series(nodes.parent[rows] * (len(trees.keys) + 1) + trees.key[rows])
-    if member.n_unique() < len(member):
-        twice = rows[member.is_duplicated().to_numpy()]
-        odd[np.searchsorted(nodes.offsets, twice, side="right") - 1] = True
-    return odd
+    if member.n_unique() == len(member):
+        return np.zeros(0, np.int64)
+    twice = rows[member.is_duplicated().to_numpy()]
+    return np.unique(np.searchsorted(nodes.offsets, twice, side="right") - 1)
 
 
 def _as_json(cell: str) -> str:
@@ -264,23 +281,31 @@ def _as_json(cell: str) -> str:
         return json.dumps(cell)
 
 
-def _replace(trees: CellTrees, cells: Indices, others: CellTrees) -> CellTrees:
-    """Put other trees in the place of those of some cells."""
-    first, nodes, shift = trees.nodes, others.nodes, len(trees.data)
-    n = len(first.parent)
-    both = {
-        name: np.concatenate([getattr(first, name), getattr(nodes, name)])
-        for name in ("parent", "tags", "start", "end", "key_tags", "key_start", "key_end")
-    }
-    both["parent"][n:] += n * (nodes.parent >= 0)
-    for name in ("start", "end", "key_start", "key_end"):
-        both[name][n:] += shift
-    chosen = np.arange(len(trees.roots))
+def _replaced(
+    data: Bytes, nodes: Nodes, cells: Indices, other_data: Bytes, others: Nodes
+) -> tuple[Bytes, Nodes]:
+    """Put others in the place of the nodes of some cells."""
+    n, shift = len(nodes.parent), len(data)
+    chosen = np.arange(len(nodes.offsets) - 1)
     chosen[cells] = len(chosen) + np.arange(len(cells))
-    all_offsets = np.concatenate([first.offsets, n + nodes.offsets[1:]])
-    order, offsets = take((np.arange(len(both["parent"])), all_offsets), chosen)
-    moved = np.full(n + len(nodes.parent), -1)
+    both = np.concatenate([nodes.offsets, n + others.offsets[1:]])
+    order, offsets = take((np.arange(both[-1]), both), chosen)
+    moved = np.full(both[-1] + 1, NOTHING)  # its last entry is for roots, whose parent is -1
     moved[order] = np.arange(len(order))
-    taken = {name: values[order] for name, values in both.items()}
-    taken["parent"] = np.where(taken["parent"] >= 0, moved[taken["parent"]], -1)
-    return _trees(np.concatenate([trees.data, others.data]), Nodes(offsets=offsets, **taken))
+
+    def ordered(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.concatenate([first, second])[order]
+
+    def raised(values: Indices, by: int) -> Indices:
+        return np.where(values >= 0, values + by, -1)
+
+    return np.concatenate([data, other_data]), Nodes(
+        offsets=offsets,
+        parent=moved[ordered(nodes.parent, raised(others.parent, n))],
+        tags=ordered(nodes.tags, others.tags),
+        start=ordered(nodes.start, others.start + shift),
+        end=ordered(nodes.end, others.end + shift),
+        key=ordered(nodes.key, raised(others.key, len(nodes.key_start))),
+        key_start=np.concatenate([nodes.key_start, others.key_start + shift]),
+        key_end=np.concatenate([nodes.key_end, others.key_end + shift]),
+    )

@@ -5,7 +5,6 @@ import json
 from functools import lru_cache
 from typing import Any
 
-import orjson
 import polars as pl
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
@@ -29,11 +28,7 @@ def _parse(text: str) -> Any:
     if len(stripped) <= _LONGEST_ABSENT and stripped.casefold() in ABSENT_CELLS:
         return None
     try:
-        return orjson.loads(stripped)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(stripped)  # NaN and Infinity, which orjson refuses
+        return json.loads(stripped)
     except (ValueError, RecursionError):
         pass
     if len(stripped) <= LARGEST_LITERAL:

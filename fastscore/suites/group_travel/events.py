@@ -86,11 +86,11 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
     """Return each dialogue's plan, the distinct plans, and what could not be read."""
     cells = (
-        read.turns.filter(is_present(read.turns["plan"]))
+        _present(read.turns, "plan")
         .group_by("dialogue_row", maintain_order=True)
-        .agg(pl.col("line", "plan").last())
+        .agg(pl.col("line", "cell").last())
     )
-    codes, plans = read_plans(cells["plan"], strict_overnight=options.strict_overnight)
+    codes, plans = read_plans(cells["cell"], strict_overnight=options.strict_overnight)
     plan_of = cells.select("dialogue_row", "line").with_columns(pl.Series("plan", codes))
     plain = plans.plans["is_plain_text"].gather(codes)
     warnings = plan_of.filter(plain).select(
@@ -102,12 +102,16 @@ def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plan
     return plan_of.drop("line"), plans, warnings
 
 
+def _present(turns: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the cells of a column that hold anything: ``dialogue_row``, ``line``, ``cell``."""
+    found = turns.select("dialogue_row", "line", cell=column).drop_nulls("cell")
+    return found.filter(is_present(found["cell"]))
+
+
 def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue, pl.DataFrame]:
     """Return the catalogue cells of each dialogue, the distinct ones, and what is not readable."""
     found = {
-        kind: read.turns.filter(is_present(read.turns[column])).select(
-            "dialogue_row", "line", pl.col(column).alias("cell")
-        )
+        kind: _present(read.turns, column)
         for kind, column in zip(CATALOGUES, CATALOGUE_COLUMNS, strict=True)
     }
     rows_of, catalogue = read_catalogue(

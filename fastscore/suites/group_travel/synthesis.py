@@ -115,7 +115,8 @@ def read_synthesis(turns: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(silent.alias("is_silent"))
     if rows["is_silent"].any():
         dialogues = rows.filter("is_silent")["dialogue_row"].unique()
-        states = turns.filter(pl.col("dialogue_row").is_in(dialogues.implode()))
+        states = turns.select("dialogue_row", "constraint_state").drop_nulls()
+        states = states.filter(pl.col("dialogue_row").is_in(dialogues.implode()))
         last = (
             states.filter(is_present(states["constraint_state"]))
             .group_by("dialogue_row")
