@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
 from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._load import load8
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -19,6 +21,7 @@ _COMMA, _COLON, _EQUALS, _LESS, _POINT = 0x2C, 0x3A, 0x3D, 0x3C, 0x2E
 _PLUS, _MINUS = 0x2B, 0x2D
 _NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
 _NO_RANK = 1 << 20
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 _OTHER, _SPACE, _DIGIT, _LETTER, _QUOTE, _OPEN, _CLOSE, _SEPARATOR = range(8)
 
@@ -147,27 +150,77 @@ def _scalar(data: Any, at: int, stop: int) -> Any:
     return at, end
 
 
+@inlined
+def _suffix_slot(word: Any, size: int) -> Any:
+    """Hash the last bytes of a word of eight."""
+    suffix = np.uint64(word) >> np.uint64(64 - 8 * size)
+    return (suffix * _MULTIPLIER) >> np.uint64(56)
+
+
+@inlined
+def _suffixes(names: Any, offsets: Any) -> Any:
+    """Mark the hashes of the bytes that keys end with; return the marks and how many bytes."""
+    size = 8
+    for key in range(offsets.size - 1):
+        size = min(size, offsets[key + 1] - offsets[key])
+    marks = np.zeros(256, np.bool_)
+    for key in range(offsets.size - 1):
+        word = np.uint64(0)
+        for place in range(size):
+            byte = np.uint64(names[offsets[key + 1] - 1 - place])
+            word |= byte << np.uint64(56 - 8 * place)
+        marks[_suffix_slot(word, size)] = True
+    return marks, size
+
+
+@inlined
+def _is_separator(byte: int) -> bool:
+    return byte == _COLON or byte == _EQUALS
+
+
+@inlined
+def _separators(data: Any, address: int, at: int, stop: int) -> Any:
+    """Mark the colons and equals signs among up to 64 bytes."""
+    if at + BLOCK <= data.size:
+        marks = equal_bytes(address + at, _COLON) | equal_bytes(address + at, _EQUALS)
+        if stop - at < BLOCK:
+            marks &= (np.uint64(1) << np.uint64(stop - at)) - np.uint64(1)
+        return marks
+    marks = np.uint64(0)
+    for place in range(stop - at):
+        if _is_separator(data[at + place]):
+            marks |= np.uint64(1) << np.uint64(place)
+    return marks
+
+
 @kernel(fastmath=False)
 def collect(
-    data: Any, offsets: Any, names: Any, name_offsets: Any, first_row: int, last_row: int
+    data: Any,
+    address: int,
+    offsets: Any,
+    names: Any,
+    name_offsets: Any,
+    first_row: int,
+    last_row: int,
 ) -> Any:
     """List (row, key, start of the key, start of the value, its simple value) of the members."""
     found, count = np.empty((64, 6), np.int64), 0
-    is_last = np.zeros(256, np.bool_)
-    for key in range(name_offsets.size - 1):
-        is_last[names[name_offsets[key + 1] - 1]] = True
-    for row in range(first_row, last_row):
-        start, stop = offsets[row], offsets[row + 1]
-        for at in range(start, stop):
-            byte = data[np.uint64(at)]
-            if byte != _COLON and byte != _EQUALS:
-                continue
+    suffixes, size = _suffixes(names, name_offsets)
+    row, last = first_row, offsets[last_row]
+    for block in range(offsets[first_row], last, BLOCK):
+        marks = _separators(data, address, block, last)
+        while marks != 0:
+            at = block + lowest_bit(marks)
+            marks &= marks - np.uint64(1)
+            while at >= offsets[row + 1]:
+                row += 1
+            start, stop = offsets[row], offsets[row + 1]
             end = at
             while end > start and _is_space(data[end - 1]):
                 end -= 1
             while end > start and (_is_quote(data[end - 1]) or data[end - 1] == _BACKSLASH):
                 end -= 1
-            if end == start or not is_last[data[end - 1]]:
+            if end >= 8 and not suffixes[_suffix_slot(load8(data, end - 8), size)]:
                 continue
             key = _key_before(data, start, end, names, name_offsets)
             if key >= 0:
@@ -178,7 +231,7 @@ def collect(
                 found[count, 2] = end - (name_offsets[key + 1] - name_offsets[key])
                 found[count, 3], found[count, 4], found[count, 5] = value, begins, ends
                 count += 1
-    return found[:count].copy()
+    return found[:count].T.copy()
 
 
 @kernel(fastmath=False)

@@ -31,6 +31,7 @@ from fastscore_kernels._literals import (
 )
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_offsets, as_ranges, as_vector, read_only
+from fastscore_kernels.ranges import number_ranges
 
 __all__ = [
     "BARE_ITEM",
@@ -46,10 +47,12 @@ __all__ = [
 ]
 
 _ROWS_PER_CHUNK = 1 << 12
+_CELLS_PER_CHUNK = 1 << 8
 _NAME_KEYS = (b"name", b"item_name", b"item")
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+_Part = tuple[Longs, Longs, Longs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,19 @@ class Members:
         The row, and the key's place among those that were wanted.
     at, value : int64 (m,)
         Where in the bytes the key begins, and where its value does.
-    start, end : int64 (m,)
-        The bytes of a simple value: a text up to the next quote or backslash, the member's name of
-        an enumeration that is written ``<Class.MEMBER: ...>``, or a bare word; empty without one.
+    simple : int64 (m,)
+        The simple value, its place among the distinct ones.
+    start, end : int64 (distinct,)
+        The bytes of each simple value, by first appearance: a text up to the next quote or
+        backslash, the member's name of an enumeration that is written ``<Class.MEMBER: ...>``, or
+        a bare word; empty where a member has none of them.
     """
 
     row: Longs
     key: Longs
     at: Longs
     value: Longs
+    simple: Longs
     start: Longs
     end: Longs
 
@@ -120,13 +127,32 @@ def find_members(
     flat, bounds = as_vector("data", data, np.uint8), _offsets(offsets, data)
     table = _key_table(keys)
     compile_kernels()
-    parts: dict[int, npt.NDArray[np.int64]] = {}
+    parts: dict[int, _Part] = {}
 
     def work(start: int, stop: int) -> None:
-        parts[start] = collect(flat, bounds, *table, start, stop)
+        columns = collect(flat, flat.ctypes.data, bounds, *table, start, stop)
+        # values are numbered while they are in the processor's cache
+        parts[start] = columns, *number_ranges(flat, columns[4], columns[5])
 
-    run_chunks(work, bounds.size - 1, chunk=_ROWS_PER_CHUNK, threads=threads)
-    return Members(*_joined(parts, 6))
+    run_chunks(work, bounds.size - 1, chunk=_CELLS_PER_CHUNK, threads=threads)
+    return _members(flat, [parts[start] for start in sorted(parts)])
+
+
+def _members(data: Bytes, parts: Sequence[_Part]) -> Members:
+    """Join the members of chunks, and number their simple values together."""
+    none = np.empty((6, 0), np.int64)
+    row, key, at, value, _, _ = np.concatenate(
+        [none, *(columns for columns, _, _ in parts)], axis=1
+    )
+    begins, ends = np.concatenate(
+        [none[:2], *(columns[4:, firsts] for columns, _, firsts in parts)], axis=1
+    )
+    numbers, firsts = number_ranges(data, begins, ends)
+    shifts = np.cumsum([0, *(of_chunk.size for _, _, of_chunk in parts)])
+    simple = np.concatenate(
+        [none[0], *(codes + shift for (_, codes, _), shift in zip(parts, shifts, strict=False))]
+    )
+    return Members(row, key, at, value, numbers[simple], begins[firsts], ends[firsts])
 
 
 def preceded_by(
@@ -246,6 +272,6 @@ def _compile() -> None:
     data = read_only(np.zeros(0, np.uint8))
     place, none = read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64))
     out = np.empty(0, np.int64)
-    collect(data, place, data, place, 0, 0)
+    collect(data, 0, place, data, place, 0, 0)
     find_before(data, none, none, data, 0, np.empty(0, np.bool_))
     walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._load import load8
 from fastscore_kernels._validate import as_ranges, as_vector, read_only
 
 _SMALLEST_TABLE = 1 << 10
@@ -49,19 +50,10 @@ def _compile() -> None:
 
 
 @inlined
-def _load8(data: Any, at: int) -> Any:
-    """Read eight bytes; the loop becomes a single load."""
-    word = np.uint64(0)
-    for place in range(8):
-        word |= np.uint64(data[at + place]) << np.uint64(8 * place)
-    return word
-
-
-@inlined
 def _hashed(data: Any, start: int, end: int) -> Any:
     value, at = np.uint64(end - start), start
     while at + 8 <= end:
-        value = (value ^ _load8(data, at)) * _MULTIPLIER
+        value = (value ^ load8(data, at)) * _MULTIPLIER
         value ^= value >> np.uint64(32)
         at += 8
     rest = np.uint64(0)
@@ -76,7 +68,7 @@ def _hashed(data: Any, start: int, end: int) -> Any:
 def _equal(data: Any, a: int, b: int, size: int) -> bool:
     at = 0
     while at + 8 <= size:
-        if _load8(data, a + at) != _load8(data, b + at):
+        if load8(data, a + at) != load8(data, b + at):
             return False
         at += 8
     while at < size:

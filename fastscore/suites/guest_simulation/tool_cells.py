@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import keyword_groups, number_ranges
+from fastscore_kernels import keyword_groups
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.literals import Members, find_members, preceded_by
 
@@ -131,14 +131,16 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
     message, given = np.flatnonzero(cells.is_not_null().to_numpy()), cells.drop_nulls()
     column = string_column("tool_calls", given)
     found = find_members(column.data, column.offsets, _KEYS)
-    scan = _Scan(column.data, column.offsets, found, *_simple_values(column.data, found))
+    named = np.flatnonzero(found.key == _TOOL_NAME)
+    values = texts_between(column.data, found.start, found.end)
+    scan = _Scan(column.data, column.offsets, found, named, values)
     uses = np.zeros((len(cells), len(TOOL_COLUMNS)), np.bool_)
     if whole_cell:
         uses[message] = _words_in(given)
     else:
-        has_word = _words_in(scan.values)[scan.code[scan.named]]
+        has_word = _words_in(values)[found.simple[named]]
         for place in range(len(TOOL_COLUMNS)):
-            uses[message[found.row[scan.named[has_word[:, place]]]], place] = True
+            uses[message[found.row[named[has_word[:, place]]]], place] = True
     return ToolCells(
         pl.DataFrame({name: uses[:, place] for place, name in enumerate(TOOL_COLUMNS)}),
         _read_states(scan, message, len(cells)),
@@ -148,7 +150,7 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """The members that were found in cells, and the simple values of some.
+    """The members that were found in cells.
 
     Parameters
     ----------
@@ -158,28 +160,15 @@ class _Scan:
         The members.
     named
         Those that name a tool, int64.
-    code
-        The value of each member, its place in ``values``; -1 where none was read.
     values
-        The distinct values.
+        The distinct simple values of members.
     """
 
     data: Bytes
     offsets: Indices
     found: Members
     named: Indices
-    code: Indices
     values: pl.Series
-
-
-def _simple_values(data: Bytes, found: Members) -> tuple[Indices, Indices, pl.Series]:
-    """List the members that name tools; number the simple values of tools and states."""
-    names_tool = found.key == _TOOL_NAME
-    rows = np.flatnonzero(names_tool | (found.key >= _FIRST_STATE))
-    start, end = found.start[rows], found.end[rows]
-    code = np.full(len(found.key), -1, np.int64)
-    code[rows], firsts = number_ranges(data, start, end)
-    return np.flatnonzero(names_tool), code, texts_between(data, start[firsts], end[firsts])
 
 
 def _words_in(texts: pl.Series) -> Mask:
@@ -192,7 +181,7 @@ def _words_in(texts: pl.Series) -> Mask:
 def _read_states(scan: _Scan, message: Indices, n_messages: int) -> States:
     """Read, in each cell, the first value of every attribute behind the tool that gives them."""
     found, named = scan.found, scan.named
-    giving = named[(scan.values == ATTRIBUTES_TOOL).to_numpy()[scan.code[named]]]
+    giving = named[(scan.values == ATTRIBUTES_TOOL).to_numpy()[found.simple[named]]]
     behind = np.zeros(len(message), np.int64)
     # numpy assigns in order: of several calls the first stays
     behind[found.row[giving[::-1]]] = found.at[giving[::-1]]
@@ -200,7 +189,7 @@ def _read_states(scan: _Scan, message: Indices, n_messages: int) -> States:
     for place in range(len(STATE_COLUMNS)):
         rows = np.flatnonzero(found.key == _FIRST_STATE + place)[::-1]
         rows = rows[found.at[rows] >= behind[found.row[rows]]]
-        code[message[found.row[rows]], place] = scan.code[rows]
+        code[message[found.row[rows]], place] = found.simple[rows]
     empty = np.append((scan.values == "").to_numpy(), True)
     code[empty[code]] = -1
     return States(code, scan.values.str.to_lowercase())
@@ -226,7 +215,7 @@ def _read_orders(scan: _Scan, message: Indices, n_messages: int) -> OrderLists:
     )
 
     chosen, broken = np.full(len(message), -1, np.int64), np.zeros(len(message), np.bool_)
-    tracking = named[_words_in(scan.values)[scan.code[named], _TRACKING]]
+    tracking = named[_words_in(scan.values)[found.simple[named], _TRACKING]]
     called = np.full(len(message), np.iinfo(np.int64).max)
     called[found.row[tracking[::-1]]] = found.at[tracking[::-1]]
     plain = lists[current & ~marked]
