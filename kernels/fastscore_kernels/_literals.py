@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
-from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._jit import always_inlined, kernel
 from fastscore_kernels._load import load8
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
@@ -44,46 +44,46 @@ def _classes() -> npt.NDArray[np.uint8]:
 _CLASS = _classes()
 
 
-@inlined
+@always_inlined
 def _is_space(byte: int) -> bool:
     return bool(_CLASS[byte] == _SPACE)
 
 
-@inlined
+@always_inlined
 def _is_word(byte: int) -> bool:
     return bool(_CLASS[byte] == _LETTER or _CLASS[byte] == _DIGIT)
 
 
-@inlined
+@always_inlined
 def _is_quote(byte: int) -> bool:
     return byte == _SINGLE or byte == _DOUBLE
 
 
-@inlined
+@always_inlined
 def _is_open(byte: int) -> bool:
     return bool(_CLASS[byte] == _OPEN)
 
 
-@inlined
+@always_inlined
 def _is_close(byte: int) -> bool:
     return bool(_CLASS[byte] == _CLOSE)
 
 
-@inlined
+@always_inlined
 def _after_spaces(data: Any, at: int, stop: int) -> int:
     while at < stop and _is_space(data[at]):
         at += 1
     return at
 
 
-@inlined
+@always_inlined
 def _after_word(data: Any, at: int, stop: int) -> int:
     while at < stop and _is_word(data[at]):
         at += 1
     return at
 
 
-@inlined
+@always_inlined
 def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
     """Find a word among the keys, -1 where it is none of them."""
     for key in range(offsets.size - 1):
@@ -100,7 +100,7 @@ def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
     return -1
 
 
-@inlined
+@always_inlined
 def _key_before(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
     """Find the key that is the whole word which ends at ``end``, -1 where none is."""
     for key in range(offsets.size - 1):
@@ -116,7 +116,7 @@ def _key_before(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
     return -1
 
 
-@inlined
+@always_inlined
 def _grown(found: Any, count: int) -> Any:
     """Make room for one more row."""
     if count < found.shape[0]:
@@ -126,7 +126,7 @@ def _grown(found: Any, count: int) -> Any:
     return larger
 
 
-@inlined
+@always_inlined
 def _scalar(data: Any, at: int, stop: int) -> Any:
     """Find the text, enumeration member or bare word that begins at a place."""
     quote = at
@@ -150,14 +150,14 @@ def _scalar(data: Any, at: int, stop: int) -> Any:
     return at, end
 
 
-@inlined
+@always_inlined
 def _suffix_slot(word: Any, size: int) -> Any:
     """Hash the last bytes of a word of eight."""
     suffix = np.uint64(word) >> np.uint64(64 - 8 * size)
     return (suffix * _MULTIPLIER) >> np.uint64(56)
 
 
-@inlined
+@always_inlined
 def _suffixes(names: Any, offsets: Any) -> Any:
     """Mark the hashes of the bytes that keys end with; return the marks and how many bytes."""
     size = 8
@@ -173,12 +173,12 @@ def _suffixes(names: Any, offsets: Any) -> Any:
     return marks, size
 
 
-@inlined
+@always_inlined
 def _is_separator(byte: int) -> bool:
     return byte == _COLON or byte == _EQUALS
 
 
-@inlined
+@always_inlined
 def _separators(data: Any, address: int, at: int, stop: int) -> Any:
     """Mark the colons and equals signs among up to 64 bytes."""
     if at + BLOCK <= data.size:
@@ -250,7 +250,7 @@ def find_before(data: Any, places: Any, lows: Any, marker: Any, reach: int, foun
                 break
 
 
-@inlined
+@always_inlined
 def _closes(data: Any, quote: int, stop: int) -> bool:
     """Tell whether what follows a quote shows that it ends its text."""
     at = _after_spaces(data, quote + 1, stop)
@@ -275,7 +275,7 @@ def _closes(data: Any, quote: int, stop: int) -> bool:
     return byte == _EQUALS or byte == _OPEN_ROUND or byte == _COMMA or _is_close(byte)
 
 
-@inlined
+@always_inlined
 def _text_end(data: Any, quote: int, start: int, stop: int, assigned: bool) -> int:
     """Find the quote that ends the text which the one at ``quote`` opens, -1 where none does."""
     opened = quote

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_kernels._jit import inlined
+from fastscore_kernels._jit import always_inlined
 
 
-@inlined
+@always_inlined
 def load8(data: Any, at: int) -> Any:
     """Read eight bytes, the first in the lowest bits; the loop becomes a single load."""
     word = np.uint64(0)

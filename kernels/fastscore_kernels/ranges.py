@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jit import always_inlined, first_use, kernel
 from fastscore_kernels._load import load8
 from fastscore_kernels._validate import as_ranges, as_vector, read_only
 
@@ -49,7 +49,7 @@ def _compile() -> None:
     _number(read_only(np.zeros(0, np.uint8)), none, none)
 
 
-@inlined
+@always_inlined
 def _hashed(data: Any, start: int, end: int) -> Any:
     value, at = np.uint64(end - start), start
     while at + 8 <= end:
@@ -64,7 +64,7 @@ def _hashed(data: Any, start: int, end: int) -> Any:
     return value ^ (value >> np.uint64(32))
 
 
-@inlined
+@always_inlined
 def _equal(data: Any, a: int, b: int, size: int) -> bool:
     at = 0
     while at + 8 <= size:
@@ -78,7 +78,7 @@ def _equal(data: Any, a: int, b: int, size: int) -> bool:
     return True
 
 
-@inlined
+@always_inlined
 def _doubled(table: Any, hashes: Any, count: int) -> Any:
     """Place what is known in a table of twice the size."""
     larger = np.full(2 * table.size, -1, np.int64)

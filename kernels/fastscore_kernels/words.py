@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jit import always_inlined, first_use, kernel
 from fastscore_kernels._validate import read_only
 from fastscore_kernels.arrow import string_column
 
 _SPACE = 32
+_DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
 
 
 def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
@@ -63,18 +64,7 @@ def _compile() -> None:
     _reduce(data, offsets, data, offsets, _LOWER, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
-@inlined
-def _lowered(data: Any, at: int, stop: int, lower: Any) -> Any:
-    """Return the letter or digit that a byte begins, else a space; and the bytes it takes."""
-    byte = data[at]
-    if byte == 0xC4 and at + 1 < stop and data[at + 1] == 0xB0:
-        return np.uint8(0x69), 2  # dotted capital I
-    if byte == 0xE2 and at + 2 < stop and data[at + 1] == 0x84 and data[at + 2] == 0xAA:
-        return np.uint8(0x6B), 3  # Kelvin sign
-    return lower[byte], 1
-
-
-@inlined
+@always_inlined
 def _is_one_of(data: Any, start: int, end: int, words: Any, offsets: Any) -> bool:
     for word in range(offsets.size - 1):
         first = offsets[word]
@@ -101,26 +91,29 @@ def _reduce(
     """Write the words of each text, one text behind another."""
     size = 0
     for row in range(offsets.size - 1):
-        at, stop = offsets[row], offsets[row + 1]
         begins = size
+        before = word = -1
+        at, stop = offsets[row], offsets[row + 1]
         while at < stop:
-            letter, taken = _lowered(data, at, stop, lower)
-            if letter == _SPACE:
-                at += 1
-                continue
-            before = size
-            if size > begins:
-                out[size] = _SPACE
+            byte = data[np.uint64(at)]
+            letter, taken = lower[byte], 1
+            if byte == 0xC4 and at + 1 < stop and data[at + 1] == 0xB0:
+                letter, taken = _DOTTED_I, 2
+            elif byte == 0xE2 and at + 2 < stop and data[at + 1] == 0x84 and data[at + 2] == 0xAA:
+                letter, taken = _KELVIN, 3
+            if letter != _SPACE:
+                if word < 0:
+                    before = size
+                    if size > begins:
+                        out[np.uint64(size)] = _SPACE
+                        size += 1
+                    word = size
+                out[np.uint64(size)] = letter
                 size += 1
-            start = size
-            while letter != _SPACE:
-                out[size] = letter
-                size += 1
-                at += taken
-                # what stands above the dotted I parts words
-                if taken == 2 or at >= stop:
-                    break
-                letter, taken = _lowered(data, at, stop, lower)
-            if _is_one_of(out, start, size, words, word_offsets):
-                size = before
+            at += taken
+            # what stands above the dotted I parts words
+            if word >= 0 and (letter == _SPACE or taken == 2 or at == stop):
+                if _is_one_of(out, word, size, words, word_offsets):
+                    size = before
+                word = -1
         out_offsets[row + 1] = size
