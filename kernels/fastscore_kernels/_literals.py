@@ -117,16 +117,6 @@ def _key_before(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
 
 
 @always_inlined
-def _grown(found: Any, count: int) -> Any:
-    """Make room for one more row."""
-    if count < found.shape[0]:
-        return found
-    larger = np.empty((2 * count + 16, found.shape[1]), np.int64)
-    larger[:count] = found
-    return larger
-
-
-@always_inlined
 def _scalar(data: Any, at: int, stop: int) -> Any:
     """Find the text, enumeration member or bare word that begins at a place."""
     quote = at
@@ -202,9 +192,13 @@ def collect(
     name_offsets: Any,
     first_row: int,
     last_row: int,
-) -> Any:
-    """List (row, key, start of the key, start of the value, its simple value) of the members."""
-    found, count = np.empty((64, 6), np.int64), 0
+    found: Any,
+) -> int:
+    """List (row, key, start of the key, start of the value, its simple value) of the members.
+
+    Returns how many there are, -1 where ``found`` has no room for all.
+    """
+    count = 0
     suffixes, size = _suffixes(names, name_offsets)
     row, last = first_row, offsets[last_row]
     for block in range(offsets[first_row], last, BLOCK):
@@ -226,12 +220,13 @@ def collect(
             if key >= 0:
                 value = _after_spaces(data, at + 1, stop)
                 begins, ends = _scalar(data, value, stop)
-                found = _grown(found, count)
-                found[count, 0], found[count, 1] = row, key
-                found[count, 2] = end - (name_offsets[key + 1] - name_offsets[key])
-                found[count, 3], found[count, 4], found[count, 5] = value, begins, ends
+                if count == found.shape[1]:
+                    return -1
+                found[0, count], found[1, count] = row, key
+                found[2, count] = end - (name_offsets[key + 1] - name_offsets[key])
+                found[3, count], found[4, count], found[5, count] = value, begins, ends
                 count += 1
-    return found[:count].T.copy()
+    return count
 
 
 @kernel(fastmath=False)
@@ -297,6 +292,15 @@ def _text_end(data: Any, quote: int, start: int, stop: int, assigned: bool) -> i
     return -1
 
 
+@always_inlined
+def _added(found: Any, count: int, row: int, kind: int, start: int, end: int) -> int:
+    """Note one more name; return how many there are, -1 without room for it."""
+    if count < 0 or count == found.shape[1]:
+        return -1
+    found[0, count], found[1, count], found[2, count], found[3, count] = row, kind, start, end
+    return count + 1
+
+
 @kernel(fastmath=False)
 def walk(
     data: Any,
@@ -308,12 +312,15 @@ def walk(
     ends: Any,
     first_row: int,
     last_row: int,
-) -> Any:
+    found: Any,
+) -> int:
     """List (row, kind, start, end) of the names in lists of items, and find where each list ends.
+
+    Returns how many there are, -1 where ``found`` has no room for all.
 
     Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
     """
-    found, count = np.empty((64, 4), np.int64), 0
+    count = 0
     best = np.empty((3, 3), np.int64)
     for row in range(first_row, last_row):
         at, stop = starts[row], stops[row]
@@ -339,15 +346,9 @@ def walk(
                 if level == 1:
                     for kind, place in ((ITEM, 0), (FIELD, 1)):
                         if best[place, 0] < _NO_RANK:
-                            found = _grown(found, count)
-                            found[count, 0], found[count, 1] = row, kind
-                            found[count, 2], found[count, 3] = best[place, 1], best[place, 2]
-                            count += 1
+                            count = _added(found, count, row, kind, best[place, 1], best[place, 2])
                 elif level == 3 and in_modifiers and best[2, 0] < _NO_RANK:
-                    found = _grown(found, count)
-                    found[count, 0], found[count, 1] = row, MODIFIER
-                    found[count, 2], found[count, 3] = best[2, 1], best[2, 2]
-                    count += 1
+                    count = _added(found, count, row, MODIFIER, best[2, 1], best[2, 2])
                 elif level <= 0:
                     ends[row] = at + 1
                     break
@@ -364,11 +365,8 @@ def walk(
                 if after < stop and data[after] == _COLON:
                     key = _key_number(data, begin, end, names, name_offsets)
                 elif begin < end and (level == 1 or (level == 3 and in_modifiers)):
-                    found = _grown(found, count)
-                    found[count, 0] = row
-                    found[count, 1] = BARE_ITEM if level == 1 else MODIFIER
-                    found[count, 2], found[count, 3] = begin, end
-                    count += 1
+                    kind = BARE_ITEM if level == 1 else MODIFIER
+                    count = _added(found, count, row, kind, begin, end)
                     key = -1
                 elif begin < end and key >= 0:
                     place, rank = -1, key
@@ -392,5 +390,7 @@ def walk(
                     at = after
                 else:
                     at = end - 1
+            if count < 0:
+                return -1
             at += 1
-    return found[:count].copy()
+    return count

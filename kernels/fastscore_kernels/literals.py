@@ -13,8 +13,9 @@ and nothing may evaluate them. What these kernels read of them is this:
 Every byte is read a bounded number of times, whatever the cell holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,8 @@ from fastscore_kernels._literals import (
 )
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_offsets, as_ranges, as_vector, read_only
-from fastscore_kernels.ranges import number_ranges
+from fastscore_kernels.ranges import compile_kernels as compile_ranges
+from fastscore_kernels.ranges import number, number_ranges
 
 __all__ = [
     "BARE_ITEM",
@@ -46,8 +48,8 @@ __all__ = [
     "preceded_by",
 ]
 
-_ROWS_PER_CHUNK = 1 << 12
-_CELLS_PER_CHUNK = 1 << 8
+_ROWS_PER_CHUNK = 1 << 9
+_MEMBERS_PER_CELL, _NAMES_PER_LIST = 8, 12
 _NAME_KEYS = (b"name", b"item_name", b"item")
 
 Bytes = npt.NDArray[np.uint8]
@@ -127,14 +129,16 @@ def find_members(
     flat, bounds = as_vector("data", data, np.uint8), _offsets(offsets, data)
     table = _key_table(keys)
     compile_kernels()
+    compile_ranges()
     parts: dict[int, _Part] = {}
 
     def work(start: int, stop: int) -> None:
-        columns = collect(flat, flat.ctypes.data, bounds, *table, start, stop)
+        place = (flat, flat.ctypes.data, bounds, *table, start, stop)
+        columns = _listed(partial(collect, *place), 6, _MEMBERS_PER_CELL * (stop - start))
         # values are numbered while they are in the processor's cache
-        parts[start] = columns, *number_ranges(flat, columns[4], columns[5])
+        parts[start] = columns, *number(flat, columns[4], columns[5])
 
-    run_chunks(work, bounds.size - 1, chunk=_CELLS_PER_CHUNK, threads=threads)
+    run_chunks(work, bounds.size - 1, chunk=_ROWS_PER_CHUNK, threads=threads)
     return _members(flat, [parts[start] for start in sorted(parts)])
 
 
@@ -220,10 +224,12 @@ def item_names(
     parts: dict[int, npt.NDArray[np.int64]] = {}
 
     def work(start: int, stop: int) -> None:
-        parts[start] = walk(flat, first, last, *_ITEM_KEYS[option_first], ends, start, stop)
+        place = (flat, first, last, *_ITEM_KEYS[option_first], ends, start, stop)
+        parts[start] = _listed(partial(walk, *place), 4, _NAMES_PER_LIST * (stop - start))
 
     run_chunks(work, first.size, chunk=_ROWS_PER_CHUNK, threads=threads)
-    row, kind, start, end = _joined(parts, 4)
+    listed = [np.empty((4, 0), np.int64), *(parts[start] for start in sorted(parts))]
+    row, kind, start, end = np.concatenate(listed, axis=1)
     return ItemNames(row, kind, start, end, ends)
 
 
@@ -257,10 +263,15 @@ def _item_keys(option_first: bool) -> tuple[Bytes, Longs, Longs]:
 _ITEM_KEYS = {option_first: _item_keys(option_first) for option_first in (False, True)}
 
 
-def _joined(parts: dict[int, npt.NDArray[np.int64]], width: int) -> npt.NDArray[np.int64]:
-    """Join the chunks' rows in order, as columns."""
-    found = [parts[start] for start in sorted(parts)]
-    return np.concatenate([np.empty((0, width), np.int64), *found]).T.copy()
+def _listed(fill: Callable[[Longs], int], width: int, room: int) -> Longs:
+    """Have a kernel fill columns of rows, with more room until all have some."""
+    while True:
+        columns = np.empty((width, room), np.int64)
+        count = fill(columns)
+        if count >= 0:
+            # the memory of the columns, which is still in the cache, serves the next chunk
+            return read_only(columns[:, :count].copy())
+        room *= 4
 
 
 def compile_kernels() -> None:
@@ -272,6 +283,6 @@ def _compile() -> None:
     data = read_only(np.zeros(0, np.uint8))
     place, none = read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64))
     out = np.empty(0, np.int64)
-    collect(data, 0, place, data, place, 0, 0)
+    collect(data, 0, place, data, place, 0, 0, np.empty((6, 0), np.int64))
     find_before(data, none, none, data, 0, np.empty(0, np.bool_))
-    walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0)
+    walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0, np.empty((4, 0), np.int64))

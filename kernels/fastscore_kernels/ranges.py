@@ -35,7 +35,7 @@ def number_ranges(
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "ends", ends, flat.size)
     compile_kernels()
-    codes, firsts = _number(flat, first, last)
+    codes, firsts = number(flat, first, last)
     return codes, firsts
 
 
@@ -46,7 +46,7 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     none = read_only(np.zeros(0, np.int64))
-    _number(read_only(np.zeros(0, np.uint8)), none, none)
+    number(read_only(np.zeros(0, np.uint8)), none, none)
 
 
 @always_inlined
@@ -92,7 +92,7 @@ def _doubled(table: Any, hashes: Any, count: int) -> Any:
 
 
 @kernel(fastmath=False)
-def _number(data: Any, starts: Any, ends: Any) -> Any:
+def number(data: Any, starts: Any, ends: Any) -> Any:
     """Give distinct ranges numbers by first appearance; find the first range of each."""
     table = np.full(_SMALLEST_TABLE, -1, np.int64)
     codes, firsts = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
