@@ -86,6 +86,11 @@ def export(name: str, folder: Path | None, task: str, precision: str, alias: str
 )
 @click.argument("name")
 @click.option(
+    "--task",
+    type=click.Choice(["embedding", "fill-mask"]),
+    help="What the model does.  [default: what NAME is; embedding if it is both]",
+)
+@click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
     help="Measure this precision only.  [default: all that can run here]",
@@ -93,20 +98,25 @@ def export(name: str, folder: Path | None, task: str, precision: str, alias: str
 @click.option(
     "--texts",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Measure on the lines of this file.  [default: 500 dialogue utterances]",
+    help="Measure on the lines of this file.  [default: dialogue utterances]",
 )
-def verify(name: str, precision: str | None, texts: Path | None) -> None:
+def verify(name: str, task: str | None, precision: str | None, texts: Path | None) -> None:
     """Check the files of NAME and its vector for a test sentence; measure its accuracy.
 
     For each precision: cosine with the fp32 vector (mean and minimum), rank correlation and 99th
     percentile of the difference of pair similarities, and the most that a vector changes with the
     texts that it is embedded with. The table is kept beside the model; runs state it.
-    """
-    from fastscore.vectors.models import read_texts, verify_model
 
-    found = verify_model(
-        name, precision=precision, texts=None if texts is None else read_texts(texts)
-    )
+    Of a masked language model: its files, and how much pseudo-perplexities change with the texts
+    that they are computed with.
+    """
+    from fastscore.vectors.models import is_masked_model, read_texts, verify_model
+
+    lines = None if texts is None else read_texts(texts)
+    if task == "fill-mask" or (task is None and is_masked_model(name)):
+        _verify_masked(name, precision, lines)
+        return
+    found = verify_model(name, precision=precision, texts=lines)
     click.echo(
         f"{found.exported.recipe.name}: files intact, test vector within "
         f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
@@ -124,3 +134,23 @@ def verify(name: str, precision: str | None, texts: Path | None) -> None:
         )
     for refused, reason in found.refused.items():
         click.echo(f"{refused:<6}{reason}")
+
+
+def _verify_masked(name: str, precision: str | None, texts: list[str] | None) -> None:
+    from fastscore.vectors.models import verify_masked_model
+
+    if precision not in (None, EXACT):
+        raise UsageError(
+            f"--precision {precision} is for embedding models: the masked language model {name!r} "
+            f"runs in {EXACT} only."
+        )
+    found = verify_masked_model(name, texts=texts)
+    click.echo(f"{name}: files intact (ONNX SHA-256 {found.onnx_sha256})")
+    click.echo(
+        f"{EXACT}: pseudo-perplexities of {found.texts:,} texts ({found.without_tokens:,} without "
+        f"tokens), batch dependence {found.batch_dependence:.0e}"
+    )
+    click.echo(
+        f"There is no table of accuracy: a masked language model runs in {EXACT} alone, which "
+        "is what precisions of embedding models are compared with."
+    )

@@ -16,6 +16,7 @@ from fastscore_models.publishing import write_whole
 
 from fastscore.errors import ModelError
 from fastscore.vectors.embedder import Embedder, Vectors
+from fastscore.vectors.missing import Encoder
 from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
 
 BATCH_DEPENDENCE_LIMIT = 1e-6
@@ -116,8 +117,33 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
         cosine_min=float(cosines.min()),
         spearman=_spearman(found, expected),
         difference_p99=float(np.quantile(np.abs(found - expected), 0.99)),
-        batch_dependence=_batch_dependence(embedder, texts, vectors),
+        batch_dependence=batch_dependence(embedder, texts, vectors),
     )
+
+
+def batch_dependence(encoder: Encoder, texts: list[str], together: Vectors) -> float:
+    """Embed some texts alone, and in other company, and compare.
+
+    Parameters
+    ----------
+    encoder
+        An embedder, or a model of pseudo-perplexity.
+    texts
+        At least one text.
+    together : float32 (texts, dim)
+        What it made of all of them at once.
+
+    Returns
+    -------
+    float
+        The most that a component changes; in units of the component where that is above 1.
+    """
+    some = np.linspace(0, len(texts) - 1, min(len(texts), _TEXTS_ALONE)).astype(int)
+    alone = np.concatenate([encoder.encode([texts[row]]) for row in some])
+    few = encoder.encode([texts[row] for row in some[::-1]])[::-1]
+    scale = np.maximum(1, np.abs(together[some]))
+    changes = [np.abs(other - together[some]) / scale for other in (alone, few)]
+    return float(np.max(changes))
 
 
 def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
@@ -195,11 +221,3 @@ def _spearman(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64])
     from scipy.stats import spearmanr
 
     return float(spearmanr(found, expected).statistic)
-
-
-def _batch_dependence(embedder: Embedder, texts: list[str], together: Vectors) -> float:
-    """Return the most that a component changes for texts alone, and in reversed company."""
-    some = np.linspace(0, len(texts) - 1, min(len(texts), _TEXTS_ALONE)).astype(int)
-    alone = np.concatenate([embedder.encode([texts[row]]) for row in some])
-    few = embedder.encode([texts[row] for row in some[::-1]])[::-1]
-    return float(max(np.abs(alone - together[some]).max(), np.abs(few - together[some]).max()))

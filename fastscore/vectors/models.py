@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fastscore_models
+import numpy as np
 from fastscore_models import (
     ExportedModel,
     MaskedModel,
@@ -20,6 +21,7 @@ from fastscore.vectors.accuracy import (
     BATCH_DEPENDENCE_LIMIT,
     REFERENCE_LIMIT,
     Accuracy,
+    batch_dependence,
     list_accuracies,
     measure_accuracy,
     reference_difference,
@@ -27,6 +29,7 @@ from fastscore.vectors.accuracy import (
     save_accuracy,
 )
 from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 from fastscore.vectors.store import VectorStore
 
@@ -199,9 +202,7 @@ def verify_model(
     UsageError
         There are fewer than two texts, or there is no such precision.
     """
-    sample = reference_texts() if texts is None else list(texts)
-    if len(sample) < 2:
-        raise UsageError(f"There are {len(sample)} texts to measure on: expected at least 2.")
+    sample = _sample(texts)
     exact = Embedder(name)
     with _explained():
         difference = fastscore_models.verify(exact.exported)
@@ -222,15 +223,89 @@ def verify_model(
                 raise
             refused[wanted] = str(error)
             continue
-        if not accuracy.batch_dependence <= BATCH_DEPENDENCE_LIMIT:
-            raise ModelError(
-                f"Vectors of {embedder.name} in {wanted} change by "
-                f"{accuracy.batch_dependence:.1e} with the texts that they are embedded with: "
-                f"expected at most {BATCH_DEPENDENCE_LIMIT:g}."
-            )
+        _check_dependence(f"Vectors of {embedder.name} in {wanted}", accuracy.batch_dependence)
         save_accuracy(embedder, accuracy)
         accuracies.append(accuracy)
     return Verification(exact.exported, difference, off, tuple(accuracies), refused)
+
+
+def is_masked_model(name: str) -> bool:
+    """Tell whether a name is that of an exported masked language model, and of nothing else."""
+    cache = cache_root()
+    others = (*fastscore_models.list_recipes(), *fastscore_models.list_exported(cache))
+    return name in fastscore_models.list_masked(cache) and name not in others
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedVerification:
+    """What `verify_masked_model` found.
+
+    Attributes
+    ----------
+    onnx_sha256
+        Digest of its graph; its files are intact.
+    texts
+        How many texts were judged.
+    without_tokens
+        How many of them have no token, and so no pseudo-perplexity.
+    batch_dependence
+        The most that a logarithm of a pseudo-perplexity changes when its text is judged alone, or
+        in other company; in units of the logarithm where that is above 1.
+    """
+
+    onnx_sha256: str
+    texts: int
+    without_tokens: int
+    batch_dependence: float
+
+
+def verify_masked_model(name: str, *, texts: Sequence[str] | None = None) -> MaskedVerification:
+    """Check a masked language model's files, and that a text's company changes nothing.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    texts
+        Texts to judge; None for every eighth of the 500 utterances that come with the package:
+        each costs a pass through the model for each of its tokens.
+
+    Raises
+    ------
+    ModelError
+        The model is not exported or damaged, a pseudo-perplexity is not finite, or one depends on
+        its company by more than 1e-6.
+    UsageError
+        There are fewer than two texts.
+    """
+    sample = _sample(reference_texts()[::8] if texts is None else texts)
+    model = PerplexityModel(name)
+    together = model.encode(sample)
+    judged = ~np.isnan(together[:, 0])
+    if np.isinf(together).any() or not judged.any():
+        raise ModelError(f"The model {name!r} gives texts pseudo-perplexities that are not finite.")
+    some = [text for text, keep in zip(sample, judged, strict=True) if keep]
+    change = batch_dependence(model, some, together[judged])
+    _check_dependence(f"Pseudo-perplexities of {name}", change)
+    return MaskedVerification(
+        model.onnx_sha256, len(sample), int(np.count_nonzero(~judged)), change
+    )
+
+
+def _sample(texts: Sequence[str] | None) -> list[str]:
+    """Return the texts to measure on, None for those that come with the package."""
+    sample = reference_texts() if texts is None else list(texts)
+    if len(sample) < 2:
+        raise UsageError(f"There are {len(sample)} texts to measure on: expected at least 2.")
+    return sample
+
+
+def _check_dependence(what: str, change: float) -> None:
+    if not change <= BATCH_DEPENDENCE_LIMIT:
+        raise ModelError(
+            f"{what} change by {change:.1e} with the texts that they are computed with: expected "
+            f"at most {BATCH_DEPENDENCE_LIMIT:g}."
+        )
 
 
 def read_texts(path: Path) -> list[str]:

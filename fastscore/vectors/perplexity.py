@@ -73,6 +73,11 @@ class PerplexityModel:
         return self._model.name
 
     @property
+    def onnx_sha256(self) -> str:
+        """SHA-256 (hexadecimal) of its graph."""
+        return self._model.onnx_sha256
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 (hexadecimal) over all that decides a text's perplexity."""
         parts = {
