@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
+from fastscore.suites.json_values import WHOLE_TEXT
 
 VOCABULARIES = {
     "is_ordering_complete": ("yes", "no"),
@@ -121,7 +122,10 @@ def _parse(path: str, content: bytes) -> PersonaFile:
         for key in TARGET_KEYS:
             if not isinstance((target or {}).get(key), list | None):
                 raise _error(path, f"{place}.target_order.{key}", (target or {})[key], "a list")
-        cases[name] = TestCase(_json(persona), _json(target))
+        cases[name] = TestCase(
+            _json(path, f"{place}.guest_persona", persona),
+            _json(path, f"{place}.target_order", target),
+        )
     return PersonaFile(attributes, cases)
 
 
@@ -179,11 +183,23 @@ def _text(path: str, entry: Mapping[str, Any], place: str, key: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value:
         raise _error(path, f"{place}.{key}", value, "a text that is not empty")
+    if not is_whole(value):
+        raise _error(path, f"{place}.{key}", value, WHOLE_TEXT)
     return value
 
 
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
+def is_whole(text: str) -> bool:
+    """Tell whether a text can be written: it has no half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _json(path: str, key: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    text = json.dumps(value, ensure_ascii=False)
+    if not is_whole(text):
+        raise _error(path, key, value, WHOLE_TEXT)
+    return text
 
 
 def _shown(value: Any) -> str:

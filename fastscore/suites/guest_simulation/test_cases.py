@@ -17,10 +17,12 @@ from fastscore.suites.guest_simulation.personas import (
     Attributes,
     PersonaFile,
     fallback_kind,
+    is_whole,
     read_attributes,
 )
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
+    WHOLE_TEXT,
     JsonValues,
     Problem,
     Problems,
@@ -29,6 +31,8 @@ from fastscore.suites.json_values import (
     texts,
 )
 
+_ABSENT = ("", "null", "none", "nan")
+_LONGEST_ABSENT = max(map(len, _ABSENT))
 _CASE_EXPECTED = "a JSON object with guest_persona and target_order"
 _PERSONA_EXPECTED = "a JSON object that describes the persona, or its full name"
 _TARGET_EXPECTED = "a JSON object that holds a list of items"
@@ -219,19 +223,32 @@ def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
     strings = values.where(values.is_text)
     other = np.flatnonzero(~nested & ~values.is_text & ~values.is_missing)
     problems.note(values, other, "an object")
-    return found.fill_null(texts(strings, problems)) if values.is_text.any() else found
+    if not values.is_text.any():
+        return found
+    return found.fill_null(_present(texts(strings, problems)))
 
 
 def _cell_texts(cells: pl.Series, problems: Problems) -> pl.Series:
-    """Return cells of a column: JSON strings without their quotes, everything else as it is."""
+    """Return cells of a column: JSON strings without their quotes, everything else as it is.
+
+    Blank cells, and those that say so, hold nothing.
+    """
     if cells.is_empty():
         return cells
     values = column_values(cells)
-    found = cells.str.strip_chars().replace("", None)
-    if not values.is_text.any():
-        return found
-    strings = texts(values.where(values.is_text), problems)
-    return pl.select(pl.when(pl.Series(values.is_text)).then(strings).otherwise(found)).to_series()
+    found = cells.str.strip_chars()
+    if values.is_text.any():
+        strings = texts(values.where(values.is_text), problems)
+        is_text = pl.Series(values.is_text)
+        found = pl.select(pl.when(is_text).then(strings).otherwise(found)).to_series()
+    return _present(found)
+
+
+def _present(found: pl.Series) -> pl.Series:
+    """Make null what is blank, or one of the words by which tables say that nothing is there."""
+    start = found.str.strip_chars_start().str.head(_LONGEST_ABSENT + 1)
+    absent = start.str.strip_chars_end().str.to_lowercase().is_in(_ABSENT)
+    return found.set(absent, None)
 
 
 def _read_personas(
@@ -263,12 +280,12 @@ def _read_persona(
     """Return a persona's name, what it lets expect, and what is wrong with it."""
     if text is None:
         return None, None, None
-    persona: Any = {"full_name": text}
-    if text.startswith(("{", "[")):
-        try:
-            persona = json.loads(text)
-        except ValueError:
-            persona = None
+    try:
+        persona: Any = json.loads(text)
+    except ValueError:
+        persona = None if text.startswith(("{", "[")) else text
+    if isinstance(persona, str):
+        persona = {"full_name": text}
     if not isinstance(persona, dict):
         found = f"{text:.{LONGEST_EXCERPT}}"
         return None, None, Problem("guest_persona", "wrong_type", found, _PERSONA_EXPECTED)
@@ -276,6 +293,9 @@ def _read_persona(
     name = persona.get("full_name") or (inner.get("full_name") if isinstance(inner, dict) else None)
     if name is not None and not isinstance(name, str):
         problem = Problem("guest_persona.full_name", "wrong_type", f"{name!r:.60}", "a string")
+        return None, None, problem
+    if name is not None and not is_whole(name):
+        problem = Problem("guest_persona.full_name", "lone_surrogate", f"{name!r:.60}", WHOLE_TEXT)
         return None, None, problem
     if name in file.attributes:
         return name, file.attributes[name or ""], None

@@ -19,6 +19,7 @@ from tests.suites.guest_simulation.guests import (
     only,
     order_cell,
     read,
+    score,
     state,
 )
 
@@ -44,6 +45,8 @@ def rejected(*rows: Any, **options: Any) -> tuple[Any, Any]:
         ('{"guest_persona": 5, "target_order": {"items": []}}', "content.guest_persona", {"PAS"}),
         ('{"guest_persona": {"full_name": 5}, "target_order": {"items": []}}',
          "guest_persona.full_name", {"PAS"}),
+        ('{"guest_persona": {"full_name": "A\\ud83d"}, "target_order": {"items": []}}',
+         "guest_persona.full_name", {"PAS"}),
         ('{"guest_persona": {"message_generation_attributes": {"next_message_mood_tones": '
          '["friendly"]}}, "target_order": {"items": []}}',
          "guest_persona.message_generation_attributes.next_message_mood_tones", {"PAS"}),
@@ -60,6 +63,31 @@ def test_a_test_case_that_cannot_be_read(content: str, field: str, metrics: set[
     bad = {metric for metric, why in dialogue["null_reasons"].items() if why == "bad_input"}
     assert bad == metrics | {"CRRS"}
     assert dialogue["BVS"] == 0.0
+
+
+@pytest.mark.parametrize("persona", [5, 5.5, True, [1], {"full_name": "A\ud83d"}])
+def test_a_persona_in_a_column_that_cannot_be_read(persona: Any) -> None:
+    rows = (state(guest_persona=json.dumps(persona)), state())
+    reject, dialogue = rejected(*rows)
+    assert (reject["line"], reject["field"].split(".")[0]) == (1, "guest_persona")
+    assert dialogue["null_reasons"]["PAS"] == "bad_input"
+    assert dialogue["persona"] is None
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "null", "None", "nan", None])
+def test_a_persona_or_target_that_is_not_there(nothing: Any) -> None:
+    content = json.dumps({"guest_persona": nothing, "target_order": nothing})
+    for rows in (
+        (state(guest_persona=nothing, target_order=nothing), state()),
+        (state(), state(), CASE | {"content": content}),
+    ):
+        found = only(score(*rows)["dialogues"])
+        assert found["persona"] is None
+        assert found["null_reasons"] == {
+            "PAS": "missing_input",
+            "ORA": "missing_input",
+            "CRRS": "missing_input",
+        }
 
 
 @pytest.mark.parametrize(
@@ -110,6 +138,9 @@ def test_rows_that_the_reader_cannot_use() -> None:
          '{"next_message_ordering_style": "slow"}}]}',
          "next_message_ordering_style is 'slow', expected one_by_one or all_at_once"),
         (json.dumps({"persona_attributes": [ADA, ADA]}), "expected a name of its own"),
+        ('{"persona_attributes": [{"full_name": "A\\ud83d"}]}', "half a surrogate pair"),
+        ('{"test_cases": [{"test_case": "t", "guest_persona": {"full_name": "A\\ud83d"}}]}',
+         r"test_cases\[0\].guest_persona is .*half a surrogate pair"),
         ('{"test_cases": [{"test_case": "t", "target_order": {"items": 5}}]}',
          r"test_cases\[0\].target_order.items is 5, expected a list"),
     ],
