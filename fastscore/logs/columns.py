@@ -7,6 +7,7 @@ Values of common forms are converted in kernels, by column; only forms that are 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,8 @@ EXPECTED = {
     "json": "a JSON value",
 }
 _OK = 0
+_NO_BYTES = np.zeros(0, np.uint8)
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,51 +185,70 @@ def _others(found: Places, used: Flags) -> Bytes:
     return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """An array by its C interface alone: polars asks nothing else of it."""
+
+    array: pa.Array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.array.__arrow_c_array__(requested_schema)
+
+
 def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) -> pl.Series:
     """Make a column of Arrow buffers, null where not valid, without copying."""
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     array = pa.Array.from_buffers(
         kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
     )
-    series = pl.from_arrow(array)
-    assert isinstance(series, pl.Series)
-    return series
+    return pl.Series(_Exported(array))
 
 
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
-    valid = _has(found, STRING, ESCAPED)
-    starts, ends = np.where(valid, found.starts, -1), np.where(valid, found.ends, 0)
-    if "integer" in column.accepts:
-        rows = np.flatnonzero(_has(found, INTEGER))
-        valid[rows] = True
-        starts[rows], ends[rows] = found.starts[rows], found.ends[rows]
-        # -0 is the one integer whose text is not its own digits
-        zeros = rows[(ends[rows] - starts[rows] == 2) & (found.data[ends[rows] - 1] == ord("0"))]
-        starts[zeros] += found.data[starts[zeros]] == ord("-")
+    views, valid, n_escaped, n_others = jsonl.plain_views(
+        found.data, found.tags, found.starts, found.ends
+    )
+    texts = _NO_BYTES
+    broken = _NO_ROWS
+    if n_escaped:
+        escaped = np.flatnonzero(_has(found, ESCAPED))
+        texts, starts, ends = found.unescaped(escaped)
+        broken = escaped[ends < 0]
+        valid[broken] = False
+        starts[ends < 0] = -1
+        own = np.zeros((escaped.size, 4), np.int32)
+        jsonl.views(texts, starts, ends, 1, own)
+        views[escaped] = own
+    if n_others:
+        _accept_as_text(found, column, views, valid)
+    faults = _others(found, valid) if n_others else np.zeros(valid.size, np.uint8)
+    faults[broken] = _code("lone_surrogate")
+    return Converted(_series(pa.string_view(), valid, views, found.data, texts), faults)
+
+
+def _accept_as_text(
+    found: Places, column: Column, views: npt.NDArray[np.int32], valid: Flags
+) -> None:
+    """Write the views of values that are no strings but accepted as text."""
     if "falsy" in column.accepts:
         # a view of zeros is the empty text
         valid |= _falsy(found)
-    escaped = np.flatnonzero(_has(found, ESCAPED))
-    texts, text_starts, text_ends = found.unescaped(escaped)
-    starts[escaped] = -1
-    broken = escaped[text_ends < 0]
-    valid[broken] = False
-    text_starts[text_ends < 0] = -1
-    views = np.zeros((valid.size, 4), np.int32)
-    jsonl.views(found.data, starts, ends, 0, views)
-    own = np.zeros((escaped.size, 4), np.int32)
-    jsonl.views(texts, text_starts, text_ends, 1, own)
-    views[escaped] = own
+    if "integer" in column.accepts:
+        rows = np.flatnonzero(_has(found, INTEGER))
+        starts, ends = found.starts[rows], found.ends[rows]
+        # -0 is the one integer whose text is not its own digits
+        zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
+        starts[zeros] += found.data[starts[zeros]] == ord("-")
+        own = np.zeros((rows.size, 4), np.int32)
+        jsonl.views(found.data, starts, ends, 0, own)
+        views[rows], valid[rows] = own, True
     if "boolean" in column.accepts:
         truths = _has(found, FALSE, TRUE) & ~valid
         # a view of one byte: its length, then the byte
         views[truths, 0] = 1
         views[truths, 1] = ord("0") + (found.tags[truths] == TRUE)
         valid |= truths
-    faults = _others(found, valid)
-    faults[broken] = _code("lone_surrogate")
-    return Converted(_series(pa.string_view(), valid, views, found.data, texts), faults)
 
 
 def _falsy(found: Places) -> Flags:

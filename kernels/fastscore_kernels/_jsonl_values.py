@@ -1,4 +1,4 @@
-"""Turning located JSON values into column values: escapes, integers, floats, string views.
+"""Turning located JSON values into column values: escapes, integers, floats.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -20,7 +20,6 @@ from fastscore_kernels._jsonl_bytes import (
     ZERO,
     address_of,
     copy_plain,
-    first_word,
     hex4,
     load_byte,
     load_word,
@@ -214,31 +213,6 @@ def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) ->
         value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
         values[row] = -value if negative else value
         states[row] = EXACT
-
-
-@kernel(fastmath=False)
-def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> None:
-    """Write Arrow string views (n, 4) of byte ranges of ``data``, which is buffer ``buffer``.
-
-    A negative start leaves the row's view as it is.
-    """
-    base = address_of(data)
-    for row in range(starts.size):
-        start = starts[row]
-        if start < 0:
-            continue
-        length = ends[row] - start
-        views[row, 0] = length
-        first = first_word(base, start, min(length, 8), data.size)
-        views[row, 1] = np.int32(np.int64(first))
-        if length > 12:
-            views[row, 2] = buffer
-            views[row, 3] = start
-        else:
-            views[row, 2] = np.int32(np.int64(first >> np.uint64(32)))
-            if length > 8:
-                rest = first_word(base, start + 8, length - 8, data.size)
-                views[row, 3] = np.int32(np.int64(rest))
 
 
 @kernel(fastmath=False)

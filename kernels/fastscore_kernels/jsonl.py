@@ -40,9 +40,9 @@ from fastscore_kernels._jsonl_values import (
     mark_changes,
     parse_floats,
     parse_integers,
-    string_views,
     unescape_strings,
 )
+from fastscore_kernels._string_views import plain_string_views, string_views
 from fastscore_kernels._validate import read_only
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "count_line_ends",
     "floats",
     "integers",
+    "plain_views",
     "runs_jsonl",
     "scan_jsonl",
     "unescaped",
@@ -353,6 +354,36 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
     string_views(*_ranges(data, starts, ends), buffer, out)
 
 
+def plain_views(
+    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], int, int]:
+    """Make Arrow string views of located values that are strings without escapes.
+
+    Parameters
+    ----------
+    data
+        The bytes, shorter than 2 GiB; buffer 0 of the views.
+    tags
+        The values' types, uint8 (n,).
+    starts, ends
+        Their bytes, int64 (n,).
+
+    Returns
+    -------
+    tuple
+        The views, int32 (n, 4), zero for all other values; which values are strings, bool (n,);
+        how many of them have escapes; how many values are neither string nor null nor absent.
+    """
+    if data.size >= 1 << 31:
+        raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
+    views = np.zeros((tags.size, 4), np.int32)
+    is_string = np.empty(tags.size, np.bool_)
+    data, starts, ends = _ranges(data, starts, ends)
+    tags = read_only(np.ascontiguousarray(tags))
+    escaped, others = plain_string_views(data, tags, starts, ends, views, is_string)
+    return views, is_string, escaped, others
+
+
 def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
     """Check bytes and ranges of them, and view them as the kernels take them."""
     compile_kernels()
@@ -433,4 +464,6 @@ def _compile() -> None:
     parse_floats(data, none, none, np.empty(0), flags)
     mark_changes(data, read_only(flags), none, none, np.empty(0, np.bool_))
     unescape_strings(data, none, none, flags, some, some)
-    string_views(data, none, none, 0, np.empty((0, 4), np.int32))
+    views = np.empty((0, 4), np.int32)
+    string_views(data, none, none, 0, views)
+    plain_string_views(data, read_only(flags), none, none, views, np.empty(0, np.bool_))

@@ -331,6 +331,33 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
 
 @given(
     st.lists(
+        st.text(st.sampled_from("ab汉\\"), max_size=20)
+        | st.sampled_from([None, True, 7, -0.5, [], {}, ["a"]])
+    )
+)
+def test_plain_views_are_the_strings_without_escapes(values: list[Any]) -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    lines = [json.dumps({"k": value}, ensure_ascii=False) for value in values]
+    scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
+    located = scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0]
+    views, is_string, n_escaped, n_others = jsonl.plain_views(*located)
+    texts = [value if isinstance(value, str) else None for value in values]
+    assert is_string.tolist() == [text is not None for text in texts]
+    assert n_escaped == sum("\\" in text for text in texts if text is not None)
+    assert n_others == sum(
+        text is None and value is not None for text, value in zip(texts, values, strict=True)
+    )
+    buffers = [None, pa.py_buffer(views), pa.py_buffer(scan.data)]
+    column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
+    column.validate(full=True)
+    plain = ["" if text is None or "\\" in text else text for text in texts]
+    assert pl.from_arrow(column).to_list() == plain
+
+
+@given(
+    st.lists(
         st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', "[1]"]), max_size=40
     )
 )
