@@ -6,6 +6,7 @@ on the input alone, not on threads or timing.
 """
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,14 +175,20 @@ def _pack(runs: Sequence[_Run], shard_bytes: int) -> list[list[_Run]]:
         if not packed or size + run.n_bytes > shard_bytes:
             packed.append([])
             size = 0
-        shard = packed[-1]
+        packed[-1].append(run)
         size += run.n_bytes
-        if shard and shard[-1].file == run.file:
-            before = shard[-1]
-            shard[-1] = replace(before, stop=run.stop, n_bytes=before.n_bytes + run.n_bytes)
-        else:
-            shard.append(run)
-    return packed
+    return [_joined(shard) for shard in packed]
+
+
+def _joined(runs: Sequence[_Run]) -> list[_Run]:
+    """Join the runs of each file, which stand side by side."""
+    joined = []
+    for file, group in itertools.groupby(runs, lambda run: run.file):
+        members = tuple(group)
+        first, last = members[0], members[-1]
+        n_bytes = sum(run.n_bytes for run in members)
+        joined.append(_Run(file, first.start, last.stop, first.line, n_bytes))
+    return joined
 
 
 def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Shard:
