@@ -17,6 +17,7 @@ from fastscore.suites.group_travel.cells import (
     as_text,
     canonical_key,
     parse_cell,
+    without_halves,
 )
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
@@ -164,7 +165,8 @@ def _cut_categories(text: str) -> str:
 
 
 def _join_categories(parts: Sequence[Any]) -> str:
-    stripped = (text.strip() for part in parts if (text := as_text(part)) is not None)
+    texts = (text for part in parts if (text := as_text(part)) is not None)
+    stripped = (without_halves(text).strip() for text in texts)
     return _SEPARATOR.join(part for part in stripped if part.casefold() not in ABSENT_CELLS)
 
 

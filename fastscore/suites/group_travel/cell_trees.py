@@ -28,7 +28,7 @@ from fastscore_kernels.jsonl import (
 from fastscore_kernels.python_literals import literals_to_json
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
+from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell, without_halves
 from fastscore.suites.json_values import JsonValues, Problems, raw_texts, texts
 from fastscore.suites.ragged import Indices, take
 
@@ -148,8 +148,7 @@ class CellTrees:
         values, problems = self._values(rows), Problems()
         found = texts(values, problems)
         for row in problems.by_dialogue:
-            halved = values.python(row).encode("utf-16", "surrogatepass")
-            found = found.scatter([row], [halved.decode("utf-16", "replace")])
+            found = found.scatter([row], [without_halves(values.python(row))])
         return found
 
     def scalars(self, rows: Indices) -> pl.Series:

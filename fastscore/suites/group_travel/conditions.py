@@ -157,7 +157,9 @@ def _condition() -> pl.Expr:
 def _flags_by_content(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     """Return what the flags are by the turns themselves."""
     kind = pl.col("kind")
-    provider = pl.col("member").filter((kind == PROVIDE) & ~pl.col("is_system"))
+    provider = pl.col("member").filter(
+        (kind == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != "")
+    )
     turns = read.turns.group_by("dialogue_row").agg(
         (provider.n_unique() >= 2).alias("multi_user_seen"),
         (kind == SYNTHESIZE).any().alias("enable_synthesis_seen"),

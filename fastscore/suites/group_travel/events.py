@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.suites.base import Events
+from fastscore.suites.base import PARTIAL_REJECTS, Events
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import is_present
@@ -79,7 +79,12 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         **_places(itineraries, plans, catalogue, catalogue_cells, grounded),
         "vocabulary": _vocabulary(catalogue, catalogue_cells, catalogue_row, lexicon),
     }
-    counts = {"dialogues": dialogues.height, "turns": read.turns.height, "pairs": pairs.height}
+    counts = {
+        "dialogues": dialogues.height,
+        "turns": read.turns.height,
+        "pairs": pairs.height,
+        PARTIAL_REJECTS: read.n_partial,
+    }
     return Events(frames, read.rejects, counts)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_kernels.jsonl import ARRAY, ESCAPED, OBJECT, STRING
+from fastscore_kernels.jsonl import ARRAY, ESCAPED, NULL, OBJECT, STRING
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees
@@ -120,6 +120,6 @@ def _named_items(
     for column, keys in _TIME_KEYS.items():
         first, last = found[keys[0]], found[keys[-1]]
         of_items = np.full(len(items), NOTHING)
-        of_items[is_object] = np.where(first != NOTHING, first, last)
+        of_items[is_object] = np.where(trees.tags[first] > NULL, first, last)
         times[column] = trees.texts(of_items[named])
     return named, {"text": trees.texts(node[named]), **times}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.jsonl import ARRAY, OBJECT
+from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.distinct import distinct
@@ -60,11 +60,14 @@ class Turns:
         cells as text. ``kind`` and ``slot`` are null for other intents, ``slot`` for plain ones.
     rejects
         In the schema of `REJECT_SCHEMA`.
+    n_partial
+        How many of them are turns, or parts of turns, of a row whose other turns are used.
     """
 
     dialogues: pl.DataFrame
     turns: pl.DataFrame
     rejects: pl.DataFrame
+    n_partial: int
 
 
 def read_turns(raw: pl.DataFrame) -> Turns:
@@ -84,7 +87,8 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     rows = raw.with_columns(dialogue_row)
     is_whole = raw["turns"].is_not_null()
     flat = rows.filter(~is_whole).select("dialogue_row", "line", *TEXTS, *CELLS)
-    nested, rejects = _nested_turns(rows.filter(is_whole))
+    whole = rows.filter(is_whole)
+    nested, rejects = _nested_turns(whole)
     turns = pl.concat([flat, nested]).sort("dialogue_row", maintain_order=True)
     first = turns["dialogue_row"].is_first_distinct()
     of_first_turn = turns.filter(first).select("dialogue_row", pl.col("metadata").alias("first"))
@@ -95,9 +99,13 @@ def read_turns(raw: pl.DataFrame) -> Turns:
         )
         .drop("first")
     )
+    used = whole.filter(pl.col("dialogue_row").is_in(nested["dialogue_row"].unique().implode()))
+    turns, dialogues = _with_turns(turns, dialogues)
     turns = _with_speakers(_with_intents(turns.with_columns(pl.col(*TEXTS).fill_null(""))))
     nameless = _reject_nameless(turns, dialogues)
-    return Turns(dialogues, turns, pl.concat([unusable, rejects, nameless]))
+    rejects = pl.concat([unusable, rejects, nameless])
+    n_partial = rejects.join(used, on=["file", "line"], how="semi").height if rejects.height else 0
+    return Turns(dialogues, turns, rejects, n_partial)
 
 
 def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
@@ -163,18 +171,42 @@ def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     kept = np.flatnonzero(is_turn)
     turn = {name: found[name].values.take(kept) for name in (*TEXTS, "text", *CELLS)}
     owner = found.owner[kept]
-    utterance = _cells(turn["utterance"], problems)
+    n_turns = np.bincount(owner, minlength=len(values))
+    problems.note(values, np.flatnonzero(n_turns == 0), "at least one turn")
+    said = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
     frame = pl.DataFrame(
         {
             "dialogue_row": rows["dialogue_row"].gather(owner),
             "line": rows["line"].gather(owner),
-            "speaker": _cells(turn["speaker"], problems),
-            "intent": _cells(turn["intent"], problems),
-            "utterance": utterance.fill_null(_cells(turn["text"], problems)),
+            "speaker": said["speaker"],
+            "intent": said["intent"],
+            "utterance": said["utterance"].fill_null(said["text"]),
             **{name: _cells(turn[name], problems) for name in CELLS},
         }
     )
     return frame, _rejects(rows, problems)
+
+
+def _texts(values: JsonValues, problems: Problems) -> pl.Series:
+    """Return strings, and integers as their digits."""
+    is_integer = values.tags == INTEGER
+    usable = values.is_text | values.is_missing | is_integer
+    problems.note(values, np.flatnonzero(~usable), "a string")
+    found = texts(values, problems)
+    return found.fill_null(raw_texts(values.where(is_integer))) if is_integer.any() else found
+
+
+def _with_turns(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Leave out dialogues without a turn, which are rejects."""
+    has_turns = np.zeros(dialogues.height, np.bool_)
+    has_turns[turns["dialogue_row"].to_numpy()] = True
+    if has_turns.all():
+        return turns, dialogues
+    number = pl.Series("dialogue_row", np.cumsum(has_turns) - 1)
+    return (
+        turns.with_columns(pl.lit(number).gather("dialogue_row").alias("dialogue_row")),
+        dialogues.filter(pl.Series(has_turns)).with_columns(number.filter(pl.Series(has_turns))),
+    )
 
 
 def _cells(values: JsonValues, problems: Problems) -> pl.Series:

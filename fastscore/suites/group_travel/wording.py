@@ -109,7 +109,7 @@ def names_conflict(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
     few = rf"(?:^|{_CLAUSE_MARK}){_GAP}*{word}{{0,{_WORDS_BEFORE - 1}}}"
     before = rf"(?:{few}|{word}{{{_WORDS_BEFORE}}})"
     no_label = r"\b\s*(?:[^:\s]|$)"
-    return marked.str.contains(rf"(?i){before}(?:{'|'.join(lexicon.conflict)}){no_label}")
+    return marked.str.contains(rf"(?i){before}\b(?:{'|'.join(lexicon.conflict)}){no_label}")
 
 
 def quotes_theory(texts: pl.Series, lexicon: Lexicon) -> pl.Series:

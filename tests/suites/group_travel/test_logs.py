@@ -256,3 +256,49 @@ def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
     assert found == [("trip", "C3"), ("trip", "C5")]
     counted = scores.summary.filter(pl.col("group") == "condition", pl.col("metric") == "M1")
     assert counted.select("value", "n").rows() == [("C3", 1), ("C5", 1)]
+
+
+def test_half_a_surrogate_pair_in_any_cell_costs_no_dialogue() -> None:
+    half = "cut \\ud83d"
+    cells = {
+        "metadata": f'{{"group_type": "{half}", "dialogue_id": "trip"}}',
+        "constraint_state": f'{{"synthesis": {{"cuisine": {{"operator": "{half}"}}}}}}',
+        "plan": f'{{"days": [{{"lunch": "{half}"}}], "raw_output": "{half}"}}',
+        "ref_info_restaurants": f'[{{"name": "{half}", "cuisines": ["{half}", "Thai"]}}]',
+        "ref_info_events": f"[{{'name': '{half}', 'segment': ['{half}']}}]",
+    }
+    row = dialogue(*TURNS[:3], turn("System", "sys_synthesize_cuisine", "", **cells))
+    assert row["M9"] == 1.0
+    places = score([*TURNS[:3], turn("System", "sys_synthesize_cuisine", "", **cells)])["places"]
+    assert places["place"].to_list() == ["cut \ufffd"]
+
+
+def lines(tmp_path: Path, *documents: Any) -> Any:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    run = tmp_path / "run"
+    fastscore.score([path], "group_travel", output=run, embedder=None, max_rejects=1.0)
+    return (
+        pl.read_parquet(run / "dialogues" / "*.parquet"),
+        pl.read_parquet(run / "rejects" / "*.parquet"),
+    )
+
+
+def test_dialogues_without_a_turn_are_rejects_and_not_scored(tmp_path: Path) -> None:
+    documents = [{"turns": [TURNS[1]]}, {"turns": "x"}, {"turns": []}, {"turns": [1]}]
+    scored, rejects = lines(tmp_path, *documents, {"turns": TURNS[:2]})
+    assert scored.select("dialogue", "M7_total_turns").rows() == [("d:1", 1), ("d:5", 2)]
+    assert rejects.select("line", "field").rows() == [(2, "turns"), (3, "turns"), (4, "turns[0]")]
+
+
+def test_texts_of_other_types_are_rejects_and_name_nobody(tmp_path: Path) -> None:
+    turns = [{**TURNS[1], "speaker": {"a": 1}}, {**TURNS[2], "utterance": 7}]
+    scored, rejects = lines(tmp_path, {"turns": turns})
+    assert rejects.select("field", "expected").rows()[0] == ("turns[0].speaker", "a string")
+    assert scored["n_pairs"].to_list() == [1]
+
+
+def test_who_provides_without_a_name_is_no_second_member(tmp_path: Path) -> None:
+    scored, rejects = lines(tmp_path, {"turns": [TURNS[1], {**TURNS[2], "speaker": ""}]})
+    assert scored["condition"].to_list() == ["C1"]
+    assert len(rejects) == 1

@@ -74,6 +74,7 @@ def test_m16_twenty_one_of_twenty_three() -> None:
         ("A 23:00 - 25:00", None),
         ("A 22:00 - 24:00", True),
         (["A (9:00-10:00)", "B 8:00-9:00"], False),
+        ([{"name": "A", "start": None, "start_time": "9:00", "end_time": "10:00"}], True),
         ([{"poi": "A", "time": "9:00 - 10:00"}, {"place": "B", "start_time": "8:00"}], True),
         ("-", None),
     ],

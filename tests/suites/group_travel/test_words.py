@@ -135,6 +135,8 @@ def test_rooms_that_are_wanted(preference: str, rooms: list[str]) -> None:
         ("a trade-off", True),
         ("a tradeoff and the middle ground", True),
         ("indifferent", False),
+        ("no_conflict", False),
+        ("We_differ", False),
         ("anything but a compromise", False),
         ("", False),
     ],
@@ -148,6 +150,8 @@ def test_conflicts_that_are_named(text: str, named: bool) -> None:
     [
         ("We can include both cuisines", False),
         ("include-both rule", True),
+        ("self select principle", True),
+        ("Self-Selection rule", True),
         ("log-rolling across days", True),
         ("Strategy: least_misery.", True),
         ("parental  authority", True),
