@@ -23,7 +23,11 @@ def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
 
 def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
     """Gather rows, null where the row is negative."""
-    return values.extend_constant(None, 1).gather(np.where(rows < 0, len(values), rows))
+    missing = rows < 0
+    if not missing.any():
+        return values[rows]
+    longer = values.clone().append(pl.Series([None], dtype=values.dtype))
+    return longer[np.where(missing, len(values), rows)]
 
 
 def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:

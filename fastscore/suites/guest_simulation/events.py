@@ -8,6 +8,7 @@ from fastscore_kernels import string_changes
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import Indices, Mask, gather_or_null
+from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
@@ -165,28 +166,34 @@ def _by_conversation(
 
 def _changes(column: pl.Series) -> Mask:
     """Mark the rows that differ from the one before, the first too."""
-    changed: Mask = string_changes(column.fill_null(""))
-    missing = column.is_null().to_numpy()
-    changed[1:] |= missing[1:] != missing[:-1]
+    changed: Mask = string_changes(column.fill_null("") if column.null_count() else column)
+    if column.null_count():
+        missing = column.is_null().to_numpy()
+        changed[1:] |= missing[1:] != missing[:-1]
     changed[:1] = True
     return changed
 
 
 def _labels(numbers: pl.DataFrame, options: GuestSimulationOptions) -> pl.DataFrame:
     """Give conversations their names, levels and test cases."""
-    stem = pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "")
-    folder = pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64)
-    level = pl.coalesce("experiment_level", folder, pl.lit(options.level or None, dtype=pl.Int64))
+    of_file, files = distinct(numbers["file"])
+    of_files = files.to_frame("file").select(
+        pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "").alias("stem"),
+        pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64).alias("folder"),
+    )
+    stem, folder = of_files["stem"][of_file], of_files["folder"][of_file]
+    forced = pl.lit(options.level or None, dtype=pl.Int64)
     named = numbers.select(
         "file",
         "line",
         pl.coalesce("conversation_id", stem).alias("dialogue"),
-        level.alias("experiment_level"),
+        pl.coalesce("experiment_level", folder, forced).alias("experiment_level"),
         "test_case",
     )
-    return named.with_columns(
-        pl.coalesce("test_case", pl.col("dialogue").str.extract(_TEST_CASE), "dialogue")
-    )
+    # a name recurs at every level
+    of_name, names = distinct(named["dialogue"])
+    in_name = names.str.extract(_TEST_CASE)[of_name]
+    return named.with_columns(pl.coalesce("test_case", in_name, "dialogue").alias("test_case"))
 
 
 def _compare(

@@ -74,7 +74,7 @@ def read_lists(
     data: Bytes, start: Indices, stop: Indices, conversation: Indices, *, option_first: bool
 ) -> Names:
     """Read the names in lists of items, one list a conversation."""
-    found = item_names(data, start, stop, option_first=option_first)
+    found = item_names(data, start, stop, option_first=option_first, threads=1)
     whole = np.flatnonzero(found.ends[found.row] >= 0)
     begins, ends = found.start[whole], found.end[whole]
     code, firsts = number_ranges(data, begins, ends)

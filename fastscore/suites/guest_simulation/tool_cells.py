@@ -130,7 +130,7 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
     """
     message, given = np.flatnonzero(cells.is_not_null().to_numpy()), cells.drop_nulls()
     column = string_column("tool_calls", given)
-    found = find_members(column.data, column.offsets, _KEYS)
+    found = find_members(column.data, column.offsets, _KEYS, threads=1)
     named = np.flatnonzero(found.key == _TOOL_NAME)
     values = texts_between(column.data, found.start, found.end)
     scan = _Scan(column.data, column.offsets, found, named, values)
