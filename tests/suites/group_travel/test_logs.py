@@ -295,7 +295,7 @@ def test_texts_of_other_types_are_rejects_and_name_nobody(tmp_path: Path) -> Non
     turns = [{**TURNS[1], "speaker": {"a": 1}}, {**TURNS[2], "utterance": 7}]
     scored, rejects = lines(tmp_path, {"turns": turns})
     assert rejects.select("field", "expected").rows()[0] == ("turns[0].speaker", "a string")
-    assert scored["n_pairs"].to_list() == [1]
+    assert scored["M1_den"].to_list() == [1]
 
 
 def test_who_provides_without_a_name_is_no_second_member(tmp_path: Path) -> None:
