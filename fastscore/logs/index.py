@@ -1,6 +1,5 @@
 """Where each dialogue of each file begins and ends, in one pass over the input."""
 
-import hashlib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import IO
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import text_hash128
 from fastscore_kernels.jsonl import JsonlRuns, changes
 
 from fastscore.content_hash import ContentHash
@@ -26,33 +26,65 @@ from fastscore.logs.seals import stamp
 from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
 from fastscore.suites.base import Column, Source
 
-DIGEST_BYTES = 16
 _CELLS_PER_SHARD = 256
-FILE_KEY = b""
-"""Stands for the dialogue that is its file."""
+FILE_KEY = (1, 0)
+"""The local key of the dialogue that is its file; those of rows of their own begin with 0."""
 
-Runs = list[tuple[int, bytes, int, int, int, int]]
-"""Runs of rows of one dialogue: part, key, first and last row start, first line, dialogues."""
+_SPANS_AT_ONCE = 1 << 18
+
+SPAN_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.Int64(),
+    "is_local": pl.Boolean(),
+    "key_high": pl.UInt64(),
+    "key_low": pl.UInt64(),
+    "first": pl.Int64(),
+    "last": pl.Int64(),
+    "line": pl.Int64(),
+    "dialogues": pl.Int64(),
+}
+"""Rows of a dialogue of a file, or of dialogues of a row each that stand near each other: the
+file's place among the inputs; whether the key names no dialogue outside of its file (the file
+itself, or rows of their own); the key; the first and the last row's start (byte, or Parquet row);
+the first row's line; how many dialogues they are. Rows that are dialogues of their own are kept
+together by their place in the file, so that their number costs no memory."""
 
 
-@dataclass(slots=True)
-class Span:
-    """Rows of a dialogue, or of dialogues of a row each that stand near each other.
+class Spans:
+    """The spans of all files, as they are found, file by file in order."""
 
-    Parameters
-    ----------
-    first, last
-        The first and the last row's start (byte, or Parquet row).
-    line
-        The first row's line.
-    dialogues
-        How many dialogues they are.
-    """
+    def __init__(self) -> None:
+        self._found = [pl.DataFrame(schema=SPAN_SCHEMA)]
+        self._height = 0
 
-    first: int
-    last: int
-    line: int
-    dialogues: int
+    def add(self, spans: pl.DataFrame) -> None:
+        """Add spans that stand behind those before, in `SPAN_SCHEMA`."""
+        self._found.append(spans)
+        self._height += spans.height
+        if self._height > _SPANS_AT_ONCE + 2 * self._found[0].height:
+            self._join()
+
+    def joined(self) -> pl.DataFrame:
+        """Return one span for each key of each file, by file and first row."""
+        self._join()
+        return self._found[0].sort("file", "first")
+
+    def _join(self) -> None:
+        keys = ("file", "is_local", "key_high", "key_low")
+        rows_of_their_own = pl.col("is_local") & (pl.col("key_high") == 0)
+        joined = (
+            pl.concat(self._found)
+            .group_by(keys)
+            .agg(
+                pl.col("first", "line").first(),
+                pl.col("last").last(),
+                pl.col("dialogues").sum(),
+            )
+            .with_columns(
+                pl.when(rows_of_their_own).then("dialogues").otherwise(1).alias("dialogues")
+            )
+            .select(*SPAN_SCHEMA)
+        )
+        self._found, self._height = [joined], joined.height
 
 
 @dataclass(slots=True)
@@ -77,8 +109,6 @@ class FileState:
         Why it could not be unpacked to its end, None otherwise.
     unpacked
         Whether it was unpacked to the scratch folder.
-    spans
-        The dialogues, by the hash of their key; see `is_local` for other keys.
     header
         Of a CSV file, once it was asked for.
     stamp
@@ -94,7 +124,6 @@ class FileState:
     digest: ContentHash = field(default_factory=ContentHash)
     damage: Damage | None = None
     unpacked: bool = False
-    spans: dict[bytes, Span] = field(default_factory=dict)
     header: bytes = b""
     stamp: str = ""
 
@@ -102,16 +131,6 @@ class FileState:
         """Count and hash bytes as they are read from disk."""
         self.read += len(block)
         self.digest.update(block)
-
-    def widen(self, key: bytes, first: int, last: int, line: int, dialogues: int) -> None:
-        """Add rows to a dialogue, later ones than it has."""
-        span = self.spans.get(key)
-        if span is None:
-            self.spans[key] = Span(first, last, line, dialogues)
-        else:
-            span.last = last
-            if key != FILE_KEY and is_local(key):
-                span.dialogues += dialogues
 
     def header_before(self, start: int) -> bytes:
         """Return what governs the bytes from ``start`` on but stands before them."""
@@ -121,33 +140,36 @@ class FileState:
         return self.header
 
 
-def is_local(key: bytes) -> bool:
-    """Whether a key names no dialogue outside of its file: the file itself, or rows of their own.
-
-    Rows that are dialogues of their own are kept together by their place in the file, so that
-    their number costs no memory.
-    """
-    return len(key) != DIGEST_BYTES
-
-
 def index_files(
-    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+    states: Sequence[FileState],
+    spans: Spans,
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
 ) -> Iterator[FileState]:
-    """Yield each file, in order, when its dialogues and its hash are known."""
+    """Yield each file, in order, when its dialogues are among ``spans`` and its hash is known."""
     for index, state in enumerate(states):
         state.index, state.path, state.compression = index, state.file.path, state.file.compression
         state.stamp = stamp(state.path)
     for format, group in itertools.groupby(states, lambda state: state.file.format):
         if format == "parquet":
-            yield from map_ordered(
+            for state, found in map_ordered(
                 lambda state: _index_parquet(state, source, shard_bytes, scratch), group, threads
-            )
+            ):
+                spans.add(found)
+                yield state
         else:
-            yield from _index_lines(tuple(group), source, shard_bytes, scratch, threads)
+            yield from _index_lines(tuple(group), spans, source, shard_bytes, scratch, threads)
 
 
 def _index_lines(
-    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+    states: Sequence[FileState],
+    spans: Spans,
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
 ) -> Iterator[FileState]:
     """Index files of one format, made of lines, in batches."""
     keys = _keys_alone(source)
@@ -157,6 +179,7 @@ def _index_lines(
     streams = (
         (part, _lines(state, keys, shard_bytes, scratch)) for part, state in enumerate(states)
     )
+    offset = states[0].index
     ready = 0
     for batch, found in map_ordered(
         lambda batch: (batch, _spans(batch, keys, cell)), gather(streams), threads
@@ -164,12 +187,13 @@ def _index_lines(
         while ready < int(batch.parts[0]):
             yield states[ready]
             ready += 1
-        for part, key, first, last, line, dialogues in found:
-            states[part].widen(key, first, last, line, dialogues)
+        spans.add(found.with_columns(pl.col("file") + offset))
     yield from states[ready:]
 
 
-def _index_parquet(state: FileState, source: Source, shard_bytes: int, scratch: Path) -> FileState:
+def _index_parquet(
+    state: FileState, source: Source, shard_bytes: int, scratch: Path
+) -> tuple[FileState, pl.DataFrame]:
     """Index a Parquet file by its key columns; a compressed one is unpacked first."""
     blocks = read_blocks(state.path, state.compression, observe=state.observe)
     if state.compression == "none":
@@ -187,15 +211,15 @@ def _index_parquet(state: FileState, source: Source, shard_bytes: int, scratch: 
         cell = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
     columns = key_columns(source)
     names = [f"key{index}" for index in range(len(columns))]
+    found = Spans()
     for _, rows, _ in read_parquet(piece, columns):
         frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
+        row = pl.col("line") - 1
         frame = frame.with_columns(
-            part=pl.lit(0), first=pl.col("line") - 1, last=pl.col("line") - 1
+            file=pl.lit(state.index, pl.Int64), first=row, last=row, rows=pl.lit(1, pl.Int64)
         )
-        frame = frame.with_columns(rows=pl.lit(1))
-        for _, key, first, last, line, dialogues in spans_of(frame, names, cell):
-            state.widen(key, first, last, line, dialogues)
-    return state
+        found.add(_spans_of(frame, names, cell))
+    return state, found.joined()
 
 
 def key_columns(source: Source) -> tuple[Column, ...]:
@@ -271,10 +295,10 @@ def _spilled(
             temporary.unlink(missing_ok=True)
 
 
-def _spans(batch: Batch, source: Source, cell: int) -> Runs:
+def _spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
     """Find the dialogues of a batch; rows that are some are kept together by ``cell`` bytes."""
     if batch.alone:
-        return []
+        return pl.DataFrame(schema=SPAN_SCHEMA)
     columns, keys = key_columns(source), wanted_keys(source.columns)
     runs: LineScan | JsonlRuns
     if cell or source.array_column is not None or batch.in_records:
@@ -284,7 +308,7 @@ def _spans(batch: Batch, source: Source, cell: int) -> Runs:
         runs = batch.runs(keys)
         last_starts = runs.last
     if runs.start.size == 0:
-        return []
+        return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(runs.start)
     _, last_offsets = batch.places(last_starts)
     found = [places(runs, keys, column, names_dialogue=True) for column in columns]
@@ -307,7 +331,7 @@ def _spans(batch: Batch, source: Source, cell: int) -> Runs:
         good &= converted.faults == 0
     spans = pl.DataFrame(
         {
-            "part": parts[first],
+            "file": parts[first],
             "first": offsets[first],
             "last": last_offsets[last],
             "line": runs.line[first],
@@ -315,42 +339,45 @@ def _spans(batch: Batch, source: Source, cell: int) -> Runs:
             **named,
         }
     )
-    return spans_of(spans.filter(pl.Series(good)), list(named), cell)
+    return _spans_of(spans.filter(pl.Series(good)), list(named), cell)
 
 
-def spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> Runs:
-    """Group runs of rows (``part``, ``first``, ``last``, ``line``, ``rows``, keys) by dialogue.
+def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.DataFrame:
+    """Make spans of runs of rows (``file``, ``first``, ``last``, ``line``, ``rows``, keys).
 
     Rows without a key are those of the file's dialogue; or, with a ``cell`` (bytes, or rows of
     Parquet), dialogues of their own, which are kept together by the cell that they start in.
     """
-    nameless = pl.lit(True)
-    if key_names:
-        nameless = pl.col(key_names[0]).is_null()
-        runs = runs.with_columns(
-            pl.when(~nameless).then(pl.col(name)).alias(name) for name in key_names
-        )
-    place = pl.when(nameless).then(pl.col("first") // cell) if cell else pl.lit(None, pl.Int64)
-    grouped = (
-        runs.with_columns(place.alias("place"))
-        .group_by("part", "place", *key_names, maintain_order=True)
-        .agg(
-            pl.col("first").first(),
-            pl.col("last").last(),
-            pl.col("line").first(),
-            pl.col("rows").sum(),
-        )
+    is_named = (
+        runs[key_names[0]].is_not_null() if key_names else pl.repeat(False, runs.height, eager=True)
     )
-    return [
-        (part, _key_hash(key), first, last, line, 1)
-        if place is None
-        else (part, place.to_bytes(8, "big"), first, last, line, rows)
-        for part, place, *key, first, last, line, rows in grouped.rows()
-    ]
+    keys = np.zeros((runs.height, 2), np.uint64)
+    named = np.flatnonzero(is_named.to_numpy())
+    keys[named] = text_hash128(_key_texts(runs[named], key_names), threads=1)
+    nameless = np.flatnonzero(~is_named.to_numpy())
+    if cell:
+        keys[nameless, 1] = runs["first"].to_numpy()[nameless] // cell
+    else:
+        keys[nameless] = FILE_KEY
+    return runs.select(
+        pl.col("file").cast(pl.Int64),
+        (~is_named).alias("is_local"),
+        pl.Series("key_high", keys[:, 0]),
+        pl.Series("key_low", keys[:, 1]),
+        "first",
+        "last",
+        "line",
+        pl.col("rows").cast(pl.Int64).alias("dialogues"),
+    )
 
 
-def _key_hash(key: Sequence[object]) -> bytes:
-    """Hash a dialogue's key; no two keys are written alike."""
-    if not key or key[0] is None:
-        return FILE_KEY
-    return hashlib.blake2b(repr(key).encode(), digest_size=DIGEST_BYTES).digest()
+def _key_texts(runs: pl.DataFrame, key_names: Sequence[str]) -> pl.Series:
+    """Write each run's key in one text; no two keys are written alike."""
+    if not key_names:
+        return pl.Series([], dtype=pl.String)
+    texts = (pl.col(name).cast(pl.String) for name in key_names)
+    # a text by its length, or null
+    written = (
+        pl.coalesce(pl.format("{}:{}", text.str.len_bytes(), text), pl.lit("-")) for text in texts
+    )
+    return runs.select(pl.concat_str(*written)).to_series()

@@ -6,15 +6,17 @@ on the input alone, not on threads or timing.
 """
 
 import hashlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+import polars as pl
 
 from fastscore.content_hash import ContentHash
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
-from fastscore.logs.index import DIGEST_BYTES, FileState, Span, index_files, is_local
+from fastscore.logs.index import FileState, Spans, index_files
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.seals import changed, stamp
@@ -24,6 +26,7 @@ from fastscore.suites.base import Source
 __all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
 SHARD_BYTES = 32 << 20
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +101,22 @@ def plan_shards(
         (unless `Source.key_within_file`).
     """
     states = [FileState(file) for file in files]
+    found = Spans()
     total = sum(file.size for file in files)
     done = 0
-    known: dict[bytes, tuple[int, int]] = {}
-    runs: list[_Run] = []
-    n_dialogues = 0
-    for state in index_files(states, source, shard_bytes, scratch, threads):
-        for key, span in state.spans.items():
-            if not (source.key_within_file or is_local(key)):
-                _check_one_file(key, span, state, states, known)
-        n_dialogues += sum(span.dialogues for span in state.spans.values())
-        runs.extend(_runs(state))
-        state.spans.clear()
+    for state in index_files(states, found, source, shard_bytes, scratch, threads):
         done += state.file.size
         if progress is not None:
             progress(done, total)
-    packed = _pack(runs, shard_bytes)
+    spans = found.joined()
+    if not source.key_within_file:
+        _check_one_file(spans, states)
+    packed = _pack(_runs(spans, states), shard_bytes)
     shards = map_ordered(lambda item: _shard(*item, states), enumerate(packed), threads)
     inputs = tuple(
         InputContent(state.file.path, state.read, state.digest.hexdigest()) for state in states
     )
-    return Plan(tuple(shards), inputs, n_dialogues)
+    return Plan(tuple(shards), inputs, int(spans["dialogues"].sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,63 +130,75 @@ class _Run:
     n_bytes: int
 
 
-def _check_one_file(
-    key: bytes,
-    span: Span,
-    state: FileState,
-    states: Sequence[FileState],
-    known: dict[bytes, tuple[int, int]],
-) -> None:
-    """Refuse a dialogue that another file holds rows of."""
-    earlier = known.setdefault(key, (state.index, span.line))
-    if earlier[0] != state.index:
-        raise InputError(
-            f"One dialogue stands in two files: {states[earlier[0]].file.path}:{earlier[1]} and "
-            f"{state.file.path}:{span.line}.",
-            "Put all rows of a dialogue into one file, or give the dialogues different names.",
-        )
-
-
-def _runs(state: FileState) -> Iterator[_Run]:
-    """Part a file where no dialogue is open; every byte belongs to one run."""
-    if state.compression != "none" or state.file.format == "json":
-        # neither packed bytes nor an array can be entered in the middle
-        yield _Run(state.index, 0, state.size, 1, state.size)
+def _check_one_file(spans: pl.DataFrame, states: Sequence[FileState]) -> None:
+    """Refuse a dialogue that two files hold rows of."""
+    named = spans.filter(~pl.col("is_local"))
+    again = named.filter(~pl.struct("key_high", "key_low").is_first_distinct()).head(1)
+    if again.is_empty():
         return
-    weight = state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
-    cuts = [(0, 1)]
-    open_until = -1
-    for span in sorted(state.spans.values(), key=lambda span: span.first):
-        if span.first > open_until and open_until >= 0:
-            cuts.append((span.first, span.line))
-        open_until = max(open_until, span.last)
-    stops = [start for start, _ in cuts[1:]] + [state.size]
-    for (start, line), stop in zip(cuts, stops, strict=True):
-        yield _Run(state.index, start, stop, line, round((stop - start) * weight))
+    two = pl.concat([named.join(again, on=("key_high", "key_low"), how="semi").head(1), again])
+    places = [
+        f"{states[file].file.path}:{line}" for file, line in two.select("file", "line").rows()
+    ]
+    raise InputError(
+        f"One dialogue stands in two files: {places[0]} and {places[1]}.",
+        "Put all rows of a dialogue into one file, or give the dialogues different names.",
+    )
 
 
-def _pack(runs: Sequence[_Run], shard_bytes: int) -> list[list[_Run]]:
+def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
+    """Part files where no dialogue is open (`_Run`'s columns); every byte belongs to one run."""
+    # neither packed bytes nor an array can be entered in the middle
+    entered = [state.compression == "none" and state.file.format != "json" for state in states]
+    weights = [
+        state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
+        for state in states
+    ]
+    files = pl.DataFrame(
+        {
+            "file": pl.Series(range(len(states)), dtype=pl.Int64),
+            "size": pl.Series([state.size for state in states], dtype=pl.Int64),
+            "weight": pl.Series(weights, dtype=pl.Float64),
+        }
+    )
+    open_until = pl.col("last").cum_max().shift(1).over("file")
+    cuts = spans.filter(
+        pl.col("first") > open_until,
+        pl.col("file").is_in([file for file, enters in enumerate(entered) if enters]),
+    ).select("file", pl.col("first").alias("start"), "line")
+    begins = files.select("file", start=pl.lit(0, pl.Int64), line=pl.lit(1, pl.Int64))
+    return (
+        pl.concat([begins, cuts])
+        .join(files, on="file", how="left")
+        .sort("file", "start")
+        .with_columns(stop=pl.col("start").shift(-1).over("file").fill_null(pl.col("size")))
+        .with_columns(
+            n_bytes=((pl.col("stop") - pl.col("start")) * pl.col("weight")).round().cast(pl.Int64)
+        )
+    )
+
+
+def _pack(runs: pl.DataFrame, shard_bytes: int) -> list[list[_Run]]:
     """Pack runs in order, as many as fit; neighbours in one file become one."""
-    packed: list[list[_Run]] = []
-    size = 0
-    for run in runs:
-        if not packed or size + run.n_bytes > shard_bytes:
-            packed.append([])
-            size = 0
-        packed[-1].append(run)
-        size += run.n_bytes
-    return [_joined(shard) for shard in packed]
-
-
-def _joined(runs: Sequence[_Run]) -> list[_Run]:
-    """Join the runs of each file, which stand side by side."""
-    joined = []
-    for file, group in itertools.groupby(runs, lambda run: run.file):
-        members = tuple(group)
-        first, last = members[0], members[-1]
-        n_bytes = sum(run.n_bytes for run in members)
-        joined.append(_Run(file, first.start, last.stop, first.line, n_bytes))
-    return joined
+    ends = np.cumsum(runs["n_bytes"].to_numpy())
+    packed = []
+    first = 0
+    while first < runs.height:
+        packed_bytes = int(ends[first - 1]) if first else 0
+        behind = int(np.searchsorted(ends, packed_bytes + shard_bytes, side="right"))
+        behind = max(behind, first + 1)
+        shard = runs[first:behind].group_by("file", maintain_order=True)
+        joined = shard.agg(
+            pl.col("start").first(),
+            pl.col("stop").last(),
+            pl.col("line").first(),
+            pl.col("n_bytes").sum(),
+        )
+        packed.append(
+            [_Run(*row) for row in joined.select("file", "start", "stop", "line", "n_bytes").rows()]
+        )
+        first = behind
+    return packed
 
 
 def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Shard:

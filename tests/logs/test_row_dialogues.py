@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fastscore.logs import batches, streams
-from fastscore.logs.index import FileState, index_files
+from fastscore.logs.index import FileState, Spans, index_files
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Plan, plan_shards
@@ -91,6 +91,8 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "log.jsonl", [None] * 20_000)
     (state,) = (FileState(file) for file in resolve_inputs([str(path)]))
     size = path.stat().st_size
-    for _ in index_files([state], KEYLESS, size // 2, tmp_path, 1):
-        assert len(state.spans) <= 2 * 257
-        assert sum(span.dialogues for span in state.spans.values()) == 20_000
+    spans = Spans()
+    for _ in index_files([state], spans, KEYLESS, size // 2, tmp_path, 1):
+        joined = spans.joined()
+        assert joined.height <= 2 * 257
+        assert joined["dialogues"].sum() == 20_000
