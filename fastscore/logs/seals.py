@@ -33,7 +33,12 @@ def sealed_blocks(piece: Piece) -> Iterator[bytes]:
     digest = ContentHash()
     try:
         yield from read_blocks(
-            piece.path, piece.compression, piece.start, piece.stop, observe=digest.update
+            piece.path,
+            piece.compression,
+            piece.start,
+            piece.stop,
+            observe=digest.update,
+            whole=True,
         )
     except DamageError:
         _compare(piece, digest.hexdigest())

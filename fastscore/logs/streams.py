@@ -22,6 +22,7 @@ from fastscore.logs.rejects import Reject
 
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
+_LARGEST_WHOLE = 8
 MAX_RECORD_BYTES = 256 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
@@ -86,6 +87,8 @@ def read_blocks(
     start: int = 0,
     stop: int | None = None,
     observe: Callable[[bytes], object] | None = None,
+    *,
+    whole: bool = False,
 ) -> Iterator[bytes]:
     """Yield a file's bytes in blocks of about `BLOCK_BYTES`, unpacked.
 
@@ -97,6 +100,9 @@ def read_blocks(
         The bytes to read of a file that is not compressed.
     observe
         Called with the bytes as they stand on disk.
+    whole
+        Take a part of a file that is not compressed for one block if it is no larger than
+        `_LARGEST_WHOLE` of them: what is kept until it is scored need not be cut.
 
     Raises
     ------
@@ -119,7 +125,8 @@ def read_blocks(
                 return block
 
             if compression == "none":
-                while block := read(BLOCK_BYTES):
+                fits = whole and left <= _LARGEST_WHOLE * BLOCK_BYTES
+                while block := read(max(left, 1) if fits else BLOCK_BYTES):
                     yield block
             else:
                 yield from _gathered(_gunzip(read) if compression == "gz" else _unzstd(read))
