@@ -99,7 +99,8 @@ class JsonValues:
     tags
         The kind of each value, as in `fastscore_kernels.jsonl`, uint8 (n,).
     start, end
-        Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``.
+        Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
+        empty array or object of `line_values` may have none.
     dialogue
         The row of the dialogue in which it stands, int64 (n,).
     path
@@ -133,6 +134,8 @@ class JsonValues:
         if self.tags[row] == ABSENT:
             return "null"
         text = self.data[self.start[row] : self.end[row]].tobytes().decode("utf-8", "replace")
+        if not text and self.tags[row] in (ARRAY, OBJECT):
+            return "[]" if self.tags[row] == ARRAY else "{}"
         return f'"{text}"' if self.tags[row] in (STRING, ESCAPED) else text
 
     def python(self, row: int) -> Any:
@@ -175,6 +178,38 @@ def column_values(column: pl.Series) -> JsonValues:
     tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
     name = column.name
     return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+def line_values(column: pl.Series) -> JsonValues:
+    """Read a column of JSON texts that stood in lines of JSON, and so hold no line end.
+
+    As `column_values`, but texts that stand in one buffer are left there.
+    """
+    import pyarrow as pa
+
+    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    buffers = array.buffers()
+    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type) or len(buffers) != 3:
+        return column_values(column)
+    views = np.frombuffer(buffers[1], np.int32).reshape(-1, 4)
+    views = views[array.offset : array.offset + len(array)]
+    present = column.is_not_null().to_numpy()
+    size, first = np.where(present, views[:, 0], 0).astype(np.int64), views[:, 1]
+    in_buffer = size > _INLINE_BYTES
+    of_size_two = ~in_buffer & (size == 2)
+    empty = {tag: of_size_two & (first == text) for tag, text in _EMPTY.items()}
+    if (~in_buffer & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
+        return column_values(column)
+    data, name = np.frombuffer(buffers[2], np.uint8), column.name
+    begin = np.where(in_buffer, views[:, 3], 0).astype(np.int64)
+    tags, start, end = value_kinds(data, begin, begin + np.where(in_buffer, size, 0))
+    for tag, rows in empty.items():
+        tags[rows] = tag
+    return JsonValues(data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+_INLINE_BYTES = 12
+_EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
 
 
 def _on_one_line(column: pl.Series) -> pl.Series:

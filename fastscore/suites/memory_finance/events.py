@@ -23,9 +23,9 @@ from fastscore.suites.json_values import (
     Mask,
     Problem,
     Problems,
-    column_values,
     elements,
     expect,
+    line_values,
     places,
     python_texts,
     texts,
@@ -141,10 +141,11 @@ def _read(
     raw: pl.DataFrame, options: MemoryFinanceOptions
 ) -> tuple[dict[str, pl.DataFrame], Problems]:
     problems = Problems()
-    valid = truths(column_values(raw["valid_dialog"]))
-    turn_lists = expect(column_values(raw["turns"]), ARRAY, "an array of turns", problems)
-    turn = places(turn_lists.where(valid), [_TURN], problems).each
+    valid = truths(line_values(raw["valid_dialog"]))
+    turn_lists = line_values(raw["turns"])
     _, uncounted = elements(turn_lists.where(~valid))
+    turn_lists = expect(turn_lists.where(valid), ARRAY, "an array of turns", problems)
+    turn = places(turn_lists, [_TURN], problems).each
     n_turns = counts_of(turn.owner, raw.height) + counts_of(uncounted, raw.height)
     _expect_objects(turn.values, "an object that holds a turn", problems)
 
@@ -153,10 +154,10 @@ def _read(
     snapshots = turn["profile_snapshot"].values
     snapshot = _read_snapshot(snapshots.where(eligible[snapshots.dialogue]), raw.height, problems)
     blueprint = expect(
-        column_values(raw["blueprint"]).where(valid), OBJECT, "an object or null", problems
+        line_values(raw["blueprint"]).where(valid), OBJECT, "an object or null", problems
     )
     forbidden = places(blueprint, {"forbidden_list": [None]}, problems)["forbidden_list"]
-    raw_turns = column_values(raw["raw_turns"]).where(valid)
+    raw_turns = line_values(raw["raw_turns"]).where(valid)
     frames |= profile.lists | snapshot.lists
     frames |= _read_history(raw_turns, turn, problems)
     frames["forbidden"] = _read_list(forbidden, "dialogue_row", "phrase", problems, drop_falsy=True)
@@ -305,7 +306,7 @@ def _read_violations(lists: JsonPlaces, problems: Problems) -> pl.DataFrame:
 
 def _read_profile(column: pl.Series, valid: Mask, problems: Problems) -> tuple[_Profile, Mask]:
     """Read the labelled profiles, and which of them are objects with any member."""
-    values = expect(column_values(column).where(valid), OBJECT, "an object or null", problems)
+    values = expect(line_values(column).where(valid), OBJECT, "an object or null", problems)
     wanted = {**dict.fromkeys(_PROFILE_TEXTS), "constraints_gt": [None], "preferences_gt": [None]}
     found = places(values, wanted, problems)
     profile = _Profile(
@@ -323,7 +324,7 @@ def _read_profile(column: pl.Series, valid: Mask, problems: Problems) -> tuple[_
 
 def _has_members(values: JsonValues) -> Mask:
     """Return which values are objects that are not empty."""
-    found: Mask = values.tags == OBJECT
+    found: Mask = (values.tags == OBJECT) & (values.end > values.start)
     rows = np.flatnonzero(found)
     # a member begins with the quote of its key, mostly without a space before it
     others = rows[values.data[values.start[rows] + 1] != ord('"')]

@@ -22,7 +22,7 @@ from fastscore.suites.memory_finance.schema import (
 from fastscore.suites.memory_finance.score import count_turns, ratios_of
 
 TRACE_STEM = "dialog_trace"
-_EXTENSIONS = (".gz", ".zst", ".jsonl")
+_EXTENSIONS = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
 
 _SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
 

@@ -53,10 +53,13 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
         .alias(metric.id)
         for metric in schema.RATIOS
     ]
+    # whole hundredths: their sum is the same in any order
+    hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
     merged = (
-        dialogues.with_columns(pl.col("dialogue").fill_null(""))
+        dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
         .group_by("dialogue")
         .agg(pl.col(*schema.GROUPS).min(), pl.col(*summed).sum())
+        .with_columns(pl.col("judge_score_sum") / 100)
         .with_columns(ratios)
         .collect(engine="streaming")
     )

@@ -70,6 +70,8 @@ def test_suffix_is_that_of_the_trace() -> None:
     assert suffix_of(["runs/dialog_trace_llm.jsonl.gz"]) == "_llm"
     assert suffix_of(["dialog_trace.jsonl"]) == ""
     assert suffix_of(["other.jsonl.zst"]) == ""
+    assert suffix_of(["dialog_trace_mem0.ndjson"]) == "_mem0"
+    assert suffix_of(["dialog_trace.json"]) == ""
     assert suffix_of([]) == ""
 
 

@@ -70,6 +70,13 @@ def test_what_is_not_read_rejects_nothing() -> None:
     assert events.rejects.is_empty()
 
 
+@pytest.mark.parametrize("turns", [{"a": 1}, "abc", 5, None])
+def test_turns_of_an_invalid_dialogue_may_be_anything(turns: Any) -> None:
+    events = read(dialog(valid_dialog=False) | {"turns": turns})
+    assert events.rejects.is_empty()
+    assert events.frames["dialogues"]["n_turns"].to_list() == [0]
+
+
 def test_lines_that_are_no_objects_are_rejected_by_the_reader() -> None:
     events, rejects = read_lines(["[1]", "{", '{"valid_dialog": true, "turns": []}'])
     assert rejects["line"].to_list() == [1, 2]

@@ -59,3 +59,21 @@ def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
     assert profiles["counts"]["eligible_count"] == 3
     assert profiles["micro"]["preferences_f1"] == (1.0 + 0.0 + 1.0) / 3
     assert summary_rows(tables)["all", None, "preferences_f1"]["n"] == 3
+
+
+def test_no_order_of_lines_changes_a_summary() -> None:
+    rubrics = [["先"], ["甲", "先"], ["甲", "乙", "先"], ["甲", "乙", "丙", "丁", "戊", "己", "先"]]
+    lines = [
+        dialog(turn("先", rubric=rubrics[row % 4 if row % 3 else 3]), dialog_id=f"d{row % 7 % 3}")
+        for row in range(400)
+    ]
+    tables = score(*lines)
+    dialogues = tables["dialogues"]
+    summaries = [
+        SUITE.summarise(
+            {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinanceOptions()
+        )
+        for shuffled in (dialogues, dialogues.reverse(), dialogues.sample(fraction=1, shuffle=True))
+    ]
+    for summary in summaries[1:]:
+        assert summary.equals(summaries[0])
