@@ -223,6 +223,7 @@ def component(tokens: pl.Expr, lexicon: Lexicon) -> pl.Expr:
     return pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
 
 
+@lru_cache(maxsize=8)
 def built_in_components(lexicon: Lexicon) -> dict[str, list[str]]:
     """Return by kind of catalogue the parts of the categories that count in any."""
     return {

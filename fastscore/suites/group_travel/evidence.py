@@ -199,7 +199,9 @@ def find_evidence(informative: Informative, owners: Indices, targets: Targets) -
     rows, offsets = group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
     of_pair, pair_offsets = take((rows, offsets), row)
     pair = np.repeat(np.arange(len(row)), np.diff(pair_offsets))
-    found = find_phrases(as_ids(take(informative.phrases, of_pair)), owners[pair], targets)
+    found = find_phrases(
+        as_ids(take(informative.phrases, of_pair)), owners[pair], targets, threads=1
+    )
     phrase = np.zeros(len(row), np.bool_)
     phrase[pair[found]] = True
     only_one = np.diff(informative.top[1])[row] == 1
@@ -209,7 +211,7 @@ def find_evidence(informative: Informative, owners: Indices, targets: Targets) -
 def count_hits(informative: Informative, owners: Indices, targets: Targets) -> Indices:
     """Count the top tokens of each pair's preference that stand in its target."""
     queries = as_ids(take(informative.top, informative.row))
-    hits: Indices = count_token_hits(queries, owners, targets)
+    hits: Indices = count_token_hits(queries, owners, targets, threads=1)
     return hits
 
 

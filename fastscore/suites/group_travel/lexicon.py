@@ -16,7 +16,7 @@ from fastscore.suites.group_travel.schema import CATEGORY_SLOTS, SLOTS
 ROOM_TYPES = ("entire", "private", "shared")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """All words that the suite looks for.
 

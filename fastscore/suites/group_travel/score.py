@@ -203,10 +203,10 @@ def _null_reasons(counted: pl.DataFrame, has_vectors: bool) -> dict[str, Reasons
         "M15": [(no_plan | empty("M15") | no_pairs, _MISSING), no_vectors],
         "M16": [(no_plan, _MISSING)],
     }
-    return {
-        metric.id: counted.select(_first_reason(rules.get(metric.id, []))).to_series().to_numpy()
-        for metric in schema.METRICS
-    }
+    reasons = counted.select(
+        _first_reason(rules.get(metric.id, [])).alias(metric.id) for metric in schema.METRICS
+    )
+    return {column.name: column.to_numpy() for column in reasons}
 
 
 def _first_reason(rules: list[tuple[pl.Expr, int]]) -> pl.Expr:

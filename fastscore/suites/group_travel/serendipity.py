@@ -86,7 +86,7 @@ def _is_explicit(
     targets = Targets((ids, offsets), (parted, 2 * bounds))
     plain = (texts.tokens.plain[0].astype(np.int64), texts.tokens.plain[1])
     names = take(plain, texts.codes["places"][place_row])
-    named: Mask = find_phrases(as_ids(names), dialogue_row, targets)
+    named: Mask = find_phrases(as_ids(names), dialogue_row, targets, threads=1)
     return named
 
 

@@ -96,7 +96,7 @@ class Similarity:
         """
         if not self.is_on:
             return np.full(len(owners), np.nan)
-        greatest, _ = max_cosine_ragged(self.matrix, rows, *take(candidates, owners))
+        greatest, _ = max_cosine_ragged(self.matrix, rows, *take(candidates, owners), threads=1)
         return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
 
     def pairwise(self, rows: Indices, others: Indices) -> Reals:
@@ -104,7 +104,7 @@ class Similarity:
         found = np.full(len(others), np.nan)
         present = others >= 0
         if self.is_on and present.any():
-            cosines = cosine_pairs(self.matrix, rows[present], others[present])
+            cosines = cosine_pairs(self.matrix, rows[present], others[present], threads=1)
             found[present] = np.maximum(cosines, 0.0)
         return found
 
