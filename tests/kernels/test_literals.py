@@ -14,7 +14,7 @@ from fastscore_kernels.literals import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks import plain_guest_simulation as plain
+from benchmarks import plain_guest_cells as plain
 
 KEYS = ("name", "item", "modifiers", "tool_name")
 TOKENS = (

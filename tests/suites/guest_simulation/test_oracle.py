@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import plain_guest_simulation as plain
+from benchmarks.plain_guest_cells import ATTRIBUTES_TOOL
 from fastscore.suites.guest_simulation import SUITE
 from fastscore.vectors.view import VectorView
 from tests.suites.guest_simulation.guests import ADA, call, order_cell, read, tracking
@@ -30,7 +31,7 @@ item_lists = st.lists(
 )
 attributes = st.builds(
     lambda mood, order: call(
-        plain.ATTRIBUTES_TOOL,
+        ATTRIBUTES_TOOL,
         f"Message generation attributes: next_message_mood_tone=<MessageMoodTone.{mood}: '{mood}'> "
         f"next_message_ordering_style=<OrderingStyle.{order}: '{order}'>",
     ),
