@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fastscore.content_hash import ContentHash
+from fastscore.content_hash import hash_part
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
 from fastscore.logs.index import FileState, Spans, index_files
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.seals import changed, stamp
-from fastscore.logs.streams import read_blocks
 from fastscore.suites.base import Source
 
 __all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]
@@ -243,7 +242,7 @@ def _content(piece: Piece, state: FileState) -> bytes:
     """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it."""
     if piece.format == "parquet":
         return state.digest.digest()
-    digest = ContentHash()
-    for block in read_blocks(piece.path, piece.compression, piece.start, piece.stop):
-        digest.update(block)
-    return digest.digest()
+    try:
+        return hash_part(Path(piece.path), piece.start, piece.stop)
+    except OSError as error:
+        raise InputError(f"The file {piece.path!r} cannot be read: {error.strerror}.") from error

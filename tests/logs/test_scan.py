@@ -201,6 +201,7 @@ def test_a_line_beyond_the_limit_is_a_reject(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(streams, "BLOCK_BYTES", block)
+    monkeypatch.setattr(streams, "_LARGEST_WHOLE", 1)
     monkeypatch.setattr(batches, "BLOCK_BYTES", block)
     monkeypatch.setattr("fastscore.logs.scan.MAX_LINE_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'
