@@ -175,16 +175,17 @@ def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
     keyed = records.with_columns(normalise(records["name"]).alias("key")).filter(
         pl.col("key") != ""
     )
-    stays = pl.concat_list("room_type", "house_rules").list.drop_nulls()
+    stay = pl.concat_str("room_type", "house_rules", separator=", ", ignore_nulls=True)
     named = pl.col("categories").str.replace_all(_SEPARATOR, ", ", literal=True)
-    about = pl.when(named != "").then(named).otherwise(stays.list.join(", "))
+    about = pl.when(named != "").then(named).otherwise(stay)
     described = pl.when(pl.col("description").is_not_null()).then(
         pl.concat_str(pl.lit(". "), "description")
     )
-    room = normalise(keyed["room_type"])
+    codes, types = distinct(keyed["room_type"])
+    rooms = normalise(types).to_frame("type").select(catalogue_rooms(pl.col("type"), lexicon))
     return keyed.with_columns(
         pl.concat_str("name", pl.lit(". "), about, described.fill_null("")).alias("text"),
-        pl.select(catalogue_rooms(pl.lit(room), lexicon)).to_series().alias("room"),
+        rooms.to_series().gather(codes).alias("room"),
         components(keyed["categories"], lexicon).alias("components"),
     ).select("cell", "kind", "key", "text", "room", "components")
 
