@@ -190,7 +190,11 @@ def _text(path: str, entry: Mapping[str, Any], place: str, key: str) -> str:
 
 def is_whole(text: str) -> bool:
     """Tell whether a text can be written: it has no half of a surrogate pair."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json(path: str, key: str, value: Any) -> str | None:
