@@ -17,4 +17,4 @@ def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:
         Each row's number, int64 (n,), and the distinct texts; a null is a text of its own.
     """
     codes, firsts = number_texts(values)
-    return codes, values.gather(firsts)
+    return codes, values[firsts]

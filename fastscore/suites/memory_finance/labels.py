@@ -39,6 +39,6 @@ def of_labels(
     """
     used = np.flatnonzero(np.bincount(numbers, minlength=len(labels)))
     table = np.array([otherwise] * len(labels) or [otherwise])
-    for number, text in zip(used.tolist(), labels.gather(used).to_list(), strict=True):
-        table[number] = meaning(text)
+    for number in used.tolist():
+        table[number] = meaning(labels[number])
     return table[numbers]

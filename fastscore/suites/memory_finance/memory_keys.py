@@ -69,19 +69,19 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     target, resolver = _resolve(keys["key"].to_numpy(), turn_row, frames)
     resolvable = np.flatnonzero(resolver != _UNRESOLVED)
     turn_of_key = turn_row[resolvable]
-    found = _recall(frames["contexts"], n_turns, turn_of_key, target.gather(resolvable))
+    found = _recall(frames["contexts"], n_turns, turn_of_key, target[resolvable])
 
-    key, offsets = frames["labels"]["text"].gather(keys["key"]), offsets_of(turn_row, n_turns)
+    key, offsets = frames["labels"]["text"][keys["key"]], offsets_of(turn_row, n_turns)
     resolved = pl.DataFrame(
         {
             "key": key,
             "resolvable": resolver != _UNRESOLVED,
             "target_text": target,
-            "resolver": pl.Series(RESOLVERS).gather(resolver),
+            "resolver": pl.Series(RESOLVERS)[resolver],
         }
     ).to_struct("")
     of_source = [counts_of(turn_of_key[hit], n_turns) for hit in found.T]
-    sources = pl.Series(_SOURCE_SETS, dtype=pl.List(pl.String)).gather(found @ (1, 2, 4))
+    sources = pl.Series(_SOURCE_SETS, dtype=pl.List(pl.String))[found @ (1, 2, 4)]
     hits, of_resolvable = (
         pl.Series(found.any(axis=1), dtype=pl.Int64),
         offsets_of(turn_of_key, n_turns),
@@ -142,7 +142,7 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         place
     ]
     place[blank_turn] = len(pool) - 1
-    target = pool.gather(place)
+    target = pool[place]
     return target, np.where(target.is_null().to_numpy(), _UNRESOLVED, resolver)
 
 
@@ -151,7 +151,7 @@ def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: 
     n_sources = len(MEMORY_SOURCES)
     found = np.zeros((n_sources, len(target)), np.bool_)
     searched = np.flatnonzero((target != "").to_numpy())
-    needles = target.gather(searched)
+    needles = target[searched]
     offsets = offsets_of(contexts["context"].to_numpy(), n_sources * n_turns)
     held = joined_contain(
         contexts["written"],

@@ -104,9 +104,7 @@ def _mentioned(frames: Frames, replies: Replies, dialogue: Indices, label: Indic
     found[entry[hit]] = True
     across = np.flatnonzero(of_labels(label, labels, lambda text: "\n" in text, False))
     if len(across):
-        wanted = pl.DataFrame(
-            {"dialogue_row": dialogue[across], "text": labels.gather(label[across])}
-        )
+        wanted = pl.DataFrame({"dialogue_row": dialogue[across], "text": labels[label[across]]})
         found[across] = _mentioned_across(turns, wanted)
     return found
 

@@ -68,7 +68,7 @@ class Replies:
         found = np.zeros(len(replies), np.bool_)
         found[known] = self.words.of_pairs(replies[known], groups[known])
         others = np.flatnonzero(~known)
-        found[others] = contains(self.texts.gather(replies[others]), labels.gather(numbers[others]))
+        found[others] = contains(self.texts[replies[others]], labels[numbers[others]])
         return found
 
 
@@ -105,7 +105,7 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
         frames["preferences"]["text"],
     ]
     used = np.flatnonzero(np.bincount(np.concatenate([column.to_numpy() for column in columns])))
-    phrases = sorted(phrase for phrase in frames["labels"]["text"].gather(used) if phrase)
+    phrases = sorted(phrase for phrase in frames["labels"]["text"][used] if phrase)
     sizes = np.cumsum([len(phrase.encode()) for phrase in phrases])
     fitting = phrases[: int(np.searchsorted(sizes, LARGEST_AUTOMATON, side="right"))]
     return [phrase for phrase in fitting if phrase not in lexicon.explanation_elements]
@@ -149,12 +149,12 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
 
     text_row, named = np.nonzero(disclosed)
     predicted = list_column(
-        pl.Series(names, dtype=pl.String).gather(named), offsets_of(text_row, len(disclosed))
+        pl.Series(names, dtype=pl.String)[named], offsets_of(text_row, len(disclosed))
     )
     offsets = offsets_of(turn_row, n_turns)
     return {
-        "risk_required_tags": list_column(pl.Series(tags, dtype=pl.String).gather(tag), offsets),
-        "risk_pred_tags": predicted.gather(replies.of_turn),
+        "risk_required_tags": list_column(pl.Series(tags, dtype=pl.String)[tag], offsets),
+        "risk_pred_tags": predicted[replies.of_turn],
         "risk_tag_hits": counts_of(turn_row[hit], n_turns),
         "n_risks": np.diff(offsets),
     }
@@ -183,8 +183,8 @@ def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
 
     required, found = offsets_of(turn_row, n_turns), offsets_of(turn_row[hit], n_turns)
     return {
-        "rubric_required": list_column(labels.gather(numbers), required),
-        "rubric_hit_items": list_column(labels.gather(numbers[hit]), found),
+        "rubric_required": list_column(labels[numbers], required),
+        "rubric_hit_items": list_column(labels[numbers[hit]], found),
         "judge_score_1_5": _judge_scores(np.diff(found), np.diff(required)),
         "n_elements": np.diff(required),
     }
@@ -198,7 +198,8 @@ def _judge_scores(hits: Indices, required: Indices) -> pl.Series:
         round(1 + 4 * hit / count, 2) if count else None
         for hit, count in (divmod(pair, width) for pair in pairs.tolist())
     ]
-    return pl.Series(scores, dtype=pl.Float64).gather(inverse)
+    judged: pl.Series = pl.Series(scores, dtype=pl.Float64)[inverse]
+    return judged
 
 
 def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
@@ -238,14 +239,14 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
         COMPLIANT,
     )
     return {
-        "forbidden_hits": list_column(labels.gather(numbers[hit]), offsets),
+        "forbidden_hits": list_column(labels[numbers[hit]], offsets),
         "pred_compliance_label": _compliance_labels(label),
         "gt_compliance_label": _compliance_labels(labelled),
     }
 
 
 def _compliance_labels(codes: Indices) -> pl.Series:
-    return pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE).gather(codes)
+    return pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE)[codes]
 
 
 def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> Indices:
@@ -294,7 +295,7 @@ def _largest_percentages(replies: Replies) -> Indices:
     """Return the largest percentage in each reply that mentions drawdown, or -1."""
     rows = np.flatnonzero(replies.has("drawdown", ""))
     found = (
-        pl.DataFrame({"row": rows, "text": replies.texts.gather(rows)})
+        pl.DataFrame({"row": rows, "text": replies.texts[rows]})
         .filter(pl.col("text").str.contains("%", literal=True))
         .select("row", pl.col("text").str.extract_all(_PERCENTAGE).alias("match"))
         .explode("match")

@@ -49,7 +49,7 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
     }
     dialogue_row, ok = turns["dialogue_row"], turns["ok"].to_numpy()
     columns: dict[str, Any] = {
-        **{name: of.gather(dialogue_row) for name, of in places.items()},
+        **{name: of[dialogue_row] for name, of in places.items()},
         "turn_pair_id": turns["turn_pair_id"],
         **score_memory_keys(frames),
         **score_risk(frames, replies, lexicon),
