@@ -10,6 +10,8 @@ QUICK = {
     "read_logs": ["--scale", "0.2", "--repetitions", "3"],
     "growth": ["--most", "100000"],
     "embedding": ["--quick"],
+    "embedding_growth": ["--quick"],
+    "embedding_cores": ["--quick"],
     "vector_store": ["--quick"],
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],

@@ -1,8 +1,9 @@
 """Embedding: sentences a second and accuracy of every precision, beside sentence-transformers.
 
 All contenders embed the same real utterances on one thread, interleaved in one process; figures
-are medians of CPU time, tokenisation included. Then: what two processors give, the growth of time
-and memory with texts, each point in a process of its own.
+are medians of CPU time, tokenisation included. Then: what two processors give.
+`benchmarks.embedding_growth` goes on to a million texts, `benchmarks.embedding_cores` tells why two
+processors give no more.
 
 Usage: python -m benchmarks.embedding [--texts 2000] [--data SGD]... [--quick] [--json FILE]
 """
@@ -10,8 +11,6 @@ Usage: python -m benchmarks.embedding [--texts 2000] [--data SGD]... [--quick] [
 import json
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +25,6 @@ from fastscore_models import find_exported
 
 from benchmarks.end_to_end import download_weights
 from benchmarks.gemm import Shape, peak
-from benchmarks.growth import memory
 from benchmarks.harness import SEED, Case, measure
 from benchmarks.host import describe_host
 from benchmarks.source_dialogues import SAMPLE, read_dialogues
@@ -207,27 +205,6 @@ def scaling(texts: list[str], repetitions: int) -> dict[str, float]:
     return gains
 
 
-def grow_here(precision: str, count: int, data: Sequence[Path]) -> dict[str, float]:
-    """Embed so many utterances in this process on all processors; beyond the data they recur."""
-    some = distinct_utterances(data, count)
-    texts = (some * -(-count // len(some)))[:count]
-    embedder = Embedder(MODEL, precision=precision)
-    embedder.encode(texts[:100])
-    before, start = memory("VmRSS"), time.perf_counter()
-    embedder.encode(texts)
-    wall = time.perf_counter() - start
-    return {"texts": count, "per_second": count / wall, "grown_mb": memory("VmHWM") - before}
-
-
-def grow(precision: str, count: int, data: Sequence[Path]) -> dict[str, float]:
-    """Measure one point of growth in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.embedding", "--point", precision, str(count)]
-    command += [word for path in data for word in ("--data", str(path))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    point: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return point
-
-
 def print_rows(rows: Sequence[Row], peaks: dict[str, float]) -> None:
     """Print the comparison as a Markdown table."""
     click.echo(
@@ -254,27 +231,20 @@ def print_rows(rows: Sequence[Row], peaks: dict[str, float]) -> None:
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), help="SGD dialogues.")
 @click.option("--weights", type=click.Path(exists=True, path_type=Path), envvar="FASTSCORE_MINILM")
 @click.option("--repetitions", default=5, show_default=True)
-@click.option("--most", default=100_000, show_default=True, help="Texts of growth's last point.")
 @click.option("--quick", is_flag=True, help="A minute or two.")
-@click.option("--point", nargs=2, help="Measure one point of growth here.", hidden=True)
 @click.option("--json", "output", type=click.Path(path_type=Path))
 def main(
     count: int,
     data: tuple[Path, ...],
     weights: Path | None,
     repetitions: int,
-    most: int,
     quick: bool,
-    point: tuple[str, str] | None,
     output: Path | None,
 ) -> None:
     """Measure embedding in every precision."""
     data = data or (SAMPLE,)
-    if point is not None:
-        click.echo(json.dumps(grow_here(point[0], int(point[1]), data)))
-        return
     if quick:
-        count, repetitions, most = 300, 3, 1000
+        count, repetitions = 300, 3
     texts = distinct_utterances(data, count)
     described = describe_host()
     click.echo(json.dumps(described))
@@ -290,13 +260,6 @@ def main(
     gains = scaling(texts, repetitions) if available_processors() > 1 else {}
     for precision, gain in gains.items():
         click.echo(f"{precision}: two threads are {gain:.2f} times as fast as one")
-    points = []
-    for precision in runnable(1):
-        size = 1000
-        while size <= most:
-            points.append({"precision": precision, **grow(precision, size, data)})
-            click.echo(json.dumps(points[-1]))
-            size *= 10
     if output is not None:
         found = {
             "host": described,
@@ -304,7 +267,6 @@ def main(
             "gemm_peak_gflops": peaks,
             "outside": outside,
             "two_threads": gains,
-            "growth": points,
         }
         output.write_text(json.dumps(found, indent=1))
 

@@ -73,7 +73,7 @@ def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
         If the package is missing or the file cannot be loaded; from the function, if a value is
         no number.
     """
-    openvino = _import_openvino()
+    openvino = import_openvino()
     settings = {
         "INFERENCE_PRECISION_HINT": precision,
         "INFERENCE_NUM_THREADS": threads,
@@ -114,7 +114,14 @@ def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
     return run
 
 
-def _import_openvino() -> Any:
+def import_openvino() -> Any:
+    """Import OpenVINO, without what reports over the network.
+
+    Raises
+    ------
+    ModelError
+        If the package is missing.
+    """
     with _without_converter():
         try:
             return importlib.import_module("openvino")

@@ -56,8 +56,8 @@ def test_openvino_is_imported_without_what_reports_over_the_network():
     pytest.importorskip("openvino")
     code = (
         "import sys\n"
-        "from fastscore.vectors.runtimes import _import_openvino\n"
-        "_import_openvino()\n"
+        "from fastscore.vectors.runtimes import import_openvino\n"
+        "import_openvino()\n"
         "assert 'openvino' in sys.modules\n"
         "assert not [name for name in sys.modules if 'telemetry' in name]\n"
         "assert 'openvino.tools.ovc' not in sys.modules\n"
