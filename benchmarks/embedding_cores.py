@@ -1,7 +1,7 @@
 """Why two cores are not twice one: ways to embed on both, and what the processor itself gives.
 
-Every way embeds the same utterances, interleaved; the quickest run of each counts, for whatever else
-runs on the machine can only slow one down. Beside the ways: matrix products alone, one thread
+Every way embeds the same utterances, interleaved; the quickest run of each counts, for whatever
+else runs on the machine can only slow one down. Beside the ways: matrix products alone, one thread
 against two at once that share nothing. What those lose, no way of calling them can give back.
 
 Usage: python -m benchmarks.embedding_cores [--data SGD]... [--texts 2000] [--precision bf16]
@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from benchmarks import gemm
 from benchmarks.embedding import MINILM, MODEL, distinct_utterances
 from benchmarks.host import describe_host
 from benchmarks.source_dialogues import SAMPLE
-from fastscore.vectors import Embedder, embedder
+from fastscore.vectors import Embedder, embedder, runtimes
 from fastscore.vectors.precisions import PRECISIONS
 from fastscore.vectors.runtimes import import_openvino
-from fastscore.vectors.text_ids import as_series
 
 CORES = 2
 ONE = "one thread"
@@ -34,49 +32,34 @@ ONE = "one thread"
 Way = Callable[[list[str]], Any]
 
 
-def openvino_way(settings: dict[str, object], *, calls: int) -> Way:
-    """Return an embedder on OpenVINO with settings of its own, and so many calls at once."""
-    model = Embedder(MODEL, precision="bf16", threads=calls)
-    _, tokenizer = model._load()
-    compiled = (
-        import_openvino()
-        .Core()
-        .compile_model(
-            str(model.exported.onnx_path), "CPU", {"INFERENCE_PRECISION_HINT": "bf16", **settings}
-        )
-    )
-    own = threading.local()
+def openvino_way(**settings: object) -> Way:
+    """Return an embedder whose model OpenVINO compiled with other settings."""
+    openvino = import_openvino()
+    usual = openvino.Core.compile_model
 
-    def run(inputs: Any) -> Any:
-        if not hasattr(own, "request"):
-            own.request = compiled.create_infer_request()
-        own.request.infer(dict(inputs))
-        return own.request.get_output_tensor(0).data.copy()
+    def compile_model(core: Any, path: str, device: str, given: dict[str, object]) -> Any:
+        return usual(core, path, device, {**given, **settings})
 
-    model._loaded = run, tokenizer
+    model = Embedder(MODEL, precision="bf16", threads=CORES)
+    openvino.Core.compile_model = compile_model
+    try:
+        model.encode(["ready"])
+    finally:
+        openvino.Core.compile_model = usual
     return model.encode
 
 
-def asynchronous_way() -> Way:
-    """Return an embedder whose batches OpenVINO itself hands to its two streams."""
-    model = Embedder(MODEL, precision="bf16", threads=1)
-    _, tokenizer = model._load()
-    openvino = import_openvino()
-    settings = {"INFERENCE_PRECISION_HINT": "bf16", "NUM_STREAMS": CORES, **_unpinned(CORES)}
-    compiled = openvino.Core().compile_model(str(model.exported.onnx_path), "CPU", settings)
-    queue = openvino.AsyncInferQueue(compiled, CORES)
+def one_call_a_thread() -> Way:
+    """Return an embedder that hands OpenVINO a batch only when a thread is free."""
+    usual = runtimes.CALLS_PER_THREAD
+    model = Embedder(MODEL, precision="bf16", threads=CORES)
 
     def encode(texts: list[str]) -> Any:
-        vectors = np.empty((len(texts), model.dim), np.float32)
-
-        def keep(request: Any, rows: Any) -> None:
-            vectors[rows] = request.get_output_tensor(0).data
-
-        queue.set_callback(keep)
-        for inputs, rows in model._batches(as_series(texts), tokenizer):
-            queue.start_async(dict(inputs), rows)
-        queue.wait_all()
-        return vectors
+        runtimes.CALLS_PER_THREAD = 1
+        try:
+            return model.encode(texts)
+        finally:
+            runtimes.CALLS_PER_THREAD = usual
 
     return encode
 
@@ -95,15 +78,11 @@ def in_batches_of(tokens: int, encode: Way) -> Way:
     return changed
 
 
-def _unpinned(threads: int) -> dict[str, object]:
-    return {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
-
-
 _worker: dict[str, Embedder] = {}
 
 
-def _start_worker(precision: str) -> None:
-    _worker["embedder"] = Embedder(MODEL, precision=precision, threads=1)
+def _start_worker(model: str, precision: str) -> None:
+    _worker["embedder"] = Embedder(model, precision=precision, threads=1)
     _worker["embedder"].encode(["ready"])
 
 
@@ -115,7 +94,7 @@ def _encode_in_worker(texts: list[str]) -> Any:
 def processes_way(precision: str) -> Iterator[Way]:
     """Give every process an embedder of its own and every second text."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(CORES, _start_worker, (precision,)) as pool:
+    with context.Pool(CORES, _start_worker, (MODEL, precision)) as pool:
         yield lambda texts: pool.map(
             _encode_in_worker, [texts[first::CORES] for first in range(CORES)], chunksize=1
         )
@@ -133,11 +112,9 @@ def ways(precision: str, stack: ExitStack) -> dict[str, Way]:
         "two processes": stack.enter_context(processes_way(precision)),
     }
     if precision == "bf16":
-        pinned = {"NUM_STREAMS": CORES, "INFERENCE_NUM_THREADS": CORES, "ENABLE_CPU_PINNING": True}
-        found["two streams, pinned"] = openvino_way(pinned, calls=CORES)
-        inside = {"NUM_STREAMS": 1, **_unpinned(CORES)}
-        found["one stream of two threads"] = openvino_way(inside, calls=1)
-        found["AsyncInferQueue of two"] = asynchronous_way()
+        found["two threads, one call each"] = one_call_a_thread()
+        found["two threads, pinned"] = openvino_way(ENABLE_CPU_PINNING=True)
+        found["one stream of two threads"] = openvino_way(NUM_STREAMS=1)
     return found
 
 

@@ -37,7 +37,13 @@ from fastscore.vectors.batches import (
     load_tokenizer,
     run_batches,
 )
-from fastscore.vectors.precisions import EXACT, check_precision, graph_sha256, load_run
+from fastscore.vectors.precisions import (
+    EXACT,
+    calls_at_once,
+    check_precision,
+    graph_sha256,
+    load_run,
+)
 from fastscore.vectors.runtimes import Inputs, Run
 from fastscore.vectors.text_ids import as_series
 
@@ -160,7 +166,8 @@ class Embedder:
         run, tokenizer = self._load()
         done = 0
         batches = self._batches(series, tokenizer)
-        for output, rows in run_batches(run, batches, self._threads):
+        calls = calls_at_once(self.precision, self._threads)
+        for output, rows in run_batches(run, batches, calls):
             vectors[rows] = truncate(output, width)
             done += len(rows)
             if progress is not None:

@@ -92,3 +92,10 @@ def load_run(exported: "ExportedModel", precision: str, threads: int) -> "Run":
     if precision == "int8":
         return run_in_onnxruntime(check_int8(exported))
     return run_in_onnxruntime(exported.onnx_path)
+
+
+def calls_at_once(precision: str, threads: int) -> int:
+    """Return how many calls of a precision's function keep so many threads busy."""
+    from fastscore.vectors.runtimes import CALLS_PER_THREAD
+
+    return CALLS_PER_THREAD * threads if RUNTIME_OF[precision] == "openvino" else threads
