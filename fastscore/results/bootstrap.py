@@ -2,8 +2,8 @@
 
 Rows of one dialogue depend on each other, so an interval from single rows would be too narrow.
 Clusters are numbered by their sorted labels and every sample has a generator of its own: an
-interval is a function of the values, the labels and the seed, and not of the rows' order, the
-block size or the number of threads.
+interval is a function of the values, the labels and the seed, to the last bit, and not of the rows'
+order, the block size, the number of threads or what else is resampled with them.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,16 @@ import numpy.typing as npt
 from scipy import stats
 
 from fastscore.processors import available_processors
-from fastscore.results.statistics import LEVEL, Interval, Values, finite, kendall, paired, spearman
+from fastscore.results.statistics import (
+    LEAST_EXPONENT,
+    LEVEL,
+    Interval,
+    Values,
+    finite,
+    kendall,
+    paired,
+    spearman,
+)
 
 SAMPLES = 2_000
 SEED = 0
@@ -142,13 +151,18 @@ def resample_means(
     Returns
     -------
     ndarray
-        Shape (samples, columns); NaN where a sample has no value of a column.
+        Shape (samples, columns); NaN where a sample has no value of a column. Each is a sum that
+        is exact up to its own rounding, over a number of values.
     """
+    clusters, columns = sums.shape
+    high, low = _exact_parts(sums)
+    parts = np.hstack([high, low, counts])
 
     def means(draws: Values) -> Values:
-        return _quotients(draws @ sums, draws @ counts)
+        totals = draws @ parts
+        of_high, of_low, drawn = (totals[:, k * columns :][:, :columns] for k in range(3))
+        return _quotients(of_high + of_low, drawn)
 
-    clusters = len(sums)
     return _resample(means, clusters, clusters, samples=samples, seed=seed, stream=stream)
 
 
@@ -192,6 +206,22 @@ def _resample(
 
     with ThreadPoolExecutor(available_processors()) as pool:
         return np.concatenate(list(pool.map(estimate, range(0, samples, block))))
+
+
+def _exact_parts(sums: Values) -> tuple[Values, Values]:
+    """Part each column in two that a matrix product adds up without rounding, in any order.
+
+    Each part is a whole number of at most `bits` bits times a power of two, and a sample draws as
+    many clusters as there are: no partial sum has more than 53 bits. What is below both parts,
+    2^(-2 bits) of the column's largest value, is rounded off.
+    """
+    bits = 52 - len(sums).bit_length()
+    largest = np.abs(sums).max(axis=0, initial=0.0)
+    exponents = np.maximum(np.frexp(largest)[1] - bits, LEAST_EXPONENT + bits)
+    grid = np.ldexp(1.0, exponents)
+    high = np.rint(sums / grid) * grid
+    fine_grid = np.ldexp(grid, -bits)
+    return high, np.rint((sums - high) / fine_grid) * fine_grid
 
 
 def _quotients(numerators: Values, denominators: Values) -> Values:

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fastscore.results import bootstrap
-from fastscore.results.bootstrap import bootstrap_kendall, bootstrap_mean, bootstrap_spearman
+from fastscore.results.bootstrap import (
+    bootstrap_kendall,
+    bootstrap_mean,
+    bootstrap_spearman,
+    resample_means,
+)
 from fastscore.results.statistics import Interval
 
 SAMPLES = 60
@@ -116,6 +121,23 @@ def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -
             values[order], others[order], clusters[order], samples=100
         ) == bootstrap_spearman(values, others, clusters, samples=100)
     assert bootstrap_mean(values, clusters, seed=1) != bootstrap_mean(values, clusters, seed=2)
+
+
+def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(9)
+    sums = generator.normal(size=(331, 5)) * [1e-9, 1.0, 1.0, 1e6, 0.0]
+    counts = generator.integers(1, 4, size=(331, 5)).astype(float)
+    found = resample_means(sums, counts, samples=40)
+    for sample in range(40):
+        drawn = np.random.default_rng((0, 0, sample)).integers(0, 331, size=331)
+        expected = [math.fsum(column[drawn]) for column in sums.T] / counts[drawn].sum(axis=0)
+        assert found[sample].tolist() == expected.tolist()
+    for block in (2_100, 900, 1):
+        monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", block)
+        assert np.array_equal(resample_means(sums, counts, samples=40), found)
+    for k in range(5):
+        alone = resample_means(sums[:, [k]], counts[:, [k]], samples=40)
+        assert np.array_equal(alone[:, 0], found[:, k])
 
 
 def test_too_little_to_resample() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -107,6 +108,32 @@ def test_mann_whitney_by_hand() -> None:
     assert (least.statistic, least.p_value) == (0.0, pytest.approx(0.2))
 
 
+@given(st.integers(1, 8), st.integers(1, 30), st.randoms())
+def test_mann_whitney_of_few_values_is_exact(few: int, many: int, random: Random) -> None:
+    values = random.sample(range(100), few + many)
+    a, b = values[:few], values[few:]
+    for first, second in ((a, b), (b, a)):
+        found = fs.mann_whitney_u(first, second)
+        expected = stats.mannwhitneyu(first, second, method="exact")
+        assert found.statistic == expected.statistic
+        assert found.p_value == pytest.approx(expected.pvalue, rel=1e-12)
+
+
+def test_mann_whitney_of_few_values_against_very_many() -> None:
+    # each of the 40,001 places is as likely: the lowest one and the highest
+    many = np.arange(1.0, 40_001.0)
+    assert fs.mann_whitney_u([0.0], many).p_value == pytest.approx(2 / 40_001)
+    assert fs.mann_whitney_u([20_000.5], many).p_value == 1.0
+    # one of all choices of 8 among 40,008 places is as low as this
+    lowest = fs.mann_whitney_u(np.arange(-8.0, 0.0), many)
+    assert lowest.statistic == 0.0
+    assert lowest.p_value == pytest.approx(2 / math.comb(40_008, 8))
+    # in the middle the normal law is close
+    across = np.linspace(5_000.5, 30_000.5, 8)
+    normal = stats.mannwhitneyu(across, many, method="asymptotic").pvalue
+    assert fs.mann_whitney_u(across, many).p_value == pytest.approx(normal, abs=0.01)
+
+
 def test_paired_t_by_hand() -> None:
     # differences 2, 1, 3: mean 2, s = 1; p for two degrees of freedom as above
     found = fs.paired_t([3.0, 5.0, 7.0], [1.0, 4.0, 4.0])
@@ -206,6 +233,11 @@ def test_one_constant_sample_is_no_obstacle() -> None:
     found = fs.welch_t([1.0, 1.0], FEW)
     assert found.statistic == pytest.approx(-math.sqrt(3))
     assert found.degrees_of_freedom == pytest.approx(2)
+
+
+def test_least_values_give_no_nan() -> None:
+    assert fs.pair_differences([5e-324, 0.0], [0.0, 0.0]).tolist() == [0.0, 0.0]
+    assert fs.paired_t([5e-324, 0.0], [0.0, 0.0]).reason == "zero_variance"
 
 
 def test_values_that_are_no_numbers_are_refused() -> None:
