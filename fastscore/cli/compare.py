@@ -22,9 +22,7 @@ SAMPLES = 2_000
 @click.option(
     "--pair-by",
     metavar="COLUMN",
-    default="dialogue",
-    show_default=True,
-    help="The column whose equal values are a pair.",
+    help="The column whose equal values are a pair; else the dialogue's id.",
 )
 @click.option("--unpaired", is_flag=True, help="Compare as independent samples only.")
 @click.option(
@@ -50,7 +48,7 @@ def command(
     levels: tuple[str, ...],
     tables: tuple[str, ...],
     metrics: tuple[str, ...],
-    pair_by: str,
+    pair_by: str | None,
     unpaired: bool,
     allow_different_signatures: bool,
     samples: int,

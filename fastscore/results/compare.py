@@ -15,7 +15,14 @@ import polars as pl
 
 from fastscore.errors import UsageError, nearest
 from fastscore.results.bootstrap import SAMPLES, SEED
-from fastscore.results.dialogue_sums import KEY, LABEL, DialogueSums, sum_by_dialogue
+from fastscore.results.dialogue_sums import (
+    KEY,
+    LABEL,
+    LABEL_TABLE,
+    DialogueSums,
+    repeated_dialogues,
+    sum_by_dialogue,
+)
 from fastscore.results.differences import (
     Resampling,
     Side,
@@ -91,7 +98,8 @@ class Comparison:
     differences
         In `DIFFERENCES_SCHEMA`.
     notes
-        What a reader must know: other signatures, dialogues without a partner or a label.
+        What a reader must know: other signatures, dialogues of several rows, and those without a
+        partner or a label.
     """
 
     suite: str
@@ -117,7 +125,7 @@ def compare(
     levels: Sequence[str] = (),
     tables: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    pair_by: str = KEY,
+    pair_by: str | None = None,
     unpaired: bool = False,
     allow_different_signatures: bool = False,
     samples: int = SAMPLES,
@@ -138,7 +146,9 @@ def compare(
     tables, metrics
         Only the metrics of these tables, only these metrics; all without.
     pair_by
-        The column that names what is paired and resampled, instead of ``dialogue``.
+        The column that names what is paired and resampled. Without, that is ``dialogue``, and
+        an id that stands for conversations of different labels is refused; where it is named,
+        the mean of all rows of one value counts, and a note says how many have several.
     unpaired
         Compare as independent samples only.
     allow_different_signatures
@@ -149,7 +159,8 @@ def compare(
     Raises
     ------
     UsageError
-        Runs of different suites or signatures, nothing to compare or to pair, or an unknown name.
+        Runs of different suites or signatures, nothing to compare or to pair, an id that stands
+        for different conversations, or an unknown name.
     RunError
         A run is not complete, or its tables lack a metric.
     """
@@ -157,7 +168,7 @@ def compare(
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
     chosen = _choose_metrics(runs, tables, metrics)
-    selection = _Selection(key=pair_by, by=by, levels=tuple(levels))
+    selection = _Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
     resampling = Resampling(samples, seed)
     if levels and by is None:
         raise UsageError("Levels are values of a column.", "Name the column with --by.")
@@ -168,6 +179,8 @@ def compare(
         if second is None
         else _differing_signatures(first, second, allow=allow_different_signatures)
     )
+    for run in runs:
+        notes += _several_rows(run, selection, may_mix=pair_by is not None)
     described: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for table in dict.fromkeys(metric.table for metric in chosen):
@@ -176,9 +189,11 @@ def compare(
         levelled = [_levels_of(run, of_table, selection, notes) for run in runs]
         pairs = _run_pairs(runs, levelled, notes) if b else _level_pairs(levelled[0], by)
         described += _describe(pairs, ids)
+        if not unpaired:
+            notes += _without_partner(pairs, by=by, must_pair=b is not None)
         for one, other in pairs:
             if not unpaired:
-                rows += _pairs(one, other, ids, resampling, notes, must_pair=b is not None)
+                rows += paired_differences(one, other, ids, resampling)
             if unpaired or b is None:
                 rows += independent_differences(one, other, ids, resampling)
     return Comparison(
@@ -239,6 +254,30 @@ def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
             "Score both alike, or compare them all the same with --allow-different-signatures.",
         )
     return [f"signatures differ: {difference}" for difference in differing]
+
+
+def _several_rows(run: Run, selection: _Selection, *, may_mix: bool) -> list[str]:
+    """Say how many dialogues have several rows; refuse to mix conversations unless it is asked."""
+    found = repeated_dialogues(run, key=selection.key, by=selection.by, levels=selection.levels)
+    if not found.dialogues:
+        return []
+    if found.mixed and not may_mix:
+        label, (dialogue, least, largest) = next(iter(found.mixed.items()))
+        apart = (
+            f"Compare each {label} by itself with --by {label}"
+            if selection.by is None
+            else "Name a column that tells them apart with --pair-by, such as file"
+        )
+        raise UsageError(
+            f"{run.path}: dialogue {dialogue!r} stands for several conversations: {label} is "
+            f"{least!r} in one and {largest!r} in another.",
+            f"{apart}, or ask for the mean of all that share an id with --pair-by {KEY}.",
+        )
+    return [
+        f"{run.path}: {len(found.dialogues):,} values of {selection.key} (for one "
+        f"{found.dialogues[0]!r}) have several rows of {LABEL_TABLE} each and count once, by the "
+        "mean of their rows"
+    ]
 
 
 def _levels_of(
@@ -310,34 +349,41 @@ def _describe(pairs: Sequence[tuple[Side, Side]], metrics: Sequence[str]) -> lis
     return sorted(rows, key=lambda row: (groups.index(row["group"]), metrics.index(row["metric"])))
 
 
-def _pairs(
-    a: Side,
-    b: Side,
-    metrics: Sequence[str],
-    resampling: Resampling,
-    notes: list[str],
-    *,
-    must_pair: bool,
-) -> list[dict[str, Any]]:
-    rows = list(paired_differences(a, b, metrics, resampling))
-    if not must_pair:
-        return rows
-    if not rows:
-        raise UsageError(
-            f"No dialogue of {a.name} ({_example(a)}) is in {b.name} ({_example(b)}).",
-            "Name the column that both share with --pair-by, or compare independent samples with "
-            "--unpaired.",
-        )
-    partners = a.sums.values[KEY].is_in(b.sums.values[KEY].implode()).sum()
-    for side in (a, b):
-        alone = side.sums.values.height - partners
-        if alone:
-            notes.append(f"{alone:,} dialogues of {side.name} have no partner")
-    return rows
+def _without_partner(
+    pairs: Sequence[tuple[Side, Side]], *, by: str | None, must_pair: bool
+) -> list[str]:
+    """Say how many dialogues are not paired; refuse sides that share none if they must."""
+    partners = [a.sums.values[KEY].is_in(b.sums.values[KEY].implode()).sum() for a, b in pairs]
+    if not must_pair and not any(partners):
+        one, other = pairs[0]
+        return [
+            f"no dialogue stands at two values of {by} ({one.name} has {_example(one)}, "
+            f"{other.name} {_example(other)}), so that all are independent samples; --pair-by "
+            "names a column that they share"
+        ]
+    notes = []
+    for (a, b), paired in zip(pairs, partners, strict=True):
+        if must_pair and not paired:
+            raise UsageError(
+                f"No dialogue of {a.name} (for one {_example(a)}) is in {b.name} "
+                f"(for one {_example(b)}).",
+                "Name the column that both share with --pair-by, or compare independent samples "
+                "with --unpaired.",
+            )
+        for side, other in ((a, b), (b, a)):
+            alone = side.sums.values.height - paired
+            if alone and must_pair:
+                group = "" if side.group is None else f" with {by} {side.group}"
+                notes.append(f"{alone:,} dialogues of {side.name}{group} have no partner")
+            elif alone:
+                notes.append(
+                    f"{alone:,} dialogues of {by} {side.name} have no partner at {other.name}"
+                )
+    return notes
 
 
 def _example(side: Side) -> str:
-    return f"for one {side.sums.values[KEY].first()!r}"
+    return repr(side.sums.values[KEY].first())
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """What every dialogue adds to the means of a run's metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -31,6 +31,23 @@ class DialogueSums:
 
     values: pl.DataFrame
     nulls: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The dialogues of a run that are several rows of table ``dialogues``.
+
+    Parameters
+    ----------
+    dialogues
+        Their ids, ascending; one that is repeated at several labels stands there for each.
+    mixed
+        The columns of the summary's groups in which such rows differ; for each the first
+        dialogue, the least and the largest of its values.
+    """
+
+    dialogues: tuple[str, ...]
+    mixed: Mapping[str, tuple[str, str, str]]
 
 
 def sum_by_dialogue(
@@ -86,6 +103,54 @@ def sum_by_dialogue(
     )
     values = rows.group_by(KEY, LABEL).agg(sums).sort(LABEL, KEY)
     return DialogueSums(*pl.collect_all([values, nulls], engine="streaming"))
+
+
+def repeated_dialogues(
+    run: Run, *, key: str = KEY, by: str | None = None, levels: Sequence[str] = ()
+) -> Repeats:
+    """Find the dialogues that are several rows of table ``dialogues``.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    key, by
+        As in `sum_by_dialogue`; rows of different labels are never one dialogue's. Where the
+        table has no such key, nothing is found.
+    levels
+        Only these labels; all without.
+    """
+    columns = run.table(LABEL_TABLE).collect_schema().names()
+    if key not in columns:
+        return Repeats((), {})
+    groups = [name for name in run.summary["group"].unique(maintain_order=True) if name in columns]
+    rows = _keyed(run, LABEL_TABLE, key, by if by in columns else None).drop_nulls(KEY)
+    if by in columns:
+        rows = rows.drop_nulls(LABEL)
+    if levels:
+        rows = rows.filter(pl.col(LABEL).cast(pl.String).is_in(levels))
+    ends = [
+        expression
+        for name in groups
+        for expression in (
+            pl.col(name).min().alias(f"{name}:least"),
+            pl.col(name).max().alias(f"{name}:largest"),
+        )
+    ]
+    repeated = (
+        rows.group_by(KEY, LABEL)
+        .agg(pl.len().alias("_rows"), *ends)
+        .filter(pl.col("_rows") > 1)
+        .sort(KEY, LABEL)
+        .collect(engine="streaming")
+    )
+    mixed: dict[str, tuple[str, str, str]] = {}
+    for name in groups:
+        differing = repeated.filter(pl.col(f"{name}:least") < pl.col(f"{name}:largest"))
+        if differing.height:
+            first = differing.select(KEY, f"{name}:least", f"{name}:largest").row(0)
+            mixed[name] = (str(first[0]), str(first[1]), str(first[2]))
+    return Repeats(tuple(repeated[KEY]), mixed)
 
 
 def _exact_sum(column: str, bits: int) -> pl.Expr:

@@ -1,6 +1,7 @@
 """Comparisons of small runs against the same statistics, computed dialogue by dialogue."""
 
 import json
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -184,16 +185,124 @@ def test_levels_of_one_run_as_independent_samples_and_as_pairs(both: Run) -> Non
     assert row["effect"] == pytest.approx((np.mean(y) - np.mean(x)) / pooled)
     assert row["low"] < row["difference"] < row["high"]
     assert row_of(found.differences, design="paired")["n_a"] == 9
+    assert found.notes == (
+        "1 dialogues of miner_uid m1 have no partner at m2",
+        "2 dialogues of miner_uid m2 have no partner at m1",
+    )
 
 
 def test_levels_without_common_ids_have_no_pairs(both: Run) -> None:
     found = fastscore.compare(both, by="miner_uid", metrics=["U_best"])
     assert found.differences["design"].to_list() == ["independent"]
+    (note,) = found.notes
+    assert "no dialogue stands at two values of miner_uid (m1 has '" in note
+    assert "--pair-by names a column" in note
     alone = fastscore.compare(
         both, by="miner_uid", pair_by="dialogue_uid", unpaired=True, levels=["m2", "m1"]
     )
     assert set(alone.differences["design"]) == {"independent"}
     assert set(alone.differences["a"]) == {"m2"}
+
+
+ADA = {"full_name": "Ada", "message_generation_attributes": {
+    "next_message_menu_exploration_style": "explores_menu",
+    "next_message_ordering_style": "one_by_one",
+}}  # fmt: skip
+# persona adherence (PAS) of a message whose every state fits, and of one in which none does
+STATES = {1.0: ("no", "explores_menu", "one_by_one"), 0.0: ("yes", "no_menu", "all_at_once")}
+
+
+def guests(folder: Path, name: str, *conversations: tuple[str, int, list[float]]) -> Run:
+    """Score conversations of (id, level, each message's PAS), each in the file of its level."""
+    for index, (stem, level, scores) in enumerate(conversations):
+        names = ("is_ordering_complete", "menu_exploration_style", "ordering_style")
+        sender = {"role": "agent", "name": "guest_simulation_agent", "content": "hello"}
+        rows = [{**sender, **dict(zip(names, STATES[score], strict=True))} for score in scores]
+        content = json.dumps({"guest_persona": ADA, "target_order": {"order_items": []}})
+        rows.append({"role": "system", "name": "test_case_info", "content": content})
+        file = folder / name / "logs" / f"{index}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        place = {"conversation_id": stem, "experiment_level": level}
+        file.write_text("".join(json.dumps({**place, **row}) + "\n" for row in rows))
+    run = fastscore.score(folder / name / "logs", "guest_simulation", output=folder / name / "run")
+    assert isinstance(run, Run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def stems_at_levels(folder: Path) -> tuple[Run, Run]:
+    """Two runs of two conversation ids, each at levels 3 and 5, whose scores differ."""
+    first = guests(
+        folder, "one", ("x", 3, [0.0, 1.0]), ("y", 3, [0.0]), ("x", 5, [0.0]), ("y", 5, [0.0, 1.0])
+    )
+    second = guests(
+        folder, "two", ("x", 3, [1.0]), ("y", 3, [1.0]), ("x", 5, [0.0]), ("y", 5, [1.0])
+    )
+    return first, second
+
+
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_ids_of_several_conversations_are_refused(
+    stems_at_levels: tuple[Run, Run], unpaired: bool
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        fastscore.compare(*stems_at_levels, unpaired=unpaired)
+    message = str(refused.value)
+    assert "dialogue 'x' stands for several conversations: experiment_level is '3' in" in message
+    assert "--by experiment_level, or ask" in message
+
+
+def test_conversations_of_one_id_are_paired_level_by_level(
+    stems_at_levels: tuple[Run, Run],
+) -> None:
+    found = fastscore.compare(*stems_at_levels, by="experiment_level", metrics=["PAS"])
+    three, five = (row_of(found.differences, group=level) for level in ("3", "5"))
+    assert (three["n_a"], three["mean_a"], three["mean_b"]) == (2, 0.25, 1.0)
+    assert (five["n_a"], five["mean_a"], five["mean_b"]) == (2, 0.25, 0.5)
+    assert found.notes == ()
+    levels = fastscore.compare(stems_at_levels[0], by="experiment_level", metrics=["PAS"])
+    assert row_of(levels.differences, design="paired")["n_a"] == 2
+    assert levels.notes == ()
+
+
+def test_the_mean_over_conversations_of_one_id_must_be_asked_for(
+    stems_at_levels: tuple[Run, Run],
+) -> None:
+    found = fastscore.compare(*stems_at_levels, pair_by="dialogue", metrics=["PAS"])
+    # x: (0.5 + 0) / 2 and (1 + 0) / 2; y: (0 + 0.5) / 2 and (1 + 1) / 2
+    row = row_of(found.differences, metric="PAS")
+    assert (row["n_a"], row["mean_a"], row["mean_b"]) == (2, 0.25, 0.75)
+    assert row["effect"] == pytest.approx(0.5 / math.sqrt(0.125))
+    assert found.notes == tuple(
+        f"{run.path}: 2 values of dialogue (for one 'x') have several rows of dialogues each and "
+        "count once, by the mean of their rows"
+        for run in stems_at_levels
+    )
+
+
+def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
+    twice = guests(folder, "twice", ("x", 3, [0.0, 1.0]), ("x", 3, [1.0]), ("y", 3, [0.0]))
+    once = guests(folder, "once", ("x", 3, [1.0]), ("y", 3, [1.0]))
+    found = fastscore.compare(twice, once, metrics=["PAS"])
+    assert row_of(found.differences, metric="PAS")["n_a"] == 2
+    (note,) = found.notes
+    assert f"{twice.path}: 1 values of dialogue (for one 'x') have several rows" in note
+
+
+def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
+    run = guests(
+        folder, "levels", ("u", 1, [0.0, 1.0]), ("v", 1, [0.0]), *(
+            (stem, level, [1.0]) for level in (3, 5) for stem in ("x", "y")
+        ), ("z", 5, [0.0, 1.0]),
+    )  # fmt: skip
+    found = fastscore.compare(run, by="experiment_level", metrics=["PAS"])
+    assert found.notes == (
+        "2 dialogues of experiment_level 1 have no partner at 3",
+        "2 dialogues of experiment_level 3 have no partner at 1",
+        "2 dialogues of experiment_level 1 have no partner at 5",
+        "3 dialogues of experiment_level 5 have no partner at 1",
+        "1 dialogues of experiment_level 5 have no partner at 3",
+    )
 
 
 def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:
