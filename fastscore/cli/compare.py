@@ -31,6 +31,11 @@ SAMPLES = 2_000
     help="Compare numbers that were made in different ways.",
 )
 @click.option(
+    "--published-statistics",
+    is_flag=True,
+    help="Student's t and variances over n, as the public guest_simulation code has them.",
+)
+@click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=SAMPLES,
@@ -51,6 +56,7 @@ def command(
     pair_by: str | None,
     unpaired: bool,
     allow_different_signatures: bool,
+    published_statistics: bool,
     samples: int,
     seed: int,
     as_json: bool,
@@ -74,6 +80,7 @@ def command(
         pair_by=pair_by,
         unpaired=unpaired,
         allow_different_signatures=allow_different_signatures,
+        published_statistics=published_statistics,
         samples=samples,
         seed=seed,
     )

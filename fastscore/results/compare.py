@@ -80,9 +80,9 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
 }
 """One row a group, pair of sides, metric and design. ``n_a`` and ``n_b`` count dialogues with a
 value (in the paired design the pairs, twice); ``low`` and ``high`` bound the difference of means.
-``effect`` is Cohen's d_z of pairs or d of independent samples; ``t`` is the paired or Welch's test,
-``rank`` Wilcoxon's signed ranks or Mann and Whitney's U; ``_holm`` corrects over all rows of one
-design. ``reason`` says why a number is null."""
+``effect`` is Cohen's d_z of pairs or d of independent samples; ``t`` is the paired or Welch's test
+(published statistics: Student's), ``rank`` Wilcoxon's signed ranks or Mann and Whitney's U;
+``_holm`` corrects over all rows of one design. ``reason`` says why a number is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,15 @@ class Comparison:
     notes
         What a reader must know: other signatures, dialogues of several rows, and those without a
         partner or a label.
+    published_statistics
+        Whether independent samples went by Student's t and variances over n.
     """
 
     suite: str
     sides: pl.DataFrame
     differences: pl.DataFrame
     notes: tuple[str, ...]
+    published_statistics: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def compare(
     pair_by: str | None = None,
     unpaired: bool = False,
     allow_different_signatures: bool = False,
+    published_statistics: bool = False,
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Comparison:
@@ -153,6 +157,9 @@ def compare(
         Compare as independent samples only.
     allow_different_signatures
         Compare numbers that were made in different ways.
+    published_statistics
+        Independent samples by Student's t instead of Welch's, and variances over n in Cohen's d
+        and the normal interval, as the public guest_simulation code has them.
     samples, seed
         How many bootstrap samples, and the seed of their draws.
 
@@ -188,19 +195,22 @@ def compare(
         ids = [metric.id for metric in of_table]
         levelled = [_levels_of(run, of_table, selection, notes) for run in runs]
         pairs = _run_pairs(runs, levelled, notes) if b else _level_pairs(levelled[0], by)
-        described += _describe(pairs, ids)
+        described += _describe(pairs, ids, published=published_statistics)
         if not unpaired:
             notes += _without_partner(pairs, by=by, must_pair=b is not None)
         for one, other in pairs:
             if not unpaired:
                 rows += paired_differences(one, other, ids, resampling)
             if unpaired or b is None:
-                rows += independent_differences(one, other, ids, resampling)
+                rows += independent_differences(
+                    one, other, ids, resampling, published=published_statistics
+                )
     return Comparison(
         suite=first.manifest.suite,
         sides=pl.DataFrame(described, schema=SIDES_SCHEMA, orient="row"),
         differences=_corrected(rows),
         notes=tuple(dict.fromkeys(notes)),
+        published_statistics=published_statistics,
     )
 
 
@@ -341,11 +351,13 @@ def _run_pairs(
     ]
 
 
-def _describe(pairs: Sequence[tuple[Side, Side]], metrics: Sequence[str]) -> list[dict[str, Any]]:
+def _describe(
+    pairs: Sequence[tuple[Side, Side]], metrics: Sequence[str], *, published: bool
+) -> list[dict[str, Any]]:
     """Describe every side once, those of one group and metric beside each other."""
     sides = dict.fromkeys(side for pair in pairs for side in pair)
     groups = list(dict.fromkeys(side.group for side in sides))
-    rows = [row for side in sides for row in describe_side(side, metrics)]
+    rows = [row for side in sides for row in describe_side(side, metrics, published=published)]
     return sorted(rows, key=lambda row: (groups.index(row["group"]), metrics.index(row["metric"])))
 
 

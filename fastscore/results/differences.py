@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +61,13 @@ class _Sums:
         return float(self.sums[dialogues, metric].sum() / count) if count else None
 
 
-def describe_side(side: Side, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Say of every metric how many values a side has, their mean and its intervals."""
+def describe_side(
+    side: Side, metrics: Sequence[str], *, published: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Say of every metric how many values a side has, their mean and its intervals.
+
+    The normal interval's deviation is the published one, over n, if that is asked for.
+    """
     of_side = _sums(side.sums.values, metrics)
     null_rows = {
         (metric, reason): n
@@ -72,7 +77,7 @@ def describe_side(side: Side, metrics: Sequence[str]) -> Iterator[dict[str, Any]
         measured = of_side.counts[:, position] > 0
         means = of_side.means[measured, position]
         by_t = statistics.mean_interval(means)
-        normal = statistics.mean_interval(means, method="normal")
+        normal = statistics.mean_interval(means, method="normal", ddof=0 if published else 1)
         nulls = {f"n_{reason}": null_rows.get((metric, reason), 0) for reason in NULL_REASONS}
         yield {
             "group": side.group,
@@ -117,9 +122,15 @@ def paired_differences(
 
 
 def independent_differences(
-    a: Side, b: Side, metrics: Sequence[str], resampling: Resampling
+    a: Side, b: Side, metrics: Sequence[str], resampling: Resampling, *, published: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Compare all dialogues of both sides as independent samples."""
+    """Compare all dialogues of both sides as independent samples.
+
+    By Welch's t and the pooled sample deviation; as guest_simulation's code published it, by
+    Student's t and the deviation over n.
+    """
+    t_test = statistics.student_t if published else statistics.welch_t
+    pooling: Literal["sample", "population"] = "population" if published else "sample"
     first, second = _sums(a.sums.values, metrics), _sums(b.sums.values, metrics)
     resampled = _resample(second, resampling, stream=1) - _resample(first, resampling, stream=0)
     for position, metric in enumerate(metrics):
@@ -133,8 +144,8 @@ def independent_differences(
             (len(x), len(y)),
             means,
             _interval(means, resampled[:, position], min(len(x), len(y))),
-            statistics.cohens_d(y, x),
-            statistics.welch_t(y, x),
+            statistics.cohens_d(y, x, pooling=pooling),
+            t_test(y, x),
             statistics.mann_whitney_u(y, x),
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 
 import polars as pl
 from rich.box import SIMPLE_HEAD
@@ -15,6 +16,7 @@ TESTS = {
     "paired": ("d_z", "paired t", "Wilcoxon"),
     "independent": ("d", "Welch's t", "Mann-Whitney"),
 }
+PUBLISHED_TESTS = {**TESTS, "independent": ("d", "Student's t", "Mann-Whitney")}
 
 
 def show_comparison(comparison: Comparison, *, as_json: bool) -> None:
@@ -23,9 +25,10 @@ def show_comparison(comparison: Comparison, *, as_json: bool) -> None:
         sys.stdout.write(comparison_json(comparison))
         return
     console = result_console()
+    tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
     console.print(_sides(comparison.sides))
     for design in comparison.differences.partition_by("design", maintain_order=True):
-        console.print(_differences(design))
+        console.print(_differences(design, tests))
     for note in comparison.notes:
         console.print(f"note: {note}", soft_wrap=True)
 
@@ -35,6 +38,7 @@ def comparison_json(comparison: Comparison) -> str:
     content = {
         "suite": comparison.suite,
         "notes": comparison.notes,
+        "published_statistics": comparison.published_statistics,
         "sides": comparison.sides.to_dicts(),
         "differences": comparison.differences.to_dicts(),
     }
@@ -62,10 +66,10 @@ def _sides(sides: pl.DataFrame) -> RichTable:
     return table
 
 
-def _differences(rows: pl.DataFrame) -> RichTable:
+def _differences(rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]]) -> RichTable:
     first = rows.row(0, named=True)
     design = str(first["design"])
-    effect, t_test, rank_test = TESTS[design]
+    effect, t_test, rank_test = tests[design]
     labels = [name for name in ("group", "a", "b") if rows[name].n_unique() > 1]
     one_pair = not {"a", "b"} & set(labels)
     sides = f"{first['b']} against {first['a']}" if one_pair else "b against a"
@@ -73,8 +77,8 @@ def _differences(rows: pl.DataFrame) -> RichTable:
     for name in (*labels, "metric"):
         table.add_column(name, overflow="fold")
     sizes = ["pairs"] if design == "paired" else ["n a", "n b"]
-    tests = (f"p {t_test}", "Holm", f"p {rank_test}", "Holm")
-    for name in (*sizes, "difference [95 %]", effect, *tests):
+    p_values = (f"p {t_test}", "Holm", f"p {rank_test}", "Holm")
+    for name in (*sizes, "difference [95 %]", effect, *p_values):
         table.add_column(name, justify="right")
     with_reasons = rows["reason"].is_not_null().any()
     if with_reasons:

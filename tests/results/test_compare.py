@@ -310,6 +310,25 @@ def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:
     assert (found.differences["n_a"].item(), found.differences["n_b"].item()) == (10, 11)
 
 
+def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
+    found = fastscore.compare(both, by="miner_uid", published_statistics=True, metrics=["U_best"])
+    sides = (values_by_dialogue(both, "U_best", miner) for miner in ("m1", "m2"))
+    x, y = ([float(np.mean(values)) for values in side.values()] for side in sides)
+    row = row_of(found.differences, design="independent")
+    student = stats.ttest_ind(y, x, equal_var=True)
+    assert (row["t"], row["t_p"]) == pytest.approx((student.statistic, student.pvalue))
+    assert row["degrees_of_freedom"] == len(x) + len(y) - 2
+    pooled = np.sqrt((np.var(x) + np.var(y)) / 2)
+    assert row["effect"] == pytest.approx((np.mean(y) - np.mean(x)) / pooled)
+    side = row_of(found.sides, side="m1")
+    assert side["normal_high"] == pytest.approx(np.mean(x) + 1.96 * np.std(x) / np.sqrt(len(x)))
+    shown = fastscore_command(
+        ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--published-statistics"]
+    )
+    assert "Student's t" in shown.stdout, shown.stderr
+    assert "Welch" not in shown.stdout
+
+
 def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> None:
     other = scored(folder, "other", ("m", 0.4, range(4)), semantic="jaccard", lex_weight=0.5)
     with pytest.raises(UsageError, match=r"lex_weight is 1\.0 in .*base and 0\.5 in .*other; sem"):
