@@ -27,6 +27,7 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
     JsonlRuns,
+    PlainViews,
 )
 
 from fastscore.logs.inputs import Format
@@ -37,6 +38,7 @@ from fastscore.suites.base import REJECT_REASONS, Column, ColumnKind, RejectReas
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Buffers = list[npt.NDArray[Any]]
 
 INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
 KINDS: dict[str, pl.DataType] = {
@@ -54,19 +56,22 @@ EXPECTED = {
     "json": "a JSON value",
 }
 _OK = 0
-_NO_BYTES = np.zeros(0, np.uint8)
 _NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Type and byte range of one column's value in every row; see `LineScan`."""
+    """Type and byte range of one column's value in every row; see `LineScan`.
+
+    ``plain`` are the views of its strings, where several columns' were made together.
+    """
 
     syntax: Format
     data: Bytes
     tags: Bytes
     starts: Longs
     ends: Longs
+    plain: PlainViews | None = None
 
     def raw(self, row: int) -> bytes:
         """Bytes of a row's value, a JSON string's with its quotes."""
@@ -129,10 +134,54 @@ def _cells(found: Places, kind: ColumnKind, names_dialogue: bool) -> Places:
     return replace(found, tags=tags, starts=starts, ends=ends)
 
 
-def convert(found: Places, column: Column, where: Flags | None = None) -> Converted:
-    """Convert a column's values as its declaration says, in the rows ``where`` it is read."""
-    if where is not None:
-        found = replace(found, tags=np.where(where, found.tags, ABSENT).astype(np.uint8))
+def convert_columns(
+    located: Sequence[Places], columns: Sequence[Column], values: dict[str, pl.Series]
+) -> list[Converted]:
+    """Convert columns as their declarations say, and put them into ``values``.
+
+    Those that are read in some rows only come last: which rows, other columns say.
+    """
+    converted: dict[str, Converted] = {}
+    for only_where in (False, True):
+        chosen = [
+            (found, column)
+            for found, column in zip(located, columns, strict=True)
+            if (column.only_where is not None) == only_where
+        ]
+        where = [rows_where(column, values) for _, column in chosen]
+        masked = [_masked(found, rows) for (found, _), rows in zip(chosen, where, strict=True)]
+        kinds = [column.kind for _, column in chosen]
+        for found, (_, column), rows in zip(_with_plain(masked, kinds), chosen, where, strict=True):
+            converted[column.name] = _convert(found, column, rows)
+            values[column.name] = converted[column.name].values
+    return [converted[column.name] for column in columns]
+
+
+def convert(found: Places, column: Column) -> Converted:
+    """Convert a column's values as its declaration says."""
+    return _convert(found, column, None)
+
+
+def _masked(found: Places, where: Flags | None) -> Places:
+    """Leave out the values of rows in which a column is not read."""
+    if where is None:
+        return found
+    return replace(found, tags=np.where(where, found.tags, ABSENT).astype(np.uint8))
+
+
+def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[Places]:
+    """Make the views of all text columns in one walk over the lines."""
+    texts = [place for place, kind in enumerate(kinds) if kind == "text"]
+    if not texts:
+        return list(located)
+    columns = [(located[place].tags, located[place].starts, located[place].ends) for place in texts]
+    found = list(located)
+    for place, plain in zip(texts, jsonl.plain_views(located[0].data, columns), strict=True):
+        found[place] = replace(located[place], plain=plain)
+    return found
+
+
+def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
     converter = _CONVERTERS[column.kind]
     converted = converter(found, column)
     faults = converted.faults
@@ -206,30 +255,35 @@ def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) 
 
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
-    views, valid, n_escaped, n_others = jsonl.plain_views(
-        found.data, found.tags, found.starts, found.ends
-    )
-    texts = _NO_BYTES
+    plain = found.plain
+    if plain is None:
+        (plain,) = jsonl.plain_views(found.data, [(found.tags, found.starts, found.ends)])
+    valid = plain.is_string
+    buffers: Buffers = [plain.views, plain.buffer]
     broken = _NO_ROWS
-    if n_escaped:
+    if plain.n_escaped:
         escaped = np.flatnonzero(_has(found, ESCAPED))
         texts, starts, ends = found.unescaped(escaped)
         broken = escaped[ends < 0]
         valid[broken] = False
         starts[ends < 0] = -1
-        own = np.zeros((escaped.size, 4), np.int32)
-        jsonl.views(texts, starts, ends, 1, own)
-        views[escaped] = own
-    if n_others:
-        _accept_as_text(found, column, views, valid)
-    faults = _others(found, valid) if n_others else np.zeros(valid.size, np.uint8)
+        _write_views(escaped, texts, starts, ends, buffers)
+    if plain.n_others:
+        _accept_as_text(found, column, valid, buffers)
+    faults = _others(found, valid) if plain.n_others else np.zeros(valid.size, np.uint8)
     faults[broken] = _code("lone_surrogate")
-    return Converted(_series(pa.string_view(), valid, views, found.data, texts), faults)
+    return Converted(_series(pa.string_view(), valid, *buffers), faults)
 
 
-def _accept_as_text(
-    found: Places, column: Column, views: npt.NDArray[np.int32], valid: Flags
-) -> None:
+def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
+    """Write the views of some rows, whose bytes become one more buffer behind the views."""
+    own = np.zeros((rows.size, 4), np.int32)
+    jsonl.views(data, starts, ends, len(buffers) - 1, own)
+    buffers[0][rows] = own
+    buffers.append(data)
+
+
+def _accept_as_text(found: Places, column: Column, valid: Flags, buffers: Buffers) -> None:
     """Write the views of values that are no strings but accepted as text."""
     if "falsy" in column.accepts:
         # a view of zeros is the empty text
@@ -240,15 +294,15 @@ def _accept_as_text(
         # -0 is the one integer whose text is not its own digits
         zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
         starts[zeros] += found.data[starts[zeros]] == ord("-")
-        own = np.zeros((rows.size, 4), np.int32)
-        jsonl.views(found.data, starts, ends, 0, own)
-        views[rows], valid[rows] = own, True
+        _write_views(rows, found.data, starts, ends, buffers)
+        valid[rows] = True
     if "boolean" in column.accepts:
-        truths = _has(found, FALSE, TRUE) & ~valid
+        truths = np.flatnonzero(_has(found, FALSE, TRUE) & ~valid)
         # a view of one byte: its length, then the byte
-        views[truths, 0] = 1
-        views[truths, 1] = ord("0") + (found.tags[truths] == TRUE)
-        valid |= truths
+        buffers[0][truths, :2] = np.stack(
+            (np.ones(truths.size), ord("0") + (found.tags[truths] == TRUE)), axis=1
+        )
+        valid[truths] = True
 
 
 def _falsy(found: Places) -> Flags:

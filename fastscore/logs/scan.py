@@ -12,12 +12,10 @@ from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import (
     EXPECTED,
     KINDS,
-    Places,
     array_key,
-    convert,
+    convert_columns,
     describe,
     places,
-    rows_where,
     wanted_keys,
 )
 from fastscore.logs.csv_records import read_records
@@ -160,12 +158,11 @@ def _read_batch(
     columns["byte_offset"] = pl.Series(offsets)
     bad = np.zeros(scan.line.size, np.uint8)
     culprit = np.zeros(scan.line.size, np.int64)
-    found: list[Places] = []
-    for index, column in enumerate(source.columns):
-        names_dialogue = column.name in source.dialogue_key
-        found.append(places(scan, keys, column, names_dialogue=names_dialogue))
-        converted = convert(found[-1], column, rows_where(column, columns))
-        columns[column.name] = converted.values
+    found = [
+        places(scan, keys, column, names_dialogue=column.name in source.dialogue_key)
+        for column in source.columns
+    ]
+    for index, converted in enumerate(convert_columns(found, source.columns, columns)):
         fresh = (bad == 0) & (converted.faults > 0)
         bad[fresh], culprit[fresh] = converted.faults[fresh], index
     frame = pl.DataFrame(columns, schema=row_schema(source))

@@ -69,7 +69,7 @@ class Column:
     aliases
         Other names under which the field may stand; the declared name wins.
     only_where
-        The name of a text column that is declared before this one, and a value: in rows where
+        The name of a text column that is read in every row, and a value: in rows where
         that column has another value or none, the field is not read, so it is null and never a
         fault. Not for columns of the dialogue key.
     description

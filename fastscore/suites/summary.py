@@ -272,20 +272,27 @@ def _sum_by_cell(
 ) -> pl.DataFrame:
     """Add up every column by cell: a row for each cell that has rows, or the one of no labels."""
     n_rows = np.zeros(cells.size + 1, np.int64)
+    n_values = dict.fromkeys(grids, 0)
     sums = {column: ExactSums(cells.size + 1, bits) for column, bits in grids.items()}
     read = rows.select(*cells.columns, *(pl.col(name).cast(pl.Float64) for name in sums))
     for batch in read.collect_batches(engine="streaming"):
         cell = cells.of_rows(batch)
         n_rows += np.bincount(cell, minlength=n_rows.size)
         for name, of_column in sums.items():
+            n_values[name] += batch.height - batch[name].null_count()
             if batch[name].null_count() < batch.height:
-                of_column.add(batch[name].to_numpy(), cell)
+                _add(of_column, name, batch[name].to_numpy(), cell)
+    for name, of_column in sums.items():
+        if of_column.limbs[:, COUNT].sum() != n_values[name]:
+            raise ValueError(f"column {name!r} holds NaN; expected null where there is no value")
     columns: dict[str, pl.Series] = {}
     for metric in metrics:
         name, found = metric.id, sums[metric.id]
         count = found.limbs[:, COUNT]
         least, largest = (
-            pl.Series(np.where(count > 0, found.extremes[:, side], np.nan)) for side in (0, 1)
+            # no zero is negative: which of two equal ones came first is chance
+            pl.Series(np.where(count > 0, found.extremes[:, side] + 0.0, np.nan))
+            for side in (0, 1)
         )
         columns |= {
             f"{name}:n": pl.Series(count),
@@ -301,6 +308,13 @@ def _sum_by_cell(
     used = n_rows > 0
     used[0] |= not cells.columns
     return pl.DataFrame({_CELL: known, **columns}).filter(pl.Series(used))
+
+
+def _add(sums: ExactSums, column: str, values: npt.NDArray[np.float64], cell: Longs) -> None:
+    try:
+        sums.add(values, cell)
+    except ValueError as error:
+        raise ValueError(f"column {column!r}, far out of its declared range: {error}") from error
 
 
 def _known_reasons(
@@ -332,7 +346,7 @@ def _count_reasons(rows: pl.LazyFrame, cells: _Cells) -> pl.DataFrame:
         cell = cells.of_rows(batch)
         listed = batch["null_reasons"]
         reasons = listed.explode(empty_as_null=False, keep_nulls=False).struct.unnest()
-        of_reason = np.repeat(cell, listed.list.len().to_numpy())
+        of_reason = np.repeat(cell, listed.list.len().fill_null(0).to_numpy())
         found = (
             reasons.select(
                 pl.Series(_CELL, of_reason),

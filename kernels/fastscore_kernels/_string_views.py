@@ -6,24 +6,45 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_kernels._jit import inlined, kernel
-from fastscore_kernels._jsonl_bytes import address_of, first_word
+from fastscore_kernels._jit import always_inlined, inlined, kernel
+from fastscore_kernels._jsonl_bytes import (
+    address_of,
+    first_word,
+    load_byte,
+    load_word,
+    store_byte,
+    store_word,
+)
 from fastscore_kernels._jsonl_scan import ESCAPED, NULL, STRING
 
+_INLINE = 12
+_HALF = np.uint64(32)
 
-@inlined
-def _write_view(base: Any, size: Any, start: Any, length: Any, buffer: Any, view: Any) -> None:
-    """Write the Arrow string view of some bytes, which lie in buffer ``buffer``."""
-    view[0] = length
-    first = first_word(base, start, min(length, 8), size)
-    view[1] = np.int32(np.int64(first))
-    if length > 12:
-        view[2] = buffer
-        view[3] = start
+
+@always_inlined
+def _first_bytes(word: Any, length: Any) -> Any:
+    """Keep as many low bytes of a word, at most eight."""
+    if length >= 8:
+        return word
+    return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+
+
+@always_inlined
+def _write_view(
+    base: Any, size: Any, start: Any, length: Any, buffer: Any, at: Any, view: Any
+) -> None:
+    """Write the Arrow string view of some bytes, which lie at ``at`` in buffer ``buffer``."""
+    if start + 16 <= size:
+        first = _first_bytes(load_word(base, start), length)
+        rest = _first_bytes(load_word(base, start + 8), max(length - 8, 0))
     else:
-        view[2] = np.int32(np.int64(first >> np.uint64(32)))
-        if length > 8:
-            view[3] = np.int32(np.int64(first_word(base, start + 8, length - 8, size)))
+        first = first_word(base, start, min(length, 8), size)
+        rest = first_word(base, start + 8, max(min(length - 8, 8), 0), size)
+    store_word(view, 0, np.uint64(length) | (first << _HALF))
+    if length > _INLINE:
+        store_word(view, 8, np.uint64(buffer) | (np.uint64(at) << _HALF))
+    else:
+        store_word(view, 8, (first >> _HALF) | (rest << _HALF))
 
 
 @kernel(fastmath=False)
@@ -32,31 +53,63 @@ def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> 
 
     A negative start leaves the row's view as it is.
     """
-    base = address_of(data)
+    base, view = address_of(data), address_of(views)
     for row in range(starts.size):
-        if starts[row] >= 0:
-            length = ends[row] - starts[row]
-            _write_view(base, data.size, starts[row], length, buffer, views[row])
+        start = starts[row]
+        if start >= 0:
+            length = ends[row] - start
+            _write_view(base, data.size, start, length, buffer, start, view + 16 * row)
+
+
+@inlined
+def _copy(base: Any, size: Any, start: Any, length: Any, target: Any, at: Any) -> None:
+    """Copy bytes by words; up to seven more are written behind them."""
+    copied = 0
+    while copied < length and start + copied + 8 <= size:
+        store_word(target, at + copied, load_word(base, start + copied))
+        copied += 8
+    while copied < length:
+        store_byte(target, at + copied, load_byte(base, start + copied))
+        copied += 1
 
 
 @kernel(fastmath=False)
-def plain_string_views(
-    data: Any, tags: Any, starts: Any, ends: Any, views: Any, is_string: Any
-) -> Any:
-    """Write the views of strings without escapes, and mark all strings.
+def plain_bytes(tags: Any, starts: Any, ends: Any) -> Any:
+    """Count the bytes of strings without escapes that do not fit into their views."""
+    total = 0
+    for row in range(tags.size):
+        length = ends[row] - starts[row]
+        total += length if tags[row] == STRING and length > _INLINE else 0
+    return total
 
-    Returns how many strings have escapes, and how many values are neither string nor null.
+
+@kernel(fastmath=False)
+def plain_string_views(data: Any, n_rows: int, columns: Any, counts: Any) -> None:
+    """Write the views of strings without escapes, and mark all strings, row by row.
+
+    A column (k, 6) is the addresses of its tags, starts, ends, copies, views and marks; strings
+    are copied if there is an address to copy them to, and buffer 0 is the data otherwise. Counts
+    (k, 3) are of the strings with escapes, of values that are neither string nor null, and of the
+    bytes that were copied.
     """
     base = address_of(data)
-    escaped, others = 0, 0
-    for row in range(tags.size):
-        tag = tags[row]
-        is_string[row] = tag == STRING or tag == ESCAPED
-        if tag == STRING:
-            length = ends[row] - starts[row]
-            _write_view(base, data.size, starts[row], length, 0, views[row])
-        elif tag == ESCAPED:
-            escaped += 1
-        elif tag > NULL:
-            others += 1
-    return escaped, others
+    for row in range(n_rows):
+        # by rows: what stands in one line is still in the cache for the next column
+        for column in range(columns.shape[0]):
+            tag = load_byte(columns[column, 0], row)
+            is_string = tag == STRING or tag == ESCAPED
+            store_byte(columns[column, 5], row, np.uint8(is_string))
+            if tag == STRING:
+                start = np.int64(load_word(columns[column, 1], 8 * row))
+                length = np.int64(load_word(columns[column, 2], 8 * row)) - start
+                target, at = columns[column, 3], counts[column, 2]
+                copied = target != 0
+                view = columns[column, 4] + 16 * row
+                _write_view(base, data.size, start, length, 0, at if copied else start, view)
+                if copied and length > _INLINE:
+                    _copy(base, data.size, start, length, target, at)
+                    counts[column, 2] = at + length
+            elif tag == ESCAPED:
+                counts[column, 0] += 1
+            elif tag > NULL:
+                counts[column, 1] += 1

@@ -42,8 +42,11 @@ from fastscore_kernels._jsonl_values import (
     parse_integers,
     unescape_strings,
 )
-from fastscore_kernels._string_views import plain_string_views, string_views
+from fastscore_kernels._string_views import plain_bytes, plain_string_views, string_views
 from fastscore_kernels._validate import read_only
+
+_COPIED_PART = 4
+"""Strings are copied where they are less than one such part of the data."""
 
 __all__ = [
     "ABSENT",
@@ -66,6 +69,7 @@ __all__ = [
     "TRUE",
     "JsonlRuns",
     "JsonlScan",
+    "PlainViews",
     "changes",
     "compile_kernels",
     "count_line_ends",
@@ -351,37 +355,92 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
     """
     if data.size >= 1 << 31:
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
+    if out.shape != (starts.size, 4):
+        raise ValueError(f"out has shape {out.shape}; expected ({starts.size}, 4)")
     string_views(*_ranges(data, starts, ends), buffer, out)
 
 
-def plain_views(
-    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], int, int]:
+@dataclass(frozen=True, slots=True)
+class PlainViews:
+    """Arrow string views of values that are strings without escapes.
+
+    Parameters
+    ----------
+    views : int32 (n, 4)
+        Zero for all other values.
+    buffer : uint8
+        The views' buffer 0.
+    is_string : bool (n,)
+        Which values are strings, with escapes or without.
+    n_escaped
+        How many of them have escapes.
+    n_others
+        How many values are neither string nor null nor absent.
+    """
+
+    views: npt.NDArray[np.int32]
+    buffer: Bytes
+    is_string: npt.NDArray[np.bool_]
+    n_escaped: int
+    n_others: int
+
+
+def plain_views(data: Bytes, columns: Sequence[tuple[Bytes, Longs, Longs]]) -> list[PlainViews]:
     """Make Arrow string views of located values that are strings without escapes.
+
+    Strings that are a small part of the data are copied side by side: whoever reads them next
+    finds them in the cache, and the data can go.
 
     Parameters
     ----------
     data
-        The bytes, shorter than 2 GiB; buffer 0 of the views.
-    tags
-        The values' types, uint8 (n,).
-    starts, ends
-        Their bytes, int64 (n,).
-
-    Returns
-    -------
-    tuple
-        The views, int32 (n, 4), zero for all other values; which values are strings, bool (n,);
-        how many of them have escapes; how many values are neither string nor null nor absent.
+        The bytes, shorter than 2 GiB.
+    columns
+        Of as many rows each: the values' types, uint8 (n,), and their starts and ends, int64
+        (n,). Columns that are given together cost less than one by one.
     """
     if data.size >= 1 << 31:
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
-    views = np.zeros((tags.size, 4), np.int32)
-    is_string = np.empty(tags.size, np.bool_)
-    data, starts, ends = _ranges(data, starts, ends)
-    tags = read_only(np.ascontiguousarray(tags))
-    escaped, others = plain_string_views(data, tags, starts, ends, views, is_string)
-    return views, is_string, escaped, others
+    located = []
+    for tags, starts, ends in columns:
+        if tags.shape != starts.shape or tags.shape != columns[0][0].shape:
+            raise ValueError(
+                f"tags have shape {tags.shape}, starts {starts.shape}; expected one (n,) everywhere"
+            )
+        data, starts, ends = _ranges(data, starts, ends)
+        tags = read_only(np.ascontiguousarray(tags, np.uint8))
+        located.append((tags, np.ascontiguousarray(starts), np.ascontiguousarray(ends)))
+    n_rows = columns[0][0].size if columns else 0
+    counts = np.zeros((len(located), 3), np.int64)
+    made = [_room(data, *column) for column in located]
+    addresses = np.array(
+        [
+            [array.ctypes.data if array.size else 0 for array in (*column, *rooms)]
+            for column, rooms in zip(located, made, strict=True)
+        ],
+        np.int64,
+    ).reshape(-1, 6)
+    plain_string_views(data, n_rows, read_only(addresses), counts)
+    return [
+        PlainViews(views, copies if copies.size else data, marks, n_escaped, n_others)
+        for (copies, views, marks), (n_escaped, n_others, _) in zip(
+            made, counts.tolist(), strict=True
+        )
+    ]
+
+
+def _room(
+    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
+) -> tuple[Bytes, npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Return room for a column's copied strings, none if they are not copied, views and marks."""
+    n_bytes = plain_bytes(tags, starts, ends)
+    # and for the rest of a last word
+    size = n_bytes + 8 if n_bytes <= data.size // _COPIED_PART else 0
+    return (
+        np.empty(size, np.uint8),
+        np.zeros((tags.size, 4), np.int32),
+        np.empty(tags.size, np.bool_),
+    )
 
 
 def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
@@ -466,4 +525,5 @@ def _compile() -> None:
     unescape_strings(data, none, none, flags, some, some)
     views = np.empty((0, 4), np.int32)
     string_views(data, none, none, 0, views)
-    plain_string_views(data, read_only(flags), none, none, views, np.empty(0, np.bool_))
+    plain_bytes(read_only(flags), none, none)
+    plain_string_views(data, 0, read_only(np.empty((0, 6), np.int64)), np.empty((0, 3), np.int64))

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -134,3 +135,16 @@ def test_reasons_are_read_where_a_metric_is_not_null_in_every_row() -> None:
         frames(rows), [METRIC], (), suite="s", switched_off={"score": "bad_input"}
     )
     assert summary.select("n", "n_null", "n_missing_input", "n_bad_input").row(0) == (1, 7, 7, 0)
+
+
+def test_what_is_no_number_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="'score' holds NaN"):
+        summarise([(0, math.nan, 1.0, 1), (1, 0.5, 1.0, 1), (2, None, 1.0, 1)])
+    tables = frames([(0, math.inf, 1.0, 1)])
+    with pytest.raises(ValueError, match="'score', far out of its declared range"):
+        summarise_metrics(tables, [replace(METRIC, minimum=0.0, maximum=1.0)], (), suite="s")
+
+
+def test_no_extreme_is_a_negative_zero() -> None:
+    summary = summarise([(0, -0.0, 0.0, 1), (1, 0.0, 0.0, 1), (2, -0.0, 0.0, 1)])
+    assert {math.copysign(1.0, row[0]) for row in summary.select("minimum").rows()} == {1.0}
