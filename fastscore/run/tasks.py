@@ -78,8 +78,9 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     events, counts = _read_events(suite, options, shard)
     texts = suite.texts(events, options)
     ids = text_ids(texts)
-    if context.perplexity is not None or _store(context).missing(ids).any():
-        return _commit_texts(context, shard, texts, ids)
+    missing = _store(context).missing(ids)
+    if context.perplexity is not None or missing.any():
+        return _commit_texts(context, shard, texts, ids, missing)
     _commit_scores(context, shard, _score_events(context, shard, events, counts, texts))
     # the receipt of the scores says what is done
     return Receipt(
@@ -95,13 +96,17 @@ def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     suite, options = context.load()
     events, _ = _read_events(suite, options, shard)
     texts = suite.texts(events, options)
-    return _commit_texts(context, shard, texts, text_ids(texts))
+    ids = text_ids(texts)
+    return _commit_texts(context, shard, texts, ids, _store(context).missing(ids))
 
 
 def _commit_texts(
-    context: RunContext, shard: Shard, texts: pl.Series, ids: npt.NDArray[np.uint64]
+    context: RunContext,
+    shard: Shard,
+    texts: pl.Series,
+    ids: npt.NDArray[np.uint64],
+    missing: npt.NDArray[np.bool_],
 ) -> Receipt:
-    missing = pl.Series(_store(context).missing(ids))
     frame = pl.DataFrame(
         {"id_high": ids[:, 0], "id_low": ids[:, 1], "text": texts, "missing": missing}
     )
