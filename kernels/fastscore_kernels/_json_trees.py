@@ -11,15 +11,12 @@ import numpy as np
 
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
-    NEWLINE,
     QUOTE,
-    RETURN,
-    SPACE,
-    TAB,
     address_of,
     first_word,
     load_byte,
     scan_string,
+    skip_space,
 )
 from fastscore_kernels._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
 
@@ -32,17 +29,6 @@ KEY_START, KEY_END = range(2)
 _COMMA, _COLON = 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 _NO_ROOM = -2
-
-
-@inlined
-def _skip_space(data: int, index: int, stop: int) -> int:
-    """First position from ``index`` on that holds no white space of JSON."""
-    while index < stop:
-        byte = load_byte(data, index)
-        if byte != SPACE and byte != NEWLINE and byte != RETURN and byte != TAB:
-            break
-        index += 1
-    return index
 
 
 @inlined
@@ -104,7 +90,7 @@ def _walk(
         entered = False
         if byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
             tags[node] = OBJECT if byte == _OPEN_OBJECT else ARRAY
-            index = _skip_space(data, index + 1, stop)
+            index = skip_space(data, index + 1, stop)
             closing = _CLOSE_OBJECT if byte == _OPEN_OBJECT else _CLOSE_ARRAY
             if index < stop and load_byte(data, index) == closing:
                 index += 1
@@ -122,14 +108,14 @@ def _walk(
             nodes[END, node] = index - inside
         while not entered:
             # here a value has ended
-            index = _skip_space(data, index, stop)
+            index = skip_space(data, index, stop)
             if container < 0:
                 return count if index >= stop else -1
             if index >= stop:
                 return -1
             byte = load_byte(data, index)
             if byte == _COMMA:
-                index = _skip_space(data, index + 1, stop)
+                index = skip_space(data, index + 1, stop)
                 break
             if byte != (_CLOSE_OBJECT if tags[container] == OBJECT else _CLOSE_ARRAY):
                 return -1
@@ -152,10 +138,10 @@ def _walk(
                 n_keys[0] += 1
                 table[place] = key
                 keys[KEY_START, key], keys[KEY_END, key] = key_start, key_end
-            index = _skip_space(data, key_end + 1, stop)
+            index = skip_space(data, key_end + 1, stop)
             if index >= stop or load_byte(data, index) != _COLON:
                 return -1
-            index = _skip_space(data, index + 1, stop)
+            index = skip_space(data, index + 1, stop)
 
 
 @kernel(fastmath=False)
@@ -181,7 +167,7 @@ def walk_trees(
     base = address_of(data)
     while row < starts.size:
         first = offsets[row]
-        index = _skip_space(base, starts[row], ends[row])
+        index = skip_space(base, starts[row], ends[row])
         count = _walk(base, index, ends[row], first, nodes, tags, keys, table, n_keys)
         if count == _NO_ROOM or first == tags.size:
             break

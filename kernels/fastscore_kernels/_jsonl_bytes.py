@@ -164,6 +164,17 @@ def set_bits(typing_context: Any, word: Any) -> Any:
 
 
 @inlined
+def skip_space(data: int, index: int, stop: int) -> int:
+    """First position from ``index`` on that holds no white space of JSON."""
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte != SPACE and byte != NEWLINE and byte != RETURN and byte != TAB:
+            break
+        index += 1
+    return index
+
+
+@inlined
 def same_bytes(one: int, other: int, length: int) -> bool:
     """Whether as many bytes at two addresses are equal."""
     at = 0

@@ -13,12 +13,9 @@ from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     MINUS,
-    NEWLINE,
     NINE,
     QUOTE,
-    RETURN,
     SPACE,
-    TAB,
     ZERO,
     address_of,
     first_word,
@@ -26,6 +23,7 @@ from fastscore_kernels._jsonl_bytes import (
     hex_value,
     load_byte,
     scan_number,
+    skip_space,
     store_byte,
 )
 
@@ -39,16 +37,6 @@ _SMALL_N, _SMALL_R, _SMALL_T, _SMALL_U, _SMALL_X = 0x6E, 0x72, 0x74, 0x75, 0x78
 _NONE, _TRUE, _FALSE = (
     np.uint64(int.from_bytes(word, "little")) for word in (b"None", b"True", b"False")
 )
-
-
-@inlined
-def _skip_space(data: int, index: int, stop: int) -> int:
-    while index < stop:
-        byte = load_byte(data, index)
-        if byte != SPACE and byte != NEWLINE and byte != RETURN and byte != TAB:
-            break
-        index += 1
-    return index
 
 
 @inlined
@@ -159,7 +147,7 @@ def _write(data: int, index: int, stop: int, out: int, at: int, closings: Any, c
     expects_key = may_close = False
     while True:
         # here a value or a key starts, or the innermost bracket closes
-        index = _skip_space(data, index, stop)
+        index = skip_space(data, index, stop)
         if index >= stop:
             return -1
         byte = load_byte(data, index)
@@ -171,7 +159,7 @@ def _write(data: int, index: int, stop: int, out: int, at: int, closings: Any, c
             if index < 0:
                 return -1
             if expects_key:
-                index = _skip_space(data, index, stop)
+                index = skip_space(data, index, stop)
                 if index >= stop or load_byte(data, index) != _COLON:
                     return -1
                 store_byte(out, at, _COLON)
@@ -200,9 +188,9 @@ def _write(data: int, index: int, stop: int, out: int, at: int, closings: Any, c
             # here a value has ended, or closes says that one does
             if not closes:
                 if depth == 0:
-                    return at if _skip_space(data, index, stop) >= stop else -1
+                    return at if skip_space(data, index, stop) >= stop else -1
                 counts[depth - 1] += 1
-                index = _skip_space(data, index, stop)
+                index = skip_space(data, index, stop)
                 if index >= stop:
                     return -1
                 byte = load_byte(data, index)
@@ -231,7 +219,7 @@ def write_json(data: Any, starts: Any, ends: Any, out: Any, offsets: Any, writte
     base, target = address_of(data), address_of(out)
     closings, counts = np.empty(MAX_DEPTH, np.int64), np.empty(MAX_DEPTH, np.int64)
     for row in range(starts.size):
-        index = _skip_space(base, starts[row], ends[row])
+        index = skip_space(base, starts[row], ends[row])
         at, end = offsets[row], -1
         if index < ends[row]:
             byte = load_byte(base, index)
