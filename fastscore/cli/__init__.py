@@ -65,8 +65,16 @@ def cli() -> None:
     """
 
 
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C by another name: Python ends by the signal if its own ever left an ``eval``."""
+
+
 class _Terminated(KeyboardInterrupt):
     """SIGTERM: ends the work as Ctrl-C does, with an exit code of its own."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Interrupted
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -76,6 +84,8 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
+        signal.signal(signal.SIGINT, _interrupt)
     with seldom_collected():
         code = _run()
     sys.exit(code)

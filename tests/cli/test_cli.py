@@ -31,6 +31,23 @@ def run(logs: Path) -> Path:
     return path
 
 
+def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path: Path) -> None:
+    # modules that are loading evaluate texts: those of their named tuples and data classes
+    (tmp_path / "interrupted.py").write_text(
+        "import signal\n"
+        "from fastscore import cli\n"
+        "cli.cli.main = lambda **_: eval('signal.raise_signal(signal.SIGINT)')\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (
+        130,
+        "Interrupted; the same command finishes the work.\n",
+    )
+
+
 def test_help_imports_no_engine() -> None:
     code = (
         "import sys\n"
