@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from fastscore_kernels import csv, jsonl
+from fastscore_kernels import csv, located_values
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
     ESCAPED,
-    EXACT,
     FALSE,
     FLOAT,
     INTEGER,
@@ -27,8 +26,8 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
     JsonlRuns,
-    PlainViews,
 )
+from fastscore_kernels.located_values import EXACT, PlainViews
 
 from fastscore.logs.inputs import Format
 from fastscore.logs.line_scan import LineScan
@@ -80,7 +79,7 @@ class Places:
 
     def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
         """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
-        unescape = csv.unquoted if self.syntax == "csv" else jsonl.unescaped
+        unescape = csv.unquoted if self.syntax == "csv" else located_values.unescaped
         return unescape(self.data, self.starts[rows], self.ends[rows])
 
 
@@ -176,7 +175,9 @@ def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[
         return list(located)
     columns = [(located[place].tags, located[place].starts, located[place].ends) for place in texts]
     found = list(located)
-    for place, plain in zip(texts, jsonl.plain_views(located[0].data, columns), strict=True):
+    for place, plain in zip(
+        texts, located_values.plain_views(located[0].data, columns), strict=True
+    ):
         found[place] = replace(located[place], plain=plain)
     return found
 
@@ -257,7 +258,7 @@ def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
     plain = found.plain
     if plain is None:
-        (plain,) = jsonl.plain_views(found.data, [(found.tags, found.starts, found.ends)])
+        (plain,) = located_values.plain_views(found.data, [(found.tags, found.starts, found.ends)])
     valid = plain.is_string
     buffers: Buffers = [plain.views, plain.buffer]
     broken = _NO_ROWS
@@ -278,7 +279,7 @@ def _text(found: Places, column: Column) -> Converted:
 def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
     """Write the views of some rows, whose bytes become one more buffer behind the views."""
     own = np.zeros((rows.size, 4), np.int32)
-    jsonl.views(data, starts, ends, len(buffers) - 1, own)
+    located_values.views(data, starts, ends, len(buffers) - 1, own)
     buffers[0][rows] = own
     buffers.append(data)
 
@@ -329,7 +330,7 @@ def _json(found: Places, column: Column) -> Converted:
     valid = found.tags > NULL
     views = np.zeros((valid.size, 4), np.int32)
     starts = np.where(valid, found.starts - quotes, -1)
-    jsonl.views(found.data, starts, found.ends + quotes, 0, views)
+    located_values.views(found.data, starts, found.ends + quotes, 0, views)
     values = _series(pa.string_view(), valid, views, found.data)
     return Converted(values, np.zeros(valid.size, np.uint8))
 
@@ -352,7 +353,9 @@ def _integer(found: Places, column: Column) -> Converted:
     if "string" in column.accepts:
         valid |= _has(found, STRING, ESCAPED)
     digits = np.flatnonzero(valid & ~truths)
-    values[digits], states = jsonl.integers(found.data, found.starts[digits], found.ends[digits])
+    values[digits], states = located_values.integers(
+        found.data, found.starts[digits], found.ends[digits]
+    )
     odd.extend(digits[states != EXACT].tolist())
     if "number" in column.accepts:
         numbers = np.flatnonzero(_has(found, FLOAT))
@@ -394,7 +397,7 @@ def _number(found: Places, column: Column) -> Converted:
 
 def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags]:
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
-    values, states = jsonl.floats(found.data, found.starts[rows], found.ends[rows])
+    values, states = located_values.floats(found.data, found.starts[rows], found.ends[rows])
     for position in np.flatnonzero(states != EXACT):
         values[position] = float(found.raw(int(rows[position])))
     return values, np.isfinite(values)

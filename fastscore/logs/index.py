@@ -10,7 +10,8 @@ from typing import IO
 import numpy as np
 import polars as pl
 from fastscore_kernels import text_hash128
-from fastscore_kernels.jsonl import JsonlRuns, changes
+from fastscore_kernels.jsonl import JsonlRuns
+from fastscore_kernels.located_values import changes
 
 from fastscore.content_hash import ContentHash
 from fastscore.errors import InputError, RunError

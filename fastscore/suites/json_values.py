@@ -21,7 +21,6 @@ from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
     ESCAPED,
-    EXACT,
     FALSE,
     FLOAT,
     INTEGER,
@@ -30,10 +29,8 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
     count_line_ends,
-    integers,
-    unescaped,
-    views,
 )
+from fastscore_kernels.located_values import EXACT, integers, unescaped, views
 
 from fastscore.suites.base import RejectReason
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_kernels import jsonl
+from fastscore_kernels import located_values
 from fastscore_kernels.json_texts import halved_strings, joined_contain
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,5 +73,5 @@ def test_halves_of_surrogate_pairs_are_found(parts: list[list[str]]) -> None:
         except UnicodeEncodeError:
             expected.append(True)
     assert halved_strings(data, starts, ends).tolist() == expected
-    _, _, found = jsonl.unescaped(data, starts, ends)
+    _, _, found = located_values.unescaped(data, starts, ends)
     assert (found < 0).tolist() == expected

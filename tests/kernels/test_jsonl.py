@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from fastscore_kernels import jsonl
+from fastscore_kernels import jsonl, located_values
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -223,8 +223,8 @@ def test_restarts_number_the_lines() -> None:
 def test_read_only_and_offset_buffers() -> None:
     data = np.frombuffer(b'xx{"a":12}\nzz', np.uint8)
     scan = jsonl.scan_jsonl(data[2:11], (b"a",))
-    values, states = jsonl.integers(scan.data, scan.value_start[0], scan.value_end[0])
-    assert (values.tolist(), states.tolist()) == ([12], [jsonl.EXACT])
+    values, states = located_values.integers(scan.data, scan.value_start[0], scan.value_end[0])
+    assert (values.tolist(), states.tolist()) == ([12], [located_values.EXACT])
 
 
 def test_line_ends_are_counted() -> None:
@@ -262,15 +262,15 @@ def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 )
 def test_integers(items: list[int | str]) -> None:
     texts = [str(item).encode() for item in items]
-    values, states = jsonl.integers(*ranges(texts))
+    values, states = located_values.integers(*ranges(texts))
     for text, value, state in zip(texts, values.tolist(), states.tolist(), strict=True):
         digits = text.removeprefix(b"-")
         if not digits.isdigit():
-            assert state == jsonl.INEXACT
+            assert state == located_values.INEXACT
         elif -(2**63) <= int(text) < 2**63:
-            assert (state, value) == (jsonl.EXACT, int(text))
+            assert (state, value) == (located_values.EXACT, int(text))
         else:
-            assert state == jsonl.OVERFLOW
+            assert state == located_values.OVERFLOW
 
 
 @given(
@@ -285,24 +285,26 @@ def test_integers(items: list[int | str]) -> None:
 )
 def test_floats_are_the_nearest_or_left_to_the_caller(texts: list[str]) -> None:
     raw = [text.encode() for text in texts if "E" not in text]
-    values, states = jsonl.floats(*ranges(raw))
+    values, states = located_values.floats(*ranges(raw))
     for text, value, state in zip(raw, values, states, strict=True):
-        if state == jsonl.EXACT:
+        if state == located_values.EXACT:
             assert struct.pack("d", value) == struct.pack("d", float(text))
 
 
 def test_common_floats_are_exact() -> None:
-    _, states = jsonl.floats(*ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"]))
-    assert (states == jsonl.EXACT).all()
-    values, states = jsonl.floats(*ranges([b"NaN", b"Infinity"]))
-    assert (states == jsonl.INEXACT).all()
+    _, states = located_values.floats(
+        *ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"])
+    )
+    assert (states == located_values.EXACT).all()
+    values, states = located_values.floats(*ranges([b"NaN", b"Infinity"]))
+    assert (states == located_values.INEXACT).all()
     assert not any(math.isnan(value) for value in values)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
 def test_unescaped(texts: list[str]) -> None:
     raw = [json.dumps(text)[1:-1].encode() for text in texts]
-    out, starts, ends = jsonl.unescaped(*ranges(raw))
+    out, starts, ends = located_values.unescaped(*ranges(raw))
     for text, start, end in zip(texts, starts, ends, strict=True):
         meant = json.loads(json.dumps(text))
         if any("\ud800" <= character <= "\udfff" for character in meant):
@@ -319,10 +321,14 @@ def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     views = np.zeros((len(first) + len(second), 4), np.int32)
     data, starts, ends = ranges([text.encode() for text in first])
     none = np.full(len(second), -1, np.int64)
-    jsonl.views(data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views)
+    located_values.views(
+        data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views
+    )
     other, starts, ends = ranges([text.encode() for text in second])
     none = np.full(len(first), -1, np.int64)
-    jsonl.views(other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views)
+    located_values.views(
+        other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views
+    )
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data), pa.py_buffer(other)]
     column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
     column.validate(full=True)
@@ -343,7 +349,7 @@ def test_plain_views_are_the_strings_without_escapes(values: list[Any], rest: st
     lines = [json.dumps({"k": value, "rest": rest}, ensure_ascii=False) for value in values]
     scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
     located = scan.tags[0], scan.value_start[0], scan.value_end[0]
-    again, found = jsonl.plain_views(scan.data, [located, located])
+    again, found = located_values.plain_views(scan.data, [located, located])
     assert again.views[:, :3].tolist() == found.views[:, :3].tolist()
     texts = [value if isinstance(value, str) else None for value in values]
     assert found.is_string.tolist() == [text is not None for text in texts]
@@ -361,9 +367,11 @@ def test_plain_views_are_the_strings_without_escapes(values: list[Any], rest: st
 def test_views_want_as_many_tags_as_places() -> None:
     one = np.zeros(1, np.int64)
     with pytest.raises(ValueError, match=r"tags have shape \(5000,\)"):
-        jsonl.plain_views(as_bytes(b"abc"), [(np.full(5000, jsonl.STRING, np.uint8), one, one + 1)])
+        located_values.plain_views(
+            as_bytes(b"abc"), [(np.full(5000, jsonl.STRING, np.uint8), one, one + 1)]
+        )
     with pytest.raises(ValueError, match=r"expected \(1, 4\)"):
-        jsonl.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
+        located_values.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
 
 
 @given(
@@ -374,7 +382,7 @@ def test_views_want_as_many_tags_as_places() -> None:
 def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
     lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
     scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
-    found = jsonl.changes(scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0])
+    found = located_values.changes(scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0])
     assert found.tolist() == [
         row > 0 and value != values[row - 1] for row, value in enumerate(values)
     ]
@@ -428,7 +436,7 @@ def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes
     texts = [text for text in texts if is_string(text)]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - [len(text) for text in texts]
-    plain, at, until = jsonl.unescaped(as_bytes(b"".join(texts)), starts, ends)
+    plain, at, until = located_values.unescaped(as_bytes(b"".join(texts)), starts, ends)
     for text, start, end in zip(texts, at, until, strict=True):
         assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
 

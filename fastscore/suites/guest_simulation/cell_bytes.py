@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import jsonl
+from fastscore_kernels import located_values
 
 from fastscore.suites.columns import Indices
 
@@ -37,6 +37,6 @@ def texts_between(data: Bytes, start: Indices, end: Indices) -> pl.Series:
 
     views = np.zeros((len(start), 4), np.int32)
     if len(start):
-        jsonl.views(data, start, end, 0, views)
+        located_values.views(data, start, end, 0, views)
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
     return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(start), buffers))

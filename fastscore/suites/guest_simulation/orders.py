@@ -8,8 +8,9 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import intersection_size_csr, number_ranges, plain_words
 from fastscore_kernels.arrow import string_column
-from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl, unescaped
+from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
 from fastscore_kernels.literals import ITEM, MODIFIER, item_names
+from fastscore_kernels.located_values import unescaped
 
 from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.distinct import distinct
