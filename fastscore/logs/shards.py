@@ -25,6 +25,10 @@ from fastscore.suites.base import Source
 __all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
 SHARD_BYTES = 32 << 20
+LEFT_PARTS = 3
+"""A shard is at most this part of what is left, as long as it is no smaller than"""
+SHARD_PARTS = 4
+"""this part of a whole one."""
 DIGEST_BYTES = 16
 
 
@@ -178,13 +182,18 @@ def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
 
 
 def _pack(runs: pl.DataFrame, shard_bytes: int) -> list[list[_Run]]:
-    """Pack runs in order, as many as fit; neighbours in one file become one."""
+    """Pack runs in order, as many as fit; neighbours in one file become one.
+
+    The last shards are smaller, so that no worker is left alone with a large one.
+    """
     ends = np.cumsum(runs["n_bytes"].to_numpy())
     packed = []
     first = 0
     while first < runs.height:
         packed_bytes = int(ends[first - 1]) if first else 0
-        behind = int(np.searchsorted(ends, packed_bytes + shard_bytes, side="right"))
+        left = int(ends[-1]) - packed_bytes
+        room = min(shard_bytes, max(left // LEFT_PARTS, shard_bytes // SHARD_PARTS))
+        behind = int(np.searchsorted(ends, packed_bytes + room, side="right"))
         behind = max(behind, first + 1)
         shard = runs[first:behind].group_by("file", maintain_order=True)
         joined = shard.agg(

@@ -49,7 +49,7 @@ def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: in
     cut = plan(tmp_path, path, KEYLESS, size // 16, threads)
     assert (len(whole.shards), whole.n_dialogues) == (1, 2000)
     # a compressed Parquet file's few bytes are shared out by its rows, some at a time
-    assert 16 <= len(cut.shards) <= 20
+    assert 16 <= len(cut.shards) <= 24
     assert cut.n_dialogues == 2000
     assert max(shard.n_bytes for shard in cut.shards) <= size // 16
     frames = [read_shard(shard, KEYLESS).frame for shard in cut.shards]

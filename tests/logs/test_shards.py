@@ -131,6 +131,23 @@ def test_the_plan_does_not_depend_on_threads(tmp_path: Path, threads: int) -> No
     assert plan(tmp_path, pattern, shard_bytes=20_000, threads=threads) == expected
 
 
+def test_the_last_shards_are_smaller(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"{number:02d}.jsonl").write_bytes(b" " * 99 + b"\n")
+    packed = plan(tmp_path, str(tmp_path), shard_bytes=2400)
+    # 1700, 1100 and 800 are thirds of the 5200, 3500 and 2400 that are left; 600 is a quarter
+    assert [shard.n_bytes for shard in packed.shards] == [
+        2400,
+        2400,
+        1700,
+        1100,
+        800,
+        600,
+        600,
+        400,
+    ]
+
+
 def test_small_files_are_packed(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"{number}.jsonl").write_bytes(log(3, seed=number))
