@@ -2,10 +2,10 @@
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,72 +20,27 @@ from fastscore.logs.columns import array_key, convert, places, wanted_keys
 from fastscore.logs.csv_records import csv_header, read_records
 from fastscore.logs.inputs import Compression, InputFile
 from fastscore.logs.json_documents import read_document
+from fastscore.logs.line_cells import line_cells
 from fastscore.logs.line_scan import LineScan
 from fastscore.logs.parquet import parquet_rows, read_parquet
 from fastscore.logs.pieces import Damage, Piece
 from fastscore.logs.seals import stamp
-from fastscore.logs.streams import DamageError, Lines, read_blocks, read_lines
+from fastscore.logs.spans import FILE_KEY, SPAN_SCHEMA, Spans
+from fastscore.logs.streams import (
+    BLOCK_BYTES,
+    DamageError,
+    Lines,
+    passing_blocks,
+    read_blocks,
+    read_lines,
+)
 from fastscore.suites.base import Column, Source
 
+_Block = TypeVar("_Block", bytes, memoryview)
+
 _CELLS_PER_SHARD = 256
-FILE_KEY = (1, 0)
-"""The local key of the dialogue that is its file; those of rows of their own begin with 0."""
-
-_SPANS_AT_ONCE = 1 << 18
-
-SPAN_SCHEMA: dict[str, pl.DataType] = {
-    "file": pl.Int64(),
-    "is_local": pl.Boolean(),
-    "key_high": pl.UInt64(),
-    "key_low": pl.UInt64(),
-    "first": pl.Int64(),
-    "last": pl.Int64(),
-    "line": pl.Int64(),
-    "dialogues": pl.Int64(),
-}
-"""Rows of a dialogue of a file, or of dialogues of a row each that stand near each other: the
-file's place among the inputs; whether the key names no dialogue outside of its file (the file
-itself, or rows of their own); the key; the first and the last row's start (byte, or Parquet row);
-the first row's line; how many dialogues they are. Rows that are dialogues of their own are kept
-together by their place in the file, so that their number costs no memory."""
-
-
-class Spans:
-    """The spans of all files, as they are found, file by file in order."""
-
-    def __init__(self) -> None:
-        self._found = [pl.DataFrame(schema=SPAN_SCHEMA)]
-        self._height = 0
-
-    def add(self, spans: pl.DataFrame) -> None:
-        """Add spans that stand behind those before, in `SPAN_SCHEMA`."""
-        self._found.append(spans)
-        self._height += spans.height
-        if self._height > _SPANS_AT_ONCE + 2 * self._found[0].height:
-            self._join()
-
-    def joined(self) -> pl.DataFrame:
-        """Return one span for each key of each file, by file and first row."""
-        self._join()
-        return self._found[0].sort("file", "first")
-
-    def _join(self) -> None:
-        keys = ("file", "is_local", "key_high", "key_low")
-        rows_of_their_own = pl.col("is_local") & (pl.col("key_high") == 0)
-        joined = (
-            pl.concat(self._found)
-            .group_by(keys)
-            .agg(
-                pl.col("first", "line").first(),
-                pl.col("last").last(),
-                pl.col("dialogues").sum(),
-            )
-            .with_columns(
-                pl.when(rows_of_their_own).then("dialogues").otherwise(1).alias("dialogues")
-            )
-            .select(*SPAN_SCHEMA)
-        )
-        self._found, self._height = [joined], joined.height
+# what a file costs beside its bytes
+_LEAST_FILE_BYTES = 8 << 10
 
 
 @dataclass(slots=True)
@@ -128,7 +83,7 @@ class FileState:
     header: bytes = b""
     stamp: str = ""
 
-    def observe(self, block: bytes) -> None:
+    def observe(self, block: bytes | memoryview) -> None:
         """Count and hash bytes as they are read from disk."""
         self.read += len(block)
         self.digest.update(block)
@@ -160,8 +115,28 @@ def index_files(
             ):
                 spans.add(found)
                 yield state
+        elif format == "jsonl" and format in source.row_dialogues and not source.dialogue_key:
+            for some, found in map_ordered(
+                lambda some: _index_rows(some, shard_bytes, scratch), _by_size(group), threads
+            ):
+                spans.add(found)
+                yield from some
         else:
             yield from _index_lines(tuple(group), spans, source, shard_bytes, scratch, threads)
+
+
+def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
+    """Gather small files, to about `BLOCK_BYTES`, so that each costs little."""
+    gathered: list[FileState] = []
+    size = 0
+    for state in states:
+        gathered.append(state)
+        size += state.file.size + _LEAST_FILE_BYTES
+        if size >= BLOCK_BYTES:
+            yield tuple(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield tuple(gathered)
 
 
 def _index_lines(
@@ -190,6 +165,36 @@ def _index_lines(
             ready += 1
         spans.add(found.with_columns(pl.col("file") + offset))
     yield from states[ready:]
+
+
+def _index_rows(
+    states: tuple[FileState, ...], shard_bytes: int, scratch: Path
+) -> tuple[tuple[FileState, ...], pl.DataFrame]:
+    """Index files each line of which is a dialogue of its own: none is read for that."""
+    width = max(1, shard_bytes // _CELLS_PER_SHARD)
+    found = [line_cells(_passing(state, shard_bytes, scratch), width) for state in states]
+    cell, first, last, line, lines = np.concatenate(found, axis=1)
+    spans = {
+        "file": np.repeat([state.index for state in states], [cells.shape[1] for cells in found]),
+        "is_local": np.ones(len(cell), np.bool_),
+        "key_high": np.zeros(len(cell), np.uint64),
+        "key_low": cell.astype(np.uint64),
+        "first": first,
+        "last": last,
+        "line": line,
+        "dialogues": lines,
+    }
+    return states, pl.DataFrame(spans, schema=SPAN_SCHEMA)
+
+
+def _passing(
+    state: FileState, shard_bytes: int, scratch: Path
+) -> Iterator[bytes] | Iterator[memoryview]:
+    """Stream a file's bytes, each block to be used before the next is asked for."""
+    if state.compression == "none":
+        return _counted(passing_blocks(state.path, state.observe), state)
+    packed = read_blocks(state.path, state.compression, observe=state.observe)
+    return _spilled(packed, state, shard_bytes, scratch)
 
 
 def _index_parquet(
@@ -252,7 +257,7 @@ def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> I
     return read_lines(blocks)
 
 
-def _counted(blocks: Iterator[bytes], state: FileState) -> Iterator[bytes]:
+def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
     """Count a plain file's bytes."""
     for block in blocks:
         state.size += len(block)

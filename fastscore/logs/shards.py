@@ -16,10 +16,11 @@ import polars as pl
 from fastscore.content_hash import hash_part
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
-from fastscore.logs.index import FileState, Spans, index_files
+from fastscore.logs.index import FileState, index_files
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.seals import changed, stamp
+from fastscore.logs.spans import Spans
 from fastscore.suites.base import Source
 
 __all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]

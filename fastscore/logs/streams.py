@@ -23,6 +23,8 @@ from fastscore.logs.rejects import Reject
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
 _LARGEST_WHOLE = 8
+# whoever looks at such a block finds it in the cache
+_PASSING_BYTES = 512 << 10
 MAX_RECORD_BYTES = 256 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
@@ -130,6 +132,31 @@ def read_blocks(
                     yield block
             else:
                 yield from _gathered(_gunzip(read) if compression == "gz" else _unzstd(read))
+    except OSError as error:
+        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
+
+
+def passing_blocks(path: str, observe: Callable[[memoryview], object]) -> Iterator[memoryview]:
+    """Yield the bytes of a file that is not compressed; each block is overwritten by the next.
+
+    Parameters
+    ----------
+    path
+        The file.
+    observe
+        Called with each block.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    room = memoryview(bytearray(_PASSING_BYTES))
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while size := file.readinto(room):
+                observe(room[:size])
+                yield room[:size]
     except OSError as error:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
 

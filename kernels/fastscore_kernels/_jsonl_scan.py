@@ -299,6 +299,35 @@ def count_ends(data: Any) -> int:
 
 
 @kernel(fastmath=False)
+def note_starts(data: Any, after_return: bool, starts: Any) -> int:
+    """Note where lines begin behind line ends; return how many.
+
+    ``after_return`` says that a return stands before the data: a newline first in them belongs to
+    it. Behind a return at the very end nothing is noted.
+    """
+    base, size = address_of(data), data.size
+    count, index = 0, 0
+    if after_return and size > 0:
+        index = 1 if load_byte(base, 0) == NEWLINE else 0
+        starts[0] = index
+        count = 1
+    while index < size:
+        index = line_end(base, index, size)
+        if index >= size:
+            break
+        returned = load_byte(base, index) == RETURN
+        index += 1
+        if returned:
+            if index == size:
+                break
+            if load_byte(base, index) == NEWLINE:
+                index += 1
+        starts[count] = index
+        count += 1
+    return count
+
+
+@kernel(fastmath=False)
 def scan_lines(
     data: Any,
     restarts: Any,

@@ -31,6 +31,7 @@ from fastscore_kernels._jsonl_scan import (
     TOO_DEEP,
     TRUE,
     count_ends,
+    note_starts,
     scan_lines,
 )
 from fastscore_kernels._validate import read_only
@@ -55,6 +56,7 @@ __all__ = [
     "JsonlScan",
     "compile_kernels",
     "count_line_ends",
+    "line_starts",
     "runs_jsonl",
     "scan_jsonl",
 ]
@@ -271,6 +273,28 @@ def count_line_ends(data: Bytes) -> int:
     return int(count_ends(read_only(data)))
 
 
+def line_starts(data: Bytes, *, after_return: bool = False) -> Longs:
+    r"""Find where lines begin in one of several buffers that follow each other.
+
+    Parameters
+    ----------
+    data
+        The bytes, uint8.
+    after_return
+        Whether the buffer before ended with ``\r``, which may be half of a line end.
+
+    Returns
+    -------
+    ndarray
+        The position behind each line end, ascending, int64: ``data.size`` behind a ``\n`` at the
+        very end, but nothing behind a ``\r`` there; of the buffer before's last ``\r`` 0 or 1.
+    """
+    compile_kernels()
+    data = read_only(data)
+    starts = np.empty(1 + int(count_ends(data)), np.int64)
+    return starts[: note_starts(data, after_return, starts)]
+
+
 def compile_kernels() -> None:
     """Compile this module's kernels, or load them from the cache."""
     first_use(__name__, _compile)
@@ -279,6 +303,7 @@ def compile_kernels() -> None:
 def _compile() -> None:
     data = read_only(np.frombuffer(b'{"a":1}', np.uint8))
     count_ends(data)
+    note_starts(data, False, np.empty(1, np.int64))
     found = np.empty((1, 1), np.int64)
     scan_lines(
         data,

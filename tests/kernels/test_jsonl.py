@@ -233,6 +233,22 @@ def test_line_ends_are_counted() -> None:
         assert jsonl.count_line_ends(as_bytes(data)) == expected
 
 
+@given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))), st.integers(0, 400))
+def test_line_starts_in_two_buffers(parts: list[bytes], at: int) -> None:
+    data = b"".join(parts)
+    first, second = data[:at], data[at:]
+    starts = jsonl.line_starts(as_bytes(first)).tolist()
+    rest = jsonl.line_starts(as_bytes(second), after_return=first.endswith(b"\r")).tolist()
+    # what would begin behind a return at the very end is left to a buffer that follows
+    expected = np.cumsum([len(line) for line in data.splitlines(keepends=True)]).tolist()
+    whole = [start + len(first) for start in rest]
+    if data and not data.endswith((b"\n", b"\r")):
+        expected.pop()
+    if data.endswith(b"\r"):
+        expected.pop()
+    assert starts + whole == expected
+
+
 def test_a_wrong_count_of_line_ends_is_refused() -> None:
     with pytest.raises(ValueError, match="n_ends is 0"):
         jsonl.scan_jsonl(as_bytes(b"{}\n{}\n"), (), n_ends=0)

@@ -1,16 +1,22 @@
 """Rows that are dialogues of their own: cut anywhere, counted one by one, few places kept."""
 
+import gzip
+import io
 import json
 from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastscore.logs import batches, streams
-from fastscore.logs.index import FileState, Spans, index_files
+from fastscore.logs.index import FileState, index_files
 from fastscore.logs.inputs import resolve_inputs
+from fastscore.logs.line_cells import line_cells
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Plan, plan_shards
+from fastscore.logs.spans import Spans
 from fastscore.suites.base import Column, Source
 
 COLUMNS = (Column(name="id", kind="text"), Column(name="text", kind="text"))
@@ -21,6 +27,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(streams, "_PASSING_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 
@@ -96,3 +103,48 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
         joined = spans.joined()
         assert joined.height <= 2 * 257
         assert joined["dialogues"].sum() == 20_000
+
+
+@given(
+    st.lists(st.sampled_from(["a", "xy" * 40, "\n", "\r", "\r\n", "\n\n", "\r\r\n"])),
+    st.integers(1, 200),
+    st.integers(1, 90),
+)
+def test_lines_by_cells_oracle(parts: list[str], cell: int, size: int) -> None:
+    data = "".join(parts).encode()
+    blocks = iter([data[at : at + size] for at in range(0, len(data), size)])
+    begun = io.StringIO(data.decode(), newline="").readlines()
+    starts = [0] if begun else []
+    for line in io.StringIO(data.decode(), newline=""):
+        starts.append(starts[-1] + len(line))
+    found: dict[int, list[int]] = {}
+    for row in zip(*line_cells(blocks, cell).tolist(), strict=True):
+        number, first, last, line_number, lines = row
+        joined = found.setdefault(number, [first, last, line_number, 0])
+        joined[1], joined[3] = last, joined[3] + lines
+    expected: dict[int, list[int]] = {}
+    for number, start in enumerate(starts[:-1], start=1):
+        joined = expected.setdefault(start // cell, [start, start, number, 0])
+        joined[1], joined[3] = start, joined[3] + 1
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+def test_lines_of_any_kind_are_read_whole_and_once(tmp_path: Path, name: str) -> None:
+    lines = []
+    for number in range(300):
+        lines.append(json.dumps({"id": "x", "text": f"{number} " + "y" * (number % 90)}))
+        lines += ["", "{broken", " ", "[1]"][: number % 5]
+    ends = ["\n", "\r\n", "\r"]
+    text = "".join(line + ends[at % 3] for at, line in enumerate(lines))
+    data = b"\xef\xbb\xbf" + text.encode() + b'{"id": "last"}'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    whole = read_shard(plan(tmp_path, path, KEYLESS, 1 << 30).shards[0], KEYLESS)
+    planned = plan(tmp_path, path, KEYLESS, 2000)
+    assert len(planned.shards) > 8
+    parts = [read_shard(shard, KEYLESS) for shard in planned.shards]
+    assert pl.concat([part.frame for part in parts]).equals(whole.frame)
+    assert pl.concat([part.rejects for part in parts]).equals(whole.rejects)
+    summed = {key: sum(part.counts[key] for part in parts) for key in whole.counts}
+    assert summed == whole.counts
