@@ -208,7 +208,9 @@ def _score_utterances(utterances: pl.DataFrame, utility: Reals) -> pl.DataFrame:
         "total_steps",
         _where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
         _where(has_steps, pl.Series("U_best", best)),
-        pl.Series("status", np.where(has_steps, "ok", "no_steps")).cast(STATUS_DTYPE),
+        pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE).gather(
+            (~has_steps).astype(np.int64)
+        ),
         "line",
         reasons_of_kinds([{}, missing], (~has_steps).astype(np.int64)),
     )
