@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.plain_group_travel_logs import ACTIONABLE, EVERYONE, Dialogue
+from benchmarks.plain_group_travel_logs import ACTIONABLE, EVERYONE, Dialogue, is_null
 from benchmarks.plain_group_travel_plans import Interval, candidate_keys, names_of, visits
 from benchmarks.plain_group_travel_scores import (
     KINDS,
@@ -407,6 +407,8 @@ class Scorer:
             return {"M12": NOTHING, "M13": NOTHING}
         by_member: dict[str, list[float]] = {}
         for pair in self.actionable:
+            if is_null(pair.text):
+                continue
             target = self.semantic_target(pair.slot)
             [near] = self.vectors.nearest([pair.text], [target])
             pair.similarity = near or 0.0

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.plain_group_travel_logs import is_null
+
 Vector = npt.NDArray[np.float32]
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
 
@@ -44,9 +46,9 @@ class Vectors:
         return np.stack([self._known[text] for text in texts])
 
     def nearest(self, texts: Sequence[str], others: Sequence[str]) -> list[float | None]:
-        """Return each text's largest similarity with others; None where either has no text."""
-        targets = [other for other in others if other.strip()]
-        asked = [text for text in texts if text.strip()]
+        """Return each text's largest similarity with others; None where either says nothing."""
+        targets = [other for other in others if not is_null(other)]
+        asked = [text for text in texts if not is_null(text)]
         if not self or not targets or not asked:
             return [None] * len(texts)
         cosines = (self.of(asked) @ self.of(targets).T).max(axis=1)
@@ -55,7 +57,7 @@ class Vectors:
 
     def prepare(self, texts: Iterable[str]) -> None:
         """Embed in one go what a dialogue will ask for."""
-        if self and (wanted := [text for text in dict.fromkeys(texts) if text.strip()]):
+        if self and (wanted := [text for text in dict.fromkeys(texts) if not is_null(text)]):
             self.of(wanted)
 
 

@@ -130,6 +130,16 @@ def follows_negator(before: Sequence[str]) -> bool:
     )
 
 
+def first_negator(words: Sequence[str]) -> int:
+    """Return where the first negator begins; behind the last word if there is none."""
+    places = (
+        place
+        for place, word in enumerate(words)
+        if word in NEGATORS or tuple(words[place : place + 2]) in NEGATOR_PAIRS
+    )
+    return next(places, len(words))
+
+
 # --- rooms
 
 ROOM_TYPES = ("entire", "private", "shared")
@@ -193,15 +203,13 @@ def category_tokens(
 ) -> frozenset[str]:
     """Return the words of a preference that are words of categories.
 
-    With `skip_negated` words are left out that follow a negator as a refused room does.
+    With `skip_negated` what a clause has behind its first negator is left out.
     """
     found: set[str] = set()
     for part in clauses(text) if skip_negated else [text]:
         words = tokens(part)
-        for position, word in enumerate(words):
-            base = fold(word)
-            if len(base) >= 3 and not (skip_negated and follows_negator(words[:position])):
-                found.add(CATEGORY_ALIAS.get(base, base))
+        bases = map(fold, words[: first_negator(words)] if skip_negated else words)
+        found.update(CATEGORY_ALIAS.get(base, base) for base in bases if len(base) >= 3)
     return frozenset(found) & vocabulary
 
 

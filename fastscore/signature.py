@@ -7,6 +7,7 @@ change a number stands in it with its value, so that a reader needs no table of 
 import dataclasses
 import hashlib
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
     """
     parts = [f"fastscore={__version__}", f"suite={suite.name}.{suite.version}"]
     parts += [
-        f"{field.name}={_signed_value(field, getattr(options, field.name))}"
+        f"{field.name}={_signed_value(field, options)}"
         for field in dataclasses.fields(options)
         if field.metadata["signed"]
     ]
@@ -70,20 +71,26 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
     return "|".join(parts)
 
 
-def _signed_value(field: "dataclasses.Field[Any]", value: Any) -> str:
+def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
+    value = getattr(options, field.name)
     if field.metadata["names_masked_model"]:
         return _signed_model(value) if value else "none"
     if not field.metadata["names_file"]:
         return str(value)
-    if not value:
+    if not value and not field.metadata["built_in"]:
         return "built-in"
     try:
-        content = Path(value).read_bytes()
+        content = _built_in(field, options) if not value else Path(value).read_bytes()
     except OSError as error:
         raise UsageError(
             f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _built_in(field: "dataclasses.Field[Any]", options: Any) -> bytes:
+    package = type(options).__module__.rpartition(".")[0]
+    return files(package).joinpath(field.metadata["built_in"]).read_bytes()
 
 
 def _signed_model(name: str) -> str:

@@ -272,6 +272,7 @@ def option(
     unit: str = "",
     signed: bool = True,
     names_file: bool = False,
+    built_in: str = "",
     names_masked_model: bool = False,
 ) -> Any:
     """Declare a suite's option as a dataclass field.
@@ -292,6 +293,9 @@ def option(
         Whether the option changes numbers, and so stands in the signature.
     names_file
         Whether the value is a file's path; the signature then has the hash of its content.
+    built_in
+        The file that counts where the value is empty, beside the module of the options: its hash
+        stands in the signature then.
     names_masked_model
         Whether the value names a masked language model; the signature then has its fingerprint.
     """
@@ -303,6 +307,7 @@ def option(
         "unit": unit,
         "signed": signed,
         "names_file": names_file,
+        "built_in": built_in,
         "names_masked_model": names_masked_model,
     }
     return dataclasses.field(default=default, metadata=metadata)

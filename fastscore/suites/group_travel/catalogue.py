@@ -19,6 +19,7 @@ from fastscore.suites.group_travel.cells import (
     parse_cell,
     without_halves,
 )
+from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
@@ -55,7 +56,7 @@ class Catalogue:
     Attributes
     ----------
     cells
-        A row a distinct cell and kind: ``kind``, ``is_readable``.
+        A row a distinct cell and kind: ``kind``, ``fault``.
     records
         A row a record with a name: ``cell``, ``kind``, ``key`` (its normalised name), ``text``,
         ``room`` (entire, private, shared or null), ``components`` (of its categories).
@@ -88,30 +89,48 @@ def read_catalogue(
     tree, kind = np.divmod(pairs, len(CATALOGUES))
     cuts = np.cumsum([len(column) for column in cells.values()])[:-1]
     kind_names = pl.Series(list(cells), dtype=KIND_DTYPE)
-    records, is_readable = _records(trees)
-    described = pl.DataFrame({"kind": kind_names.gather(kind), "is_readable": is_readable[tree]})
+    records, n_entries, is_readable = _records(trees)
     nodes, offsets = take(records, tree)
     cell = np.repeat(np.arange(len(pairs)), np.diff(offsets))
     read = _read_records(trees, nodes, kind[cell]).with_columns(
         pl.Series("cell", cell), kind_names.gather(kind[cell]).alias("kind")
     )
-    found = Catalogue(described, _complete(read.drop_nulls("name"), lexicon))
-    return dict(zip(cells, np.split(row, cuts), strict=True)), found
+    complete = _complete(read.drop_nulls("name"), lexicon)
+    missed = n_entries[tree] - np.bincount(complete["cell"].to_numpy(), minlength=len(tree))
+    described = pl.DataFrame(
+        {
+            "kind": kind_names.gather(kind),
+            "fault": pl.select(
+                pl.coalesce(
+                    faults(len(tree), (~is_readable[tree], "no list of records; ignored")),
+                    shortfalls(missed, n_entries[tree], "entries are no records with a name"),
+                )
+            ).to_series(),
+        }
+    )
+    return dict(zip(cells, np.split(row, cuts), strict=True)), Catalogue(described, complete)
 
 
-def _records(trees: CellTrees) -> tuple[Ragged, Mask]:
-    """Return the records of each cell's list or of all lists of its object; and if it has any."""
+def _records(trees: CellTrees) -> tuple[Ragged, Indices, Mask]:
+    """Return the records of each cell's list or of all lists of its object.
+
+    And of how many entries, members that are no lists included; and if it has any list.
+    """
     members, owner = trees.below(trees.roots)
-    is_list = (trees.tags[members] == ARRAY) & (trees.tags[trees.roots[owner]] == OBJECT)
+    is_member = trees.tags[trees.roots[owner]] == OBJECT
+    is_list = (trees.tags[members] == ARRAY) & is_member
     own = np.flatnonzero(trees.tags[trees.roots] == ARRAY)
     lists = np.concatenate([trees.roots[own], members[is_list]])
     cell = np.concatenate([own, owner[is_list]])
     nodes, place = trees.below(lists)
     is_record = trees.tags[nodes] == OBJECT
-    rows, offsets = group_rows(cell[place[is_record]], len(trees.roots))
-    has_list = np.bincount(cell, minlength=len(trees.roots)) > 0
+    n_cells = len(trees.roots)
+    rows, offsets = group_rows(cell[place[is_record]], n_cells)
+    has_list = np.bincount(cell, minlength=n_cells) > 0
     is_readable: Mask = has_list | (trees.tags[trees.roots] == NULL)
-    return (nodes[is_record][rows], offsets), is_readable
+    entries = np.concatenate([cell[place], owner[is_member & ~is_list]])
+    n_entries = np.where(is_readable, np.bincount(entries, minlength=n_cells), 0)
+    return (nodes[is_record][rows], offsets), n_entries, is_readable
 
 
 def _read_records(trees: CellTrees, records: Indices, kind: Indices) -> pl.DataFrame:

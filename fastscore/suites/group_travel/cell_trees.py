@@ -22,6 +22,7 @@ from fastscore_kernels.jsonl import (
     FLOAT,
     INTEGER,
     NULL,
+    OBJECT,
     STRING,
     TRUE,
 )
@@ -69,6 +70,13 @@ class CellTrees:
     def roots(self) -> Indices:
         """The root of each cell."""
         return self.nodes.offsets[:-1]
+
+    @property
+    def holds_object(self) -> Mask:
+        """Which cells are an object, or absent."""
+        kind = self.tags[self.roots]
+        found: Mask = (kind == OBJECT) | (kind == NULL)
+        return found
 
     @cached_property
     def _below(self) -> tuple[Indices, Indices]:

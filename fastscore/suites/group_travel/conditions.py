@@ -1,9 +1,10 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
 import polars as pl
-from fastscore_kernels.jsonl import ARRAY, FLOAT, NULL, OBJECT
+from fastscore_kernels.jsonl import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
+from fastscore.suites.group_travel.faults import faults
 from fastscore.suites.group_travel.schema import ACTIONABLE, CONDITIONS, CUSTOM, FLAGS
 from fastscore.suites.group_travel.turns import (
     PROVIDE,
@@ -27,7 +28,7 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
     -------
     pl.DataFrame
         A row a cell: the flags, ``stated_condition``, ``member_count``, ``listed_members``,
-        ``group_type``, ``stated_id`` and ``metadata_is_readable``.
+        ``group_type``, ``stated_id`` and ``metadata_fault``, what could not be read.
     """
     codes, trees = read_trees(cells)
     names = ("condition", "member_count", "members", "group_type", "dialogue_id", *_NESTED)
@@ -40,16 +41,21 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
     condition = trees.texts(found["condition"]).str.strip_chars().str.to_uppercase()
     n_members = trees.sizes(found["members"]) * (trees.tags[found["members"]] == ARRAY)
     counts, count = trees.distinct_values(found["member_count"])
-    kind = trees.tags[trees.roots]
+    member_count = pl.Series(map(_count, count), dtype=pl.Int64).gather(counts)
+    uncounted = (trees.tags[found["member_count"]] > NULL) & member_count.is_null().to_numpy()
     return pl.DataFrame(
         {
             **flags,
             "stated_condition": condition.set(~condition.is_in(list(CONDITIONS)), None),
-            "member_count": pl.Series(map(_count, count), dtype=pl.Int64).gather(counts),
+            "member_count": member_count,
             "listed_members": pl.Series(n_members).set(pl.Series(n_members == 0), None),
             "group_type": _name(trees, found["group_type"]),
             "stated_id": _name(trees, found["dialogue_id"]),
-            "metadata_is_readable": (kind == OBJECT) | (kind == NULL),
+            "metadata_fault": faults(
+                len(trees.roots),
+                (~trees.holds_object, "no object; ignored"),
+                (uncounted, "member_count is no whole number; ignored"),
+            ),
         }
     )[codes]
 
@@ -83,7 +89,7 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     pl.DataFrame
         The dialogues with ``dialogue``, the flags, ``flag_source``, ``condition``,
         ``group_type``, ``member_count`` and ``listed_members`` (null where unknown) and
-        ``metadata_is_readable``.
+        ``metadata_fault``.
     """
     stated = read_metadata(read.dialogues["metadata"].fill_null(""))
     named = pl.col("stem").str.extract(_CONDITION_IN_NAME)

@@ -10,6 +10,7 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.conditions import name_conditions
+from fastscore.suites.group_travel.faults import warnings_of
 from fastscore.suites.group_travel.grounding import Grounded, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.options import GroupTravelOptions
@@ -51,7 +52,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     """
     lexicon = load_lexicon(options.lexicon)
     read = read_turns(raw)
-    synthesis = read_synthesis(read.turns)
+    synthesis, synthesis_warnings = read_synthesis(read.turns)
     named = name_conditions(read, synthesis)
     plan_of, plans, plan_warnings = _plans(read, options)
     cells_of, catalogue, catalogue_warnings = _catalogues(read, lexicon)
@@ -59,7 +60,9 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     dialogues, itineraries = _itineraries(named, plan_of, plans, catalogue_row)
     grounded = ground_places(itineraries, plans, catalogue, catalogue_cells)
     dialogues = dialogues.join(
-        _warnings(named, plan_warnings, catalogue_warnings), on="dialogue_row", how="left"
+        _warnings(named, synthesis_warnings, plan_warnings, catalogue_warnings),
+        on="dialogue_row",
+        how="left",
     ).sort("dialogue_row")
 
     pairs, choices = _pairs(read.turns, dialogues)
@@ -97,14 +100,8 @@ def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plan
     )
     codes, plans = read_plans(cells["cell"], strict_overnight=options.strict_overnight)
     plan_of = cells.select("dialogue_row", "line").with_columns(pl.Series("plan", codes))
-    plain = plans.plans["is_plain_text"].gather(codes)
-    warnings = plan_of.filter(plain).select(
-        "dialogue_row",
-        pl.format("line {}, plan: neither JSON nor a literal; read as raw output", "line").alias(
-            "warning"
-        ),
-    )
-    return plan_of.drop("line"), plans, warnings
+    faults = plan_of.with_columns(plans.plans["fault"].gather(codes))
+    return plan_of.drop("line"), plans, warnings_of(faults, pl.lit("plan"))
 
 
 def _present(turns: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -126,15 +123,10 @@ def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue,
         cells.select("dialogue_row", "line", pl.Series("cell", rows_of[kind], dtype=pl.Int64))
         for kind, cells in found.items()
     )
-    unreadable = catalogue.cells.with_columns(
+    faulty = catalogue.cells.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("cell")
-    ).filter(~pl.col("is_readable"))
-    warnings = cells_of.join(unreadable, on="cell").select(
-        "dialogue_row",
-        pl.format("line {}, ref_info_{}: no list of records; ignored", "line", "kind").alias(
-            "warning"
-        ),
-    )
+    ).drop_nulls("fault")
+    warnings = warnings_of(cells_of.join(faulty, on="cell"), pl.format("ref_info_{}", "kind"))
     return cells_of.drop("line"), catalogue, warnings
 
 
@@ -187,12 +179,10 @@ def _itineraries(
 
 
 def _warnings(named: pl.DataFrame, *warnings: pl.DataFrame) -> pl.DataFrame:
-    unread = named.filter(~pl.col("metadata_is_readable")).select(
-        "dialogue_row",
-        pl.format("line {}, metadata: no object; ignored", "line").alias("warning"),
-    )
+    of_metadata = warnings_of(named.rename({"metadata_fault": "fault"}), pl.lit("metadata"))
     return (
-        pl.concat([unread, *warnings])
+        pl.concat([of_metadata, *warnings])
+        .unique()
         .sort("dialogue_row", "warning")
         .group_by("dialogue_row", maintain_order=True)
         .agg(pl.col("warning").alias("warnings"))

@@ -6,7 +6,13 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.schema import CONDITIONS, CUSTOM, FLAGS, METRICS
+from fastscore.suites.group_travel.schema import (
+    CONDITIONS,
+    CUSTOM,
+    FLAGS,
+    METRICS,
+    SUMMARISED,
+)
 from fastscore.suites.group_travel.summarise import BOTH, CONDITION, DELTA, summarise_dialogues
 
 _LABELS = ("dialogue", "file", "line", "condition", *FLAGS, "flag_source", "group_type")
@@ -87,7 +93,7 @@ def _delta(row: Row) -> str:
 def _table(rows: pl.DataFrame, columns: list[str], cell: Callable[[Row], str]) -> str:
     cells = {(row["metric"], row["value"]): cell(row) for row in rows.to_dicts()}
     lines = [f"| metric | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for metric in METRICS:
+    for metric in SUMMARISED:
         shown = (cells.get((metric.id, value), "") for value in columns)
         lines.append(f"| {metric.id} | {' | '.join(shown)} |")
     return "\n".join(lines)

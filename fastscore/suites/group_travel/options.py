@@ -35,8 +35,8 @@ class GroupTravelOptions:
     )
     negation: str = option(
         "rooms",
-        help="Where negations count: in wishes for rooms, or for categories too: one that has a "
-        "negator among the three words before it is then not wished for.",
+        help="Where negations count: in wishes for rooms, or for categories too: one that stands "
+        "behind a negator in its clause is then not wished for.",
         choices=("rooms", "all"),
     )
     strict_overnight: bool = option(
@@ -47,6 +47,7 @@ class GroupTravelOptions:
         "",
         help="A TOML file of words that replaces the built-in lexicon as a whole.",
         names_file=True,
+        built_in="lexicon.toml",
     )
     by_group_type: bool = option(
         False,

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_kernels.jsonl import ARRAY, ESCAPED, NULL, OBJECT, STRING
+from fastscore_kernels.jsonl import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
+from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.ragged import Indices
 
 MEALS = ("breakfast", "lunch", "dinner")
@@ -35,25 +36,43 @@ def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
     Returns
     -------
     tuple
-        A row a plan: ``raw_output``, ``n_days``, ``is_plain_text``. And what the plans' days hold,
+        A row a plan: ``raw_output``, ``n_days``, ``fault``. And what the plans' days hold,
         in order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``,
         which are null but where a stop that is an object has them.
     """
     roots, tags = trees.roots, trees.tags
     in_plan = trees.members(roots, (*_DAY_KEYS, "raw_output"))
-    days, plan = trees.below(_day_lists(trees, in_plan))
-    is_day = (tags[days] == OBJECT) & (trees.sizes(days) > 0)
+    lists = _day_lists(trees, in_plan)
+    days, plan = trees.below(lists)
+    is_object = tags[days] == OBJECT
+    is_day = is_object & (trees.sizes(days) > 0)
+    n_listed, n_objects = (np.bincount(of, minlength=len(roots)) for of in (plan, plan[is_object]))
     days, plan = days[is_day], plan[is_day]
+    items, day, kind, strays = _items(trees, days)
+    named, texts = _named_items(trees, items, kind)
+    n_items, n_named = (
+        np.bincount(plan[of], minlength=len(roots))
+        for of in (np.concatenate([day, strays]), day[named])
+    )
     raw_output = np.where(tags[roots] == OBJECT, in_plan["raw_output"], roots)
+    is_lacking = (lists == NOTHING) & ~trees.is_text(raw_output) & (tags[roots] != NULL)
     plans = pl.DataFrame(
         {
             "raw_output": trees.texts(raw_output).fill_null(""),
             "n_days": np.bincount(plan, minlength=len(roots)).astype(np.int64),
-            "is_plain_text": np.isin(tags[roots], (STRING, ESCAPED)),
+            "fault": pl.select(
+                pl.coalesce(
+                    faults(
+                        len(roots),
+                        (trees.is_text(roots), "neither JSON nor a literal; read as raw output"),
+                        (is_lacking, "no list of days; ignored"),
+                    ),
+                    shortfalls(n_listed - n_objects, n_listed, "days are no objects"),
+                    shortfalls(n_items - n_named, n_items, "values of days name no place"),
+                )
+            ).to_series(),
         }
     )
-    items, day, kind = _items(trees, days)
-    named, texts = _named_items(trees, items, kind)
     values = pl.DataFrame(
         {
             "plan": plan[day[named]],
@@ -73,13 +92,18 @@ def _day_lists(trees: CellTrees, in_plan: Mapping[str, Indices]) -> Indices:
     return lists
 
 
-def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices]:
-    """Return the values of days, lists item by item, in order; the day and the kind of each."""
+def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices, Indices]:
+    """Return the values of days, lists item by item, in order; the day and the kind of each.
+
+    Nulls are no values, nor are empty lists. Last come the days whose ``meals`` are no object.
+    """
     kind_of_key = trees.key_codes(KINDS, lambda key: _KIND_OF_KEY.get(canonical_key(key), ""))
     values, day = trees.below(days)
     kind = kind_of_key[trees.key[values]]
     is_meals = trees.key_codes(("meals",), canonical_key)[trees.key[values]] == 0
-    meals = np.flatnonzero(is_meals & (trees.tags[values] == OBJECT))
+    is_object = trees.tags[values] == OBJECT
+    meals = np.flatnonzero(is_meals & is_object)
+    strays = day[is_meals & ~is_object & (trees.tags[values] > NULL)]
     served, of_meals = trees.below(values[meals])
     meal = trees.key_codes(MEALS, canonical_key)[trees.key[served]]
     values, day, kind = (
@@ -90,12 +114,14 @@ def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices]:
     values, day, kind = values[known], day[known], kind[known]
     elements, owner = trees.below(np.where(trees.tags[values] == ARRAY, values, NOTHING))
     items = np.concatenate([values, elements])
-    usable = np.isin(trees.tags[items], (STRING, ESCAPED, OBJECT))
-    order = np.flatnonzero(usable)[np.argsort(items[usable], kind="stable")]
+    counts = trees.tags[items] > NULL
+    counts[: len(values)] &= trees.tags[values] != ARRAY
+    order = np.flatnonzero(counts)[np.argsort(items[counts], kind="stable")]
     return (
         items[order],
         np.concatenate([day, day[owner]])[order],
         np.concatenate([kind, kind[owner]])[order],
+        strays,
     )
 
 
@@ -113,7 +139,7 @@ def _named_items(
     for key in reversed(names):
         applies = trees.is_text(found[key])
         name = np.where(applies & is_stop if key in _STOP_NAME_KEYS else applies, found[key], name)
-    node = items.copy()
+    node = np.where(trees.is_text(items), items, NOTHING)
     node[is_object] = name
     named = np.flatnonzero(node != NOTHING)
     times = {}

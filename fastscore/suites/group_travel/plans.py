@@ -32,7 +32,7 @@ class Plans:
     Attributes
     ----------
     plans
-        A row a plan: ``raw_output``, ``n_days``, ``is_plain_text``.
+        A row a plan: ``raw_output``, ``n_days``, ``fault``.
     names
         A row a place that is named, by plan: ``plan``, ``day``, ``kind`` (a meal, accommodation,
         attraction, event or stop), ``name``.

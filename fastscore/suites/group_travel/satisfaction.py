@@ -11,7 +11,7 @@ from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
-from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.similarity import Similarity, reaches, says_something
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
 
 Indices = npt.NDArray[np.int64]
@@ -165,25 +165,26 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     -------
     pl.DataFrame
         For each pair ``slot_similarity`` (M12; 0 where the plan has nothing) and
-        ``resolution_similarity`` (M14), null where not applicable or without vectors; and
-        ``is_resolved``, whether the slot's resolution is explained.
+        ``resolution_similarity`` (M14), null where not applicable, where the preference stands for
+        nothing or without vectors; and ``is_compared`` and ``is_resolved``, whether the two are
+        null for want of vectors only.
     """
     pairs = frames["pairs"]
+    said = says_something(pairs["preference"])
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
     choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
     to_slot = similarity.pairwise(
         wanted, _row_by_owner(similarity, "choice_targets", frames["choice_targets"], choice)
     )
     if similarity.is_on:
-        to_slot = np.where((choice >= 0) & np.isnan(to_slot), 0.0, to_slot)
+        to_slot = np.where((choice >= 0) & (wanted >= 0) & np.isnan(to_slot), 0.0, to_slot)
     resolution = _row_by_owner(similarity, "resolutions", frames["resolutions"], slot_row)
     resolution = np.where(pairs["actionable"].to_numpy(), resolution, -1)
-    resolved = pairs["actionable"] & pairs["slot_row"].is_in(
-        frames["resolutions"]["slot_row"].implode()
-    )
+    explained = pairs["slot_row"].is_in(frames["resolutions"]["slot_row"].implode())
     return pl.DataFrame(
         {
-            "is_resolved": resolved,
+            "is_compared": said & (pairs["choice"] >= 0),
+            "is_resolved": said & pairs["actionable"] & explained,
             "slot_similarity": pl.Series(to_slot, nan_to_null=True),
             "resolution_similarity": pl.Series(
                 similarity.pairwise(wanted, resolution), nan_to_null=True

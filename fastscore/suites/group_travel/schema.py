@@ -86,7 +86,6 @@ def _text(name: str, description: str, *aliases: str) -> Column:
         name=name,
         kind="text",
         accepts=("integer",),
-        otherwise="null",
         aliases=aliases,
         description=description,
     )
@@ -166,7 +165,7 @@ def _metric(
 _NO_SYNTHESIS = "not_applicable where synthesis is not enabled"
 _NO_PLAN = "missing_input without a plan"
 _NO_PAIRS = f"{_NO_PLAN}; not_applicable without an actionable preference"
-_NO_VECTORS = f"{_NO_PAIRS}; no_vector without an embedder"
+_NO_VECTORS = f"{_NO_PAIRS} that says something; no_vector without an embedder"
 
 METRICS = (
     _metric("W1", "Utilitarian welfare", "mean of s_i over members", _NO_PAIRS, "W1"),
@@ -351,6 +350,35 @@ METRICS = (
     ),
 )
 RATIOS = tuple(metric for metric in METRICS if metric.numerator is not None)
+
+CHANNELS = tuple(
+    Metric(
+        id=f"n_{channel}_channel",
+        name=f"Firings of the {channel} channel",
+        table="dialogues",
+        formula=f"actionable preferences that are satisfied {by}",
+        minimum=0.0,
+        maximum=None,
+        better="neither",
+        null_rule="never",
+        source="Metric Reference, M10",
+        unit="pairs",
+        numerator=f"{channel}_fired",
+        denominator="M10_den",
+    )
+    for channel, by in (
+        ("room", "by their room type"),
+        ("category", "by a category"),
+        ("lexical", "by tokens"),
+        ("semantic", "by similarity"),
+    )
+)
+"""How often each channel of M10 fires: no metrics of their own, but the summary has them beside
+M10. The numerator, which the summary adds up, is the count itself."""
+_AFTER_M10 = [metric.id for metric in METRICS].index("M10") + 1
+SUMMARISED = (*METRICS[:_AFTER_M10], *CHANNELS, *METRICS[_AFTER_M10:])
+"""The rows of the summary, in order."""
+
 REAL_NUMERATORS = ("W1", "M12", "M14")
 """Ratios whose numerator is a sum of shares or similarities, not a count."""
 
@@ -473,10 +501,10 @@ DIALOGUES = Table(
         ),
         _column("group_type", _TEXT, "family, spouses, colleagues, ...", nullable=True),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
-        _column("n_room_channel", _WHOLE, "Preferences satisfied by their room type."),
-        _column("n_category_channel", _WHOLE, "Preferences satisfied by a category."),
-        _column("n_lexical_channel", _WHOLE, "Preferences satisfied by tokens."),
-        _column("n_semantic_channel", _WHOLE, "Preferences satisfied by similarity."),
+        *(
+            _column(channel.id, _WHOLE, f"{channel.formula[0].upper()}{channel.formula[1:]}.")
+            for channel in CHANNELS
+        ),
         _column("members", MEMBERS_DTYPE, "Members with an actionable preference: s_i and x_i."),
         _column("lexicon_version", _TEXT, "Version of the word lists."),
         _column("warnings", _TEXTS, "Cells that could not be read, with line and column."),

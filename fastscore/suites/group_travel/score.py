@@ -177,7 +177,9 @@ def _null_reasons(counted: pl.DataFrame, has_vectors: bool) -> dict[str, Reasons
     no_synthesis = ~pl.col("enable_synthesis")
     no_pairs = pl.col("n_pairs") == 0
     of_pairs = [(no_plan, _MISSING), (pl.col("M10_den") == 0, _NOT_APPLICABLE)]
+    nothing_said = (pl.col("n_compared") == 0, _NOT_APPLICABLE)
     no_vectors = (pl.lit(not has_vectors), _NO_VECTOR)
+    compared = [*of_pairs, nothing_said, no_vectors]
 
     def empty(metric: str) -> pl.Expr:
         return pl.col(f"{metric}_den").fill_null(0) == 0
@@ -197,8 +199,7 @@ def _null_reasons(counted: pl.DataFrame, has_vectors: bool) -> dict[str, Reasons
         "M8b": [(empty("M8b"), _MISSING)],
         "M9": [(no_plan | ~pl.col("has_catalogue") | empty("M9"), _MISSING)],
         "M10b": [(no_plan, _MISSING), (empty("M10b"), _NOT_APPLICABLE)],
-        "M12": [*of_pairs, no_vectors],
-        "M13": [*of_pairs, no_vectors],
+        **dict.fromkeys(("M12", "M13"), compared),
         "M14": [(no_synthesis | (pl.col("n_resolved") == 0), _NOT_APPLICABLE), no_vectors],
         "M15": [(no_plan | empty("M15") | no_pairs, _MISSING), no_vectors],
         "M16": [(no_plan, _MISSING)],

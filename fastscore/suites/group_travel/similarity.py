@@ -13,6 +13,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
+from fastscore.suites.group_travel.schema import NULLS
 from fastscore.suites.ragged import Ragged, group_rows, take
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_LONGEST_NULL = max(map(len, NULLS))
 _COMPARED = {
     "pairs": "preference",
     "synthesis_texts": "text",
@@ -36,8 +38,20 @@ _COMPARED = {
 
 def compared_texts(frames: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the distinct texts that are compared by meaning."""
+    return _compared(frames).unique(maintain_order=True).drop_nulls()
+
+
+def _compared(frames: Mapping[str, pl.DataFrame]) -> pl.Series:
+    """Return the texts of all frames, null where one stands for nothing: it has no similarity."""
     columns = [frames[name][column].rename("text") for name, column in _COMPARED.items()]
-    return pl.concat(columns).unique(maintain_order=True)
+    texts = pl.concat(columns)
+    return texts.set(~says_something(texts), None)
+
+
+def says_something(texts: pl.Series) -> pl.Series:
+    """Tell which texts are more than a stand-in for nothing, such as N/A."""
+    start = texts.str.strip_chars().str.head(_LONGEST_NULL + 1).str.to_lowercase()
+    return ~start.is_in(NULLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,8 @@ class Similarity:
     matrix : float32 (texts, dim)
         The vectors.
     rows
-        By frame the row of each text in `matrix`, int64 (n,); empty without vectors.
+        By frame the row of each text in `matrix`, int64 (n,), -1 for one that stands for nothing;
+        empty without vectors.
     is_on
         Whether there are vectors.
     """
@@ -64,18 +79,19 @@ class Similarity:
         is_on = len(vectors) > 0
         rows: dict[str, Indices] = {}
         if is_on:
-            columns = [events.frames[name][column] for name, column in _COMPARED.items()]
-            codes = vectors.codes(pl.concat([c.rename("text") for c in columns])).astype(np.int64)
-            cuts = np.cumsum([len(column) for column in columns])[:-1]
+            codes = vectors.codes(_compared(events.frames)).astype(np.int64)
+            cuts = np.cumsum([events.frames[name].height for name in _COMPARED])[:-1]
             rows = dict(zip(_COMPARED, np.split(codes, cuts), strict=True))
         return cls(vectors.matrix, rows, is_on)
 
     def grouped(self, name: str, owners: pl.Series, n_owners: int) -> Ragged:
-        """Return for each owner the rows of its texts in a frame."""
+        """Return for each owner the rows of its texts in a frame that say something."""
         if not self.is_on:
             return np.zeros(0, np.int64), np.zeros(n_owners + 1, np.int64)
-        order, offsets = group_rows(owners.to_numpy(), n_owners)
-        return self.rows[name][order], offsets
+        rows = self.rows[name]
+        said = rows >= 0
+        order, offsets = group_rows(owners.to_numpy()[said], n_owners)
+        return rows[said][order], offsets
 
     def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Reals:
         """Return the greatest similarity of each text to the candidates of its owner.
@@ -83,7 +99,7 @@ class Similarity:
         Parameters
         ----------
         rows : int64 (n,)
-            Rows of `matrix`; ignored without vectors.
+            Rows of `matrix`, negative for no text; ignored without vectors.
         candidates
             Rows of `matrix` by owner.
         owners : int64 (n,)
@@ -92,18 +108,21 @@ class Similarity:
         Returns
         -------
         float64 (n,)
-            From 0 to 1; NaN where there is no candidate.
+            From 0 to 1; NaN where there is no text or no candidate.
         """
         if not self.is_on:
             return np.full(len(owners), np.nan)
-        greatest, _ = max_cosine_ragged(self.matrix, rows, *take(candidates, owners), threads=1)
+        asked = take(candidates, np.where(rows >= 0, owners, -1))
+        greatest, _ = max_cosine_ragged(self.matrix, np.maximum(rows, 0), *asked, threads=1)
         return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
 
     def pairwise(self, rows: Indices, others: Indices) -> Reals:
-        """Return the similarity of pairs of texts; NaN where the other is negative."""
+        """Return the similarity of pairs of texts; NaN where either is negative."""
         found = np.full(len(others), np.nan)
-        present = others >= 0
-        if self.is_on and present.any():
+        if not self.is_on:
+            return found
+        present = (rows >= 0) & (others >= 0)
+        if present.any():
             cosines = cosine_pairs(self.matrix, rows[present], others[present], threads=1)
             found[present] = np.maximum(cosines, 0.0)
         return found

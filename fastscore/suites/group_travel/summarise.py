@@ -6,7 +6,7 @@ from itertools import pairwise
 import polars as pl
 
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.schema import CONDITIONS, METRICS
+from fastscore.suites.group_travel.schema import CHANNELS, CONDITIONS, SUMMARISED
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
 CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_condition"
@@ -24,7 +24,8 @@ def summarise_dialogues(
     -------
     pl.DataFrame
         In the schema of `fastscore.suites.summary`, over all and by condition; by group type and
-        by condition within each (``family/C4``) where that is asked for. The group
+        by condition within each (``family/C4``) where that is asked for. Beside M10 stands how
+        often each of its channels fires, the sum in ``micro_numerator``. The group
         ``condition_delta`` has in ``mean`` what a condition's mean is above the one before it
         (``C2-C1`` to ``C5-C4``), and nothing else.
     """
@@ -32,10 +33,11 @@ def summarise_dialogues(
         # ids repeat from condition to condition
         pl.format("{}:{}", "file", "line").alias(_KEY),
         pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
+        *(pl.col(channel.id).alias(str(channel.numerator)) for channel in CHANNELS),
     )
     groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
     summary = summarise_metrics(
-        {"dialogues": dialogues}, METRICS, groups, suite="group_travel", key=_KEY
+        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", key=_KEY
     )
     return pl.concat([summary, _deltas(summary)])
 

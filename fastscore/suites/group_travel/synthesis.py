@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.jsonl import OBJECT
+from fastscore_kernels.jsonl import ARRAY, OBJECT
 
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.faults import faults, warnings_of
 from fastscore.suites.group_travel.schema import NULLS
 from fastscore.suites.group_travel.turns import SYNTHESIZE, canonical_slot
 from fastscore.suites.ragged import Indices
@@ -26,11 +27,15 @@ _FIELDS = (
     "final_revised_decision",
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
+_TEXTS = ("conflict_description", "resolution_strategy", "strategy_id", "resolution_explanation")
 _READ = ("is_object", "has_conflict", "description", "strategy", "explanation")
 
 
 def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
-    """Read the fields of objects that have at least one that is known; null where none is meant."""
+    """Read the fields of objects that have at least one that is known; null where none is meant.
+
+    ``fault`` names a field that should be a text and is an array or object.
+    """
     found = trees.members(nodes, _FIELDS)
     strategies = (_meant(trees, found[key]) for key in ("resolution_strategy", "strategy_id"))
     return pl.DataFrame(
@@ -40,6 +45,16 @@ def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
             "description": trees.scalars(found["conflict_description"]),
             "strategy": pl.select(pl.coalesce(*strategies)).to_series(),
             "explanation": _meant(trees, found["resolution_explanation"]),
+            "fault": faults(
+                len(nodes),
+                *(
+                    (
+                        np.isin(trees.tags[found[field]], (ARRAY, OBJECT)),
+                        f"{field} is no text; ignored",
+                    )
+                    for field in _TEXTS
+                ),
+            ),
         }
     )
 
@@ -60,17 +75,22 @@ def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
     codes, trees = read_trees(cells)
     is_flat = _is_known(trees.members(trees.roots, _FIELDS))
     nested = trees.members(trees.roots, ("synthesis",))["synthesis"]
-    return read_objects(trees, np.where(is_flat, trees.roots, nested))[codes]
+    read = read_objects(trees, np.where(is_flat, trees.roots, nested))
+    return read.with_columns(pl.coalesce(_no_object(trees), "fault").alias("fault"))[codes]
 
 
-def read_states(cells: pl.Series) -> tuple[Indices, pl.DataFrame]:
+def _no_object(trees: CellTrees) -> pl.Series:
+    return faults(len(trees.roots), (~trees.holds_object, "no object; ignored"))
+
+
+def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read what running states say of each slot.
 
     Returns
     -------
     tuple
-        The number of each cell's state, int64 (n,); and by ``state`` and ``slot``, which are
-        distinct, the fields of `read_objects`.
+        The number of each cell's ``state`` and its ``cell_fault``; and by ``state`` and ``slot``,
+        which are distinct, the fields of `read_objects`.
     """
     codes, trees = read_trees(cells)
     by_key = trees.members(trees.roots, _STATE_KEYS)
@@ -87,10 +107,11 @@ def read_states(cells: pl.Series) -> tuple[Indices, pl.DataFrame]:
         slot_of_key.gather(trees.key[found]).alias("slot"),
     )
     known = read.filter("is_object")
-    return codes, known.unique(["state", "slot"], keep="first", maintain_order=True)
+    states_of = pl.DataFrame({"state": codes, "cell_fault": _no_object(trees).gather(codes)})
+    return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
 
 
-def read_synthesis(turns: pl.DataFrame) -> pl.DataFrame:
+def read_synthesis(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the synthesis of each slot.
 
     Parameters
@@ -100,46 +121,66 @@ def read_synthesis(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns
     -------
-    pl.DataFrame
+    tuple
         A row a synthesis turn, in order: ``dialogue_row``, ``slot``, ``utterance``,
         ``has_conflict`` (null where nothing says so), ``description``, ``explanation`` and
         ``has_strategy``. A slot's last state, where no turn of it says anything, stands in each
-        of its rows.
+        of its rows. And warnings of cells that could not be read.
     """
     rows = turns.filter(pl.col("kind") == SYNTHESIZE).select(
         "dialogue_row", "line", "slot", "utterance", "metadata", "constraint_state"
     )
     read = read_metadata_objects(rows["metadata"].fill_null(""))
-    rows = _fill(pl.concat([rows, read], how="horizontal"), rows["constraint_state"])
+    rows = pl.concat([rows, read], how="horizontal")
+    warnings = [warnings_of(rows, pl.lit("metadata"))]
+    rows, of_states = _fill(rows, rows["line"], rows["constraint_state"])
+    warnings.append(of_states)
     silent = ~pl.col("is_object").any().over("dialogue_row", "slot")
     rows = rows.with_columns(silent.alias("is_silent"))
     if rows["is_silent"].any():
         dialogues = rows.filter("is_silent")["dialogue_row"].unique()
-        states = turns.select("dialogue_row", "constraint_state").drop_nulls()
+        states = turns.select("dialogue_row", "line", "constraint_state").drop_nulls()
         states = states.filter(pl.col("dialogue_row").is_in(dialogues.implode()))
         last = (
             states.filter(is_present(states["constraint_state"]))
             .group_by("dialogue_row")
-            .agg(pl.col("constraint_state").last().alias("last_state"))
+            .agg(pl.col("line", "constraint_state").last().name.prefix("last_"))
         )
         joined = rows.join(last, on="dialogue_row", how="left", maintain_order="left")
-        state = joined.select(pl.when("is_silent").then("last_state")).to_series()
-        rows = _fill(joined, state)
-    return rows.select(
+        state = joined.select(pl.when("is_silent").then("last_constraint_state")).to_series()
+        rows, of_states = _fill(joined, joined["last_line"], state)
+        warnings.append(of_states)
+    read_rows = rows.select(
         *("dialogue_row", "line", "slot", "utterance", "has_conflict", "description"),
         "explanation",
         pl.col("strategy").is_not_null().any().over("dialogue_row", "slot").alias("has_strategy"),
     )
+    return read_rows, pl.concat(warnings)
 
 
-def _fill(rows: pl.DataFrame, states: pl.Series) -> pl.DataFrame:
-    """Read rows without an object from the states, by their slot."""
+def _fill(
+    rows: pl.DataFrame, lines: pl.Series, states: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read rows without an object from the states, by their slot; warn of what is unreadable.
+
+    Parameters
+    ----------
+    rows
+        Turns of synthesis.
+    lines, states
+        The state that each may be read from, and the line in which it stands.
+    """
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
-    if not lacking.any():
-        return rows
-    codes, of_state = read_states(states.filter(lacking))
-    wanted = rows.filter(lacking).select("slot").with_columns(pl.Series("state", codes))
+    state_of, of_state = read_states(states.filter(lacking))
+    wanted = pl.concat(
+        [rows.filter(lacking).select("dialogue_row", "slot"), state_of], how="horizontal"
+    )
     found = wanted.join(of_state, on=["state", "slot"], how="left", maintain_order="left")
-    found = found.with_columns(pl.col("is_object").fill_null(False))
+    found = found.with_columns(
+        pl.col("is_object").fill_null(False),
+        lines.filter(lacking).alias("line"),
+        pl.coalesce("cell_fault", "fault").alias("fault"),
+    )
     places = lacking.arg_true()
-    return rows.with_columns(rows[name].scatter(places, found[name]) for name in _READ)
+    filled = rows.with_columns(rows[name].scatter(places, found[name]) for name in _READ)
+    return filled, warnings_of(found, pl.lit("constraint_state"))

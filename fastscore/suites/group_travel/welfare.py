@@ -47,6 +47,7 @@ def count_pairs(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
         "M10b_den": count(by_category),
         "M12_num": total(pairs["slot_similarity"]),
         "M12_den": count(pairs["slot_similarity"].is_not_null()),
+        "n_compared": count(pairs["is_compared"]),
         "n_resolved": count(pairs["is_resolved"]),
         "M14_num": total(pairs["resolution_similarity"]),
         "M14_den": count(pairs["resolution_similarity"].is_not_null()),
@@ -108,18 +109,18 @@ def measure_members(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
 def _semantic_means(
     pairs: pl.DataFrame, members: pl.DataFrame, n_dialogues: int
 ) -> tuple[Reals, Reals]:
-    """Return each member's mean similarity (NaN without vectors), and each dialogue's Gini."""
+    """Return each member's mean similarity (NaN without any), and each dialogue's Gini."""
     place = np.full(int(members["member_row"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
     place[members["member_row"].to_numpy()] = np.arange(members.height)
     similarity = pairs["slot_similarity"]
-    if similarity.null_count():
-        return np.full(members.height, np.nan), np.zeros(n_dialogues)
-    owner = place[pairs["member_row"].to_numpy()]
-    sums = sum_by(owner, similarity.to_numpy(), members.height)
-    means: Reals = sums / members["pairs"].to_numpy()
+    owner = place[pairs["member_row"].to_numpy()][similarity.is_not_null().to_numpy()]
+    sums = sum_by(owner, similarity.drop_nulls().to_numpy(), members.height)
+    counts = np.bincount(owner, minlength=members.height)
+    means: Reals = np.divide(sums, counts, where=counts > 0, out=np.full(len(sums), np.nan))
     row = members["dialogue_row"].to_numpy()
-    order = np.lexsort((means, row))
-    bounds = offsets_of(np.bincount(row, minlength=n_dialogues))
+    # members without a mean come last, and do not count
+    order = np.lexsort((means, row, counts == 0))[: np.count_nonzero(counts)]
+    bounds = offsets_of(np.bincount(row[order], minlength=n_dialogues))
     return means, gini_ragged(means[order], bounds)
 
 

@@ -50,25 +50,10 @@ def _any_of(words: Sequence[str]) -> str:
 
 
 def affirmed_tokens(texts: pl.Series, lexicon: Lexicon) -> pl.DataFrame:
-    """Return the tokens of texts that no negator stands close before: ``row``, ``token``."""
-    found = clauses(texts, lexicon)
-    # a negator of several words counts from its last; each keeps its number of words
-    for negator in sorted(lexicon.room_negators, key=len, reverse=True):
-        mark = "_ " * (len(negator.split()) - 1) + _NEGATOR_MARK
-        found = found.with_columns(
-            pl.col("clause").str.replace_all(rf"\b{re.escape(negator)}\b", mark)
-        )
-    tokens = (
-        found.with_row_index("number")
-        .with_columns(pl.col("clause").str.split(" ").alias("token"))
-        .explode("token")
-    )
-    is_negator = pl.col("token") == _NEGATOR_MARK
-    close = [
-        is_negator.shift(step, fill_value=False).over("number")
-        for step in range(1, _WORDS_BEFORE + 1)
-    ]
-    return tokens.filter(~pl.any_horizontal(close)).select("row", "token")
+    """Return the tokens of texts before which their clause has no negator: ``row``, ``token``."""
+    negated = rf"(?:^| )(?:{_any_of(lexicon.room_negators)})(?: .*)?$"
+    affirmed = pl.col("clause").str.replace(negated, "").str.split(" ")
+    return clauses(texts, lexicon).select("row", affirmed.alias("token")).explode("token")
 
 
 def wanted_rooms(texts: pl.Series, lexicon: Lexicon) -> pl.Series:

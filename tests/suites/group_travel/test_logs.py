@@ -1,5 +1,6 @@
 """What is read and refused, the word lists, the summary, and what may not change a number."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.errors import UsageError
+from fastscore.signature import signature
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions, lexicon
 from fastscore.suites.group_travel.cells import parse_cell
 from fastscore.suites.group_travel.legacy import legacy_files
@@ -106,6 +108,70 @@ def test_unreadable_cells_are_warnings() -> None:
     ]
 
 
+PLAN_FAULTS = {
+    "12": "no list of days; ignored",
+    '{"day1": {"lunch": "A"}}': "no list of days; ignored",
+    '["Day 1: lunch at A", {}]': "1 of 2 days are no objects; left out",
+    "{'days': ({'lunch': 'A'},)}": None,
+    '[{"lunch": "A", "dinner": 5, "event": {"place": "B"}}]': (
+        "2 of 3 values of days name no place; left out"
+    ),
+    '[{"meals": [{"lunch": "A"}]}]': "1 of 1 values of days name no place; left out",
+    '[{"lunch": null, "dinner": []}, {}]': None,
+    '{"days": [], "raw_output": "none found"}': None,
+    '{"raw_output": "none found"}': None,
+}
+
+
+@pytest.mark.parametrize(("plan", "fault"), PLAN_FAULTS.items())
+def test_what_of_a_plan_cannot_be_read_is_a_warning(plan: str, fault: str | None) -> None:
+    row = dialogue(opening("C4"), turn("System", "sys_present_plan", plan=plan))
+    assert row["warnings"] == ([] if fault is None else [f"line 3, plan: {fault}"])
+
+
+@pytest.mark.parametrize(
+    ("records", "fault"),
+    [
+        (["A", "B"], "2 of 2 entries are no records with a name; left out"),
+        ([{"name": "A"}, "B", {"x": 1}], "2 of 3 entries are no records with a name; left out"),
+        (
+            {"in": [{"name": "A"}], "note": "B"},
+            "1 of 2 entries are no records with a name; left out",
+        ),
+        ({"note": "B"}, "no list of records; ignored"),
+        ({"in": [{"name": "A"}]}, None),
+    ],
+)
+def test_what_of_a_catalogue_cannot_be_read_is_a_warning(records: Any, fault: str | None) -> None:
+    row = dialogue(opening("C4"), turn("System", "x", ref_info_events=records))
+    assert row["warnings"] == ([] if fault is None else [f"line 3, ref_info_events: {fault}"])
+
+
+def test_what_of_a_synthesis_cannot_be_read_is_a_warning() -> None:
+    turns = [
+        opening("C5", member_count="four"),
+        turn("System", "sys_synthesize_event", metadata="not this", constraint_state="nor that"),
+        turn("System", "sys_synthesize_food", metadata={"resolution_explanation": ["a", "b"]}),
+        turn("System", "sys_synthesize_hotel"),
+        turn("A", "x", metadata="nobody reads this"),
+        turn("System", "x", constraint_state="the last"),
+    ]
+    assert dialogue(*turns)["warnings"] == [
+        "line 2, metadata: member_count is no whole number; ignored",
+        "line 3, constraint_state: no object; ignored",
+        "line 3, metadata: no object; ignored",
+        "line 4, metadata: resolution_explanation is no text; ignored",
+        "line 7, constraint_state: no object; ignored",
+    ]
+
+
+@pytest.mark.parametrize("count", [4.5, -1, True, [4]])
+def test_a_member_count_that_is_none_is_a_warning(count: Any) -> None:
+    row = dialogue(opening("C2", member_count=count), turn("A", "user_provide_event", "x"))
+    assert row["warnings"] == ["line 2, metadata: member_count is no whole number; ignored"]
+    assert row["M1_den"] == 1
+
+
 def test_no_dialogue_gives_empty_tables() -> None:
     tables = score()
     assert {name: table.height for name, table in tables.items()} == {
@@ -152,6 +218,56 @@ def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message
         load_lexicon(path)
     assert message in str(refused.value)
     assert path in str(refused.value)
+
+
+def test_the_signature_has_the_hash_of_the_words(tmp_path: Path) -> None:
+    def signed(path: str) -> str:
+        return signature(SUITE, GroupTravelOptions(lexicon=path), None)
+
+    # the built-in file by its content, as any other
+    digest = hashlib.blake2b(BUILT_IN.read_bytes(), digest_size=8).hexdigest()
+    assert f"|lexicon=blake2b:{digest}|" in signed("")
+    assert signed("") == signed(str(BUILT_IN))
+    assert signed("") != signed(changed(tmp_path, "'least misery',", ""))
+
+
+def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
+    def trip(condition: str, *wishes: tuple[str, str]) -> list[dict[str, Any]]:
+        stated = [turn("a", f"user_provide_{slot}", text) for slot, text in wishes]
+        return [
+            opening(condition),
+            *stated,
+            turn("System", "sys_present_plan", plan=PLAN, **RECORDS),
+        ]
+
+    tables = score(
+        # fired: category; category and none; room and words (quiet, zoo)
+        trip("C2", ("cuisine", "italian")),
+        trip("C2", ("attraction", "museums"), ("cuisine", "thai")),
+        trip("C4", ("lodging", "private room in a quiet zoo")),
+        # without a plan nothing fires
+        [opening("C4"), turn("a", "user_provide_cuisine", "italian")],
+    )
+    lazy = {name: table.lazy() for name, table in tables.items()}
+    summary = SUITE.summarise(lazy, GroupTravelOptions())
+    order = summary.filter(group="all")["metric"].to_list()
+    place = order.index("M10")
+    channels = [f"n_{name}_channel" for name in ("room", "category", "lexical", "semantic")]
+    assert order[place : place + 6] == ["M10", *channels, "M10b"]
+    found = summary.filter(pl.col("group") == "condition", pl.col("metric").is_in(channels))
+    sums = ("value", "metric", "n", "mean", "micro_numerator", "micro_denominator")
+    assert found.select(sums).rows() == [
+        ("C2", "n_room_channel", 2, 0.0, 0.0, 3.0),
+        ("C2", "n_category_channel", 2, 1.0, 2.0, 3.0),
+        ("C2", "n_lexical_channel", 2, 0.0, 0.0, 3.0),
+        ("C2", "n_semantic_channel", 2, 0.0, 0.0, 3.0),
+        ("C4", "n_room_channel", 2, 0.5, 1.0, 1.0),
+        ("C4", "n_category_channel", 2, 0.0, 0.0, 1.0),
+        ("C4", "n_lexical_channel", 2, 0.5, 1.0, 1.0),
+        ("C4", "n_semantic_channel", 2, 0.0, 0.0, 1.0),
+    ]
+    shown = legacy_files(lazy, GroupTravelOptions())["summary.md"].decode()
+    assert "| n_category_channel | 0.6667 = 2.0000 / 3.0000 | 0.0000 = 0.0000 / 1.0000 |" in shown
 
 
 def test_summary_by_condition_and_group_type() -> None:
@@ -296,6 +412,16 @@ def test_texts_of_other_types_are_rejects_and_name_nobody(tmp_path: Path) -> Non
     scored, rejects = lines(tmp_path, {"turns": turns})
     assert rejects.select("field", "expected").rows()[0] == ("turns[0].speaker", "a string")
     assert scored["M1_den"].to_list() == [1]
+
+
+def test_texts_of_other_types_in_rows_of_turns_are_rejects(tmp_path: Path) -> None:
+    turns = [{**TURNS[1], "utterance": ["Thai"]}, {**TURNS[2], "intent": {}}, TURNS[1]]
+    scored, rejects = lines(tmp_path, *({"dialogue_id": "q", **t} for t in turns))
+    assert rejects.select("line", "field", "reason").rows() == [
+        (1, "utterance", "wrong_type"),
+        (2, "intent", "wrong_type"),
+    ]
+    assert scored.select("dialogue", "M7_total_turns").rows() == [("q", 1)]
 
 
 def test_who_provides_without_a_name_is_no_second_member(tmp_path: Path) -> None:

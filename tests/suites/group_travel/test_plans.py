@@ -188,6 +188,10 @@ def test_m10b_by_category() -> None:
     ))  # fmt: skip
     assert negating["d", "cuisine"]["category_tokens"] == ["seafood"]
     assert negating["f", "cuisine"]["category_channel"] is None
+    far = [*turns, wish("f", "food", "I do not really feel like eating Italian")]
+    assert pairs_of(*far)["f", "cuisine"]["category_channel"] is True
+    negating = pairs_of(*far, options=GroupTravelOptions(negation="all"))
+    assert negating["f", "cuisine"]["category_channel"] is None
 
 
 def test_m10_by_words() -> None:
@@ -286,6 +290,46 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
     turns[2] = wish("b", "cuisine", "luigi's stroll")
     row = dialogue(*turns, semantic=True)
     assert ratio(row, "M15") == (1.0, 1, 1)
+
+
+def test_a_preference_that_stands_for_nothing_is_compared_with_nothing() -> None:
+    turns = [
+        opening("C3"),
+        wish("a", "cuisine", "pizza"),
+        wish("b", "cuisine", " N/A "),
+        wish("b", "event", "pizza"),
+        wish("c", "cuisine", "Unknown"),
+        turn("System", "sys_synthesize_cuisine", "n/a", metadata={
+            "resolution_explanation": "pizza"}),
+        turn("System", "x", plan=[{"lunch": "pizza"}], ref_info_restaurants=[{"name": "pizza"}]),
+    ]  # fmt: skip
+    tables = score(turns, semantic=True)
+    row = tables["dialogues"].row(0, named=True)
+    # a 1, b 0 for an event that the plan lacks: c has no mean, and counts nowhere
+    assert ratio(row, "M12") == (0.5, pytest.approx(1.0), 2)
+    assert row["M13"] == pytest.approx(0.5)
+    assert [member["semantic_mean"] for member in row["members"]] == [pytest.approx(1.0), 0.0, None]
+    assert ratio(row, "M14") == (pytest.approx(1.0), pytest.approx(1.0), 1)
+    # but they are preferences, which nothing addresses or satisfies
+    assert (row["M8_den"], row["M10_den"]) == (4, 4)
+    of_b = tables["pairs"].filter(member="b", slot="cuisine").row(0, named=True)
+    silent = ("synthesis_similarity", "place_similarity", "slot_similarity")
+    assert [of_b[name] for name in silent] == [None, None, None]
+    assert (of_b["semantic_channel"], of_b["addressed"]) == (False, False)
+    # a text of the synthesis that says nothing is near nothing
+    of_a = tables["pairs"].filter(member="a").row(0, named=True)
+    assert of_a["synthesis_similarity"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("semantic", [True, False])
+def test_only_preferences_that_stand_for_nothing(semantic: bool) -> None:
+    turns = [*presented([DAY], **CATALOGUE), wish("a", "cuisine", "none")]
+    turns.append(turn("System", "sys_synthesize_cuisine", "", metadata={
+        "resolution_explanation": "so be it"}))  # fmt: skip
+    row = dialogue(*turns, semantic=semantic)
+    reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"]}
+    assert [reasons[name] for name in ("M12", "M13", "M14")] == ["not_applicable"] * 3
+    assert row["M10"] == 0.0
 
 
 def test_m13_of_the_published_means() -> None:

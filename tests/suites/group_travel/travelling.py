@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,15 +67,16 @@ def embed(text: str) -> Any:
 def score(
     *dialogues: Sequence[Turn],
     options: GroupTravelOptions = DEFAULTS,
-    semantic: bool = False,
+    semantic: bool | Callable[[str], Any] = False,
     **more: Any,
 ) -> dict[str, pl.DataFrame]:
-    """Score dialogues; without vectors unless asked for."""
+    """Score dialogues; without vectors unless asked for, or with those of a function."""
     events = read(*dialogues, options=options, **more)
     view = VectorView.empty()
     if semantic:
+        vector = semantic if callable(semantic) else embed
         texts = SUITE.texts(events, options)
-        view = VectorView.from_texts(texts, np.stack([embed(text) for text in texts]))
+        view = VectorView.from_texts(texts, np.stack([vector(text) for text in texts]))
     tables = SUITE.score(events, view, options)
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema

@@ -1,0 +1,386 @@
+"""The worked examples and checks of the definitions that no other test has: by hand.
+
+Where the others stand: M1, M2, M4 to M7 and the conditions' gates in `test_conversation`; M9, M11,
+M16, W1 to W3, stops, places and catalogues in `test_plans`; normal forms, tokens, rooms, conflicts
+and theory in `test_words`; cells, the summary and what holds in every dialogue in `test_logs`; the
+45 real plans and the planted defects in `test_against_plain`.
+"""
+
+import json
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastscore.suites.group_travel import GroupTravelOptions
+from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
+from fastscore.suites.group_travel.lexicon import load_lexicon
+from fastscore.suites.group_travel.schema import NULLS, SLOT_ALIASES
+from tests.suites.group_travel.test_plans import CATALOGUE, DAY, presented, satisfied
+from tests.suites.group_travel.travelling import dialogue, opening, pairs_of, ratio, score, turn
+
+ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
+
+
+def wish(speaker: str, slot: str, text: str) -> dict[str, Any]:
+    return turn(speaker, f"user_provide_{slot}", text)
+
+
+def angle(text: str) -> Any:
+    """Return a vector whose cosine with that of an ordinary text is the number that leads it."""
+    try:
+        cosine = float(text.split()[0])
+    except ValueError:
+        cosine = 1.0
+    return np.array([cosine, math.sqrt(1.0 - cosine * cosine)], np.float32)
+
+
+# --- the examples of the metrics
+
+
+def test_m3_four_of_four_slots_are_explained() -> None:
+    turns = [
+        turn("System", f"sys_synthesize_{slot}", metadata={"resolution_explanation": "Both fit."})
+        for slot in ACTIONABLE
+    ]
+    assert ratio(dialogue(opening("C4"), *turns), "M3") == (1.0, 4, 4)
+
+
+def test_m8_of_28_preferences_sixteen_by_synthesis_or_plan() -> None:
+    slots = (*ACTIONABLE, "traveler_type", "travel_purpose", "spending_preference")
+    wishes = [
+        (f"m{member}", slot, f"{slot[:3]}{member}word") for member in range(4) for slot in slots
+    ]
+    synthesis = [
+        turn("System", f"sys_synthesize_{slot}", f"We noted {word}")
+        for _, slot, word in wishes[:15]
+    ]
+    # five of the plan's six were acknowledged before
+    plan = turn("System", "sys_present_plan", " ".join(word for *_, word in wishes[10:16]))
+    row = dialogue(opening("C4"), *(wish(*stated) for stated in wishes), *synthesis, plan)
+    assert ratio(row, "M8") == (16 / 28, 16, 28)
+    assert ratio(row, "M8a") == (15 / 28, 15, 28)
+    assert ratio(row, "M8b") == (6 / 28, 6, 28)
+
+
+def test_m10_fourteen_of_sixteen() -> None:
+    row = dialogue(*satisfied([(4, 4), (3, 4), (4, 4), (3, 4)]))
+    assert ratio(row, "M10") == (0.875, 14, 16)
+    assert ratio(row, "M11") == (0.5, 2, 4)
+    # members have equally many preferences
+    assert row["W1"] == row["M10"]
+
+
+def test_m10b_eight_of_twelve() -> None:
+    # two of three categories for each of four members; lodging has none
+    row = dialogue(*satisfied([(2, 4)] * 4))
+    assert ratio(row, "M10b") == (8 / 12, 8, 12)
+    assert ratio(row, "M10") == (0.5, 8, 16)
+
+
+def test_m12_is_the_mean_of_sixteen_cosines() -> None:
+    members = "abcd"
+    # 0.24, 0.26, ... 0.54: 0.39 in the middle
+    wishes = [
+        wish(members[number % 4], ACTIONABLE[number // 4], f"{0.24 + 0.02 * number:.2f} x")
+        for number in range(16)
+    ]
+    plan = [{**DAY, "event": "Gig", "attraction": "Zoo"}]
+    row = dialogue(*presented(plan), *wishes, semantic=angle)
+    assert row["M12"] == pytest.approx(0.39, abs=1e-6)
+    assert (row["M12_num"], row["M12_den"]) == (pytest.approx(6.24, abs=1e-5), 16)
+
+
+def test_m13_of_four_members() -> None:
+    means = {"a": "0.38", "b": "0.41", "c": "0.39", "d": "0.40"}
+    wishes = [wish(member, "cuisine", f"{mean} x") for member, mean in means.items()]
+    row = dialogue(*presented([DAY]), *wishes, semantic=angle)
+    # 2 (0.03 + 0.01 + 0.02 + 0.02 + 0.01 + 0.01) / (2 * 16 * 0.395)
+    assert row["M13"] == pytest.approx(0.20 / 12.64, abs=1e-6)
+    assert row["M12"] == pytest.approx(0.395, abs=1e-6)
+    assert dialogue(*presented([DAY]), wishes[0], semantic=angle)["M13"] == 0.0
+    orthogonal = [wish(member, "cuisine", "0.0 x") for member in means]
+    assert dialogue(*presented([DAY]), *orthogonal, semantic=angle)["M13"] == 0.0
+    unasked = wish("a", "house_rule", "x")
+    assert dialogue(*presented([DAY]), unasked, semantic=angle)["M13"] is None
+
+
+def test_m14_is_the_mean_over_pairs_of_explained_slots() -> None:
+    turns = [
+        opening("C4"),
+        wish("a", "cuisine", "0.35 barbecue"),
+        wish("b", "cuisine", "0.67 buffet"),
+        wish("b", "event", "0.99 music"),
+        wish("b", "house_rule", "0.99 quiet"),
+        *(
+            turn("System", f"sys_synthesize_{slot}", metadata={"resolution_explanation": "family"})
+            for slot in ("cuisine", "house_rule")
+        ),
+        turn("System", "sys_synthesize_event", metadata={"resolution_explanation": "N/A"}),
+    ]
+    row = dialogue(*turns, semantic=angle)
+    assert row["M14"] == pytest.approx(0.51, abs=1e-6)
+    assert row["M14_den"] == 2
+
+
+def test_m15_eight_of_twelve_grounded_places() -> None:
+    named = ["Old Mill", "Blue Lake"]
+    near = [f"0.{30 + 5 * number} Sight {number}" for number in range(8)]
+    far = ["0.29 Barn", "-0.9 Shed"]
+    names = [*named, *near, *far]
+    plan = [{"attraction": [*names, "Nowhere"]}]
+    records = [{"name": name} for name in names]
+    wishes = [wish("a", "attraction", "the OLD mill"), wish("b", "house_rule", "a blue lake view")]
+    tables = score([*presented(plan, ref_info_attractions=records), *wishes], semantic=angle)
+    row = tables["dialogues"].row(0, named=True)
+    assert ratio(row, "M15") == (8 / 12, 8, 12)
+    assert tables["places"]["explicit"].sum() == 2
+    assert tables["places"].filter(key="0 9 shed")["similarity"].item() == 0.0
+
+
+# --- the checks in the definitions' text
+
+
+@pytest.mark.parametrize(("cosine", "addressed"), [("0.45", True), ("0.4499", False)])
+def test_thresholds_are_reached_at_their_float32_value(cosine: str, addressed: bool) -> None:
+    turns = [
+        opening("C3"),
+        wish("a", "cuisine", "sushi"),
+        turn("System", "sys_synthesize_cuisine", f"{cosine} x"),
+    ]
+    pair = pairs_of(*turns, semantic=angle)["a", "cuisine"]
+    assert pair["addressed_synthesis"] is addressed
+    assert GroupTravelOptions().address_sim == 0.45
+
+
+@pytest.mark.parametrize(("cosine", "satisfied"), [("0.42", True), ("0.4199", False)])
+def test_a_place_satisfies_from_042(cosine: str, satisfied: bool) -> None:
+    turns = [*presented([{"lunch": f"{cosine} Inn"}]), wish("a", "cuisine", "sushi")]
+    assert pairs_of(*turns, semantic=angle)["a", "cuisine"]["semantic_channel"] is satisfied
+
+
+def test_similarity_is_never_negative() -> None:
+    turns = [*presented([DAY]), wish("a", "cuisine", "-0.5 x"), wish("b", "cuisine", "0.5 x")]
+    row = dialogue(*turns, semantic=angle)
+    assert (row["M12"], row["M13"]) == (pytest.approx(0.25), pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(
+    ("preference", "said", "addressed"),
+    [
+        # seven and eight are outside the first six, but stand side by side
+        (
+            "aardvarks bluebells chimpanzee dragonfly elephants flamingo with seven eight",
+            "seven eight",
+            True,
+        ),
+        (
+            "aardvarks bluebells chimpanzee dragonfly elephants flamingo with seven eight",
+            "eight seven",
+            False,
+        ),
+        ("opera with dancing", "Dancing? Then an opera", True),
+        ("opera with dancing", "An opera", False),
+        ("operas", "One opera", True),
+        ("opera", "operatic", False),
+        ("something nice please", "something nice please", False),
+    ],
+)
+def test_lexical_evidence(preference: str, said: str, addressed: bool) -> None:
+    turns = [
+        opening("C3"),
+        wish("a", "travel_purpose", preference),
+        turn("System", "sys_synthesize_travel_purpose", said),
+    ]
+    assert pairs_of(*turns)["a", "travel_purpose"]["addressed_synthesis"] is addressed
+
+
+def test_only_the_first_400_lines_of_the_plan_are_compared() -> None:
+    def near(*lines: str) -> Any:
+        plan = {"days": [DAY], "raw_output": "\n\n".join(lines)}
+        turns = [*presented(plan), wish("a", "travel_purpose", "x")]
+        return pairs_of(*turns, semantic=angle)["a", "travel_purpose"]["plan_similarity"]
+
+    filler = [f"0.1 {number}" for number in range(400)]
+    assert near(*filler[1:], "0.9 last") == pytest.approx(0.9)
+    assert near(*filler, "0.9 last") == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("alias", "slot"), SLOT_ALIASES.items())
+def test_slots_by_other_names(alias: str, slot: str) -> None:
+    assert list(pairs_of(wish("a", alias.upper(), "x"))) == [("a", slot)]
+
+
+@pytest.mark.parametrize("name", ["System", "sys", "ASSISTANT", "agent", " Planner ", "mediator"])
+def test_the_system_is_no_member(name: str) -> None:
+    row = dialogue(opening("C2"), wish(name, "event", "x"), wish("a", "event", "y"))
+    assert ratio(row, "M1") == (1.0, 1, 1)
+    assert list(pairs_of(wish(name, "event", "x"), wish("a", "event", "y"))) == [("a", "event")]
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_what_is_no_strategy_and_no_explanation(null: str) -> None:
+    said = {"resolution_strategy": f" {null.upper()} ", "resolution_explanation": null.title()}
+    row = dialogue(opening("C4"), turn("System", "sys_synthesize_event", metadata=said))
+    assert (row["M3"], row["M4"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("value", ["", "-", "N/A", "na", "None", "NULL", "nan", "nil", "TBD", None])
+def test_what_does_not_fill_a_meal(value: str | None) -> None:
+    row = dialogue(*presented([{**DAY, "breakfast": value}]))
+    assert ratio(row, "M16") == (0.75, 3, 4)
+
+
+def test_costs_are_no_places() -> None:
+    plan = [{"lunch": "Catfish Charlie's, Myrtle Beach; Cost: 14"}]
+    records = [{"name": "Catfish Charlie\u2019s"}]
+    places = score(presented(plan, ref_info_restaurants=records))["places"]
+    assert places.select("key", "grounded").rows() == [("catfish charlies", True)]
+
+
+@pytest.mark.parametrize(
+    ("room_type", "met"),
+    [
+        ("entire_home", "entire home"),
+        ("entire_room", "entire home"),
+        ("Entire home/apt", "entire home"),
+        ("Whole villa", "entire home"),
+        ("private_room", "private room"),
+        ("Private room", "private room"),
+        ("shared_room", "a hostel"),
+        ("Shared room", "a hostel"),
+        ("boat", None),
+    ],
+)
+def test_room_types_of_catalogues(room_type: str, met: str | None) -> None:
+    wishes = ("entire home", "private room", "a hostel")
+    turns = presented(
+        [{"accommodation": "Inn"}], ref_info_accommodations=[{"name": "Inn", "roomType": room_type}]
+    )
+    pairs = pairs_of(*turns, *(wish(text, "lodging", text) for text in wishes))
+    assert [text for text in wishes if pairs[text, "lodging"]["room_channel"]] == (
+        [] if met is None else [met]
+    )
+
+
+@pytest.mark.parametrize(
+    ("slot", "preference", "category", "met"),
+    [
+        ("cuisine", "barbecue", "BBQ", True),
+        ("cuisine", "bbq", "Barbecue", True),
+        ("cuisine", "cafes", "Cafe", True),
+        ("cuisine", "fast service", "Fast Food", True),
+        ("cuisine", "food", "Fast Food", None),
+        ("event", "theater", "Arts & Theatre", True),
+        ("event", "a movie", "Film", True),
+        ("event", "movies", "Film", True),
+        ("attraction", "classes", "Classes & Workshops", None),
+        ("attraction", "boats", "Boat Tours & Water Sports", True),
+        ("attraction", "museums", "Zoos & Aquariums", False),
+    ],
+)
+def test_categories_by_their_parts(
+    slot: str, preference: str, category: str, met: bool | None
+) -> None:
+    kind, key = {
+        "cuisine": ("restaurants", "cuisines"),
+        "event": ("events", "segmentName"),
+        "attraction": ("attractions", "subcategories"),
+    }[slot]
+    meal = {"cuisine": "lunch"}.get(slot, slot)
+    records = {f"ref_info_{kind}": [{"name": "It", key: category}]}
+    turns = [*presented([{meal: "It"}], **records), wish("a", slot, preference)]
+    assert pairs_of(*turns)["a", slot]["category_channel"] is met
+
+
+def test_the_categories_that_count_everywhere() -> None:
+    sizes = {slot: len(names) for slot, names in load_lexicon().categories.items()}
+    assert sizes == {"cuisine": 21, "event": 4, "attraction": 15}
+
+
+def test_a_slot_looks_in_its_own_kind_first() -> None:
+    records = {
+        "ref_info_restaurants": [{"name": "Roma", "cuisines": "Italian"}],
+        # by its whole name, but of another kind
+        "ref_info_events": [{"name": "Roma, Paris", "segment": "Thai"}],
+    }
+    turns = [*presented([{"lunch": "Roma, Paris"}], **records), wish("a", "cuisine", "italian")]
+    assert pairs_of(*turns)["a", "cuisine"]["category_channel"] is True
+
+
+def test_stops_are_no_places_of_a_slot() -> None:
+    plan = [{"lunch": "-", "pois": "Dial A Cake, visit from 9:00 to 10:00"}]
+    turns = [*presented(plan, **CATALOGUE), wish("a", "cuisine", "bakery")]
+    assert pairs_of(*turns)["a", "cuisine"]["satisfied"] is False
+    assert dialogue(*turns)["M9"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "divergent"),
+    [
+        # jaccard of parts of categories: 1/2 is no divergence, 1/3 is
+        ("thai", "thai or italian", False),
+        ("thai and indian", "thai or italian", True),
+        ("thai", "thai", False),
+        # not every member names a category: tokens
+        ("thai", "quiet", True),
+        ("thai", "please", False),
+    ],
+)
+def test_m2_divergence_is_a_jaccard_below_one_half(
+    first: str, second: str, divergent: bool
+) -> None:
+    row = dialogue(opening("C3"), wish("a", "cuisine", first), wish("b", "cuisine", second))
+    assert row["M2_den"] == int(divergent)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *("hard_constraint", "weighted_avg", "parent_budget_hc", "include_both", "parent_veto_hc"),
+        *("parent_vote_lower_misery", "least_misery", "subgroup_optional", "self_select"),
+        *("subgroup_required", "elder_stamina_hc", "flexible_shared_first"),
+        *("elder_accessibility_hc", "approval_vote_plus_coverage", "budget_guardrail_hc"),
+        *("shared_rules_intersection_hc", "higher_pref_with_compensation", "mutual_interest"),
+        *("log_roll", "individual_choice", "declare_upfront_hc"),
+    ],
+)
+def test_ids_of_strategies_give_theory_away(strategy: str) -> None:
+    row = dialogue(turn("System", "sys_synthesize_event", f"Strategy: {strategy}."))
+    assert row["M4b"] == 1.0
+
+
+def test_literals_beyond_eight_mebibytes_are_text() -> None:
+    inside = "x" * (LARGEST_LITERAL - 2)
+    assert parse_cell(f"'{inside}'") == inside
+    assert parse_cell(f"'{inside}x'") == f"'{inside}x'"
+    # JSON may be of any size
+    assert parse_cell(json.dumps([inside * 2])) == [inside * 2]
+
+
+def ordered(text: str) -> Any:
+    """Return a vector that depends on every character and its place; no cosine is negative."""
+    draw = np.random.default_rng(zlib.crc32(text.encode()))
+    vector = np.abs(draw.standard_normal(8))
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def test_the_order_of_days_changes_only_what_compares_the_slots_text() -> None:
+    timed = {**DAY, "lunch": "Elsewhere", "pois": "Zoo, visit from 9:00 to 10:00", "dinner": "-"}
+    days = [DAY, timed, {**DAY, "breakfast": "-", "attraction": "Old Mill"}]
+    wishes = [
+        wish("a", "cuisine", "bakery"),
+        wish("b", "cuisine", "italian mango"),
+        wish("a", "lodging", "entire home"),
+        wish("b", "attraction", "the old mill"),
+    ]
+    records = {**CATALOGUE, "ref_info_attractions": [{"name": "Old Mill"}]}
+    rows = [
+        dialogue(*presented(plan, **records), *wishes, semantic=ordered)
+        for plan in (days, days[::-1])
+    ]
+    changed = {name for name in rows[0] if rows[0][name] != rows[1][name]}
+    # M13 and the members' means are made of M12
+    assert changed == {"M12", "M12_num", "M13", "members"}
