@@ -354,35 +354,31 @@ def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.Dat
     Rows without a key are those of the file's dialogue; or, with a ``cell`` (bytes, or rows of
     Parquet), dialogues of their own, which are kept together by the cell that they start in.
     """
-    is_named = pl.col(key_names[0]).is_not_null() if key_names else pl.lit(False)
-    place = pl.when(~is_named).then(pl.col("first") // cell) if cell else pl.lit(None, pl.Int64)
-    # runs of one dialogue may come by turns with others'
-    runs = (
-        runs.with_columns(
-            place.alias("place"),
-            is_named.alias("is_named"),
-            *(pl.when(is_named).then(name).alias(name) for name in key_names),
-        )
-        .group_by("file", "place", "is_named", *key_names, maintain_order=True)
-        .agg(pl.col("first", "line").first(), pl.col("last").last(), pl.col("rows").sum())
-    )
+    is_named = np.zeros(runs.height, np.bool_)
+    if key_names:
+        is_named = runs[key_names[0]].is_not_null().to_numpy()
+    first = runs["first"].to_numpy()
+    # runs of one dialogue may come by turns with others': `Spans` joins them
     keys = np.zeros((runs.height, 2), np.uint64)
-    named = np.flatnonzero(runs["is_named"].to_numpy())
-    keys[named] = text_hash128(_key_texts(runs[named], key_names), threads=1)
-    nameless = np.flatnonzero(~runs["is_named"].to_numpy())
+    keys[is_named] = text_hash128(
+        _key_texts(runs.filter(pl.Series(is_named)), key_names), threads=1
+    )
     if cell:
-        keys[nameless, 1] = runs["place"].to_numpy()[nameless]
+        keys[~is_named, 1] = first[~is_named] // cell
     else:
-        keys[nameless] = FILE_KEY
-    return runs.select(
-        pl.col("file").cast(pl.Int64),
-        (~pl.col("is_named")).alias("is_local"),
-        pl.Series("key_high", keys[:, 0]),
-        pl.Series("key_low", keys[:, 1]),
-        "first",
-        "last",
-        "line",
-        pl.col("rows").cast(pl.Int64).alias("dialogues"),
+        keys[~is_named] = FILE_KEY
+    return pl.DataFrame(
+        {
+            "file": runs["file"],
+            "is_local": ~is_named,
+            "key_high": keys[:, 0],
+            "key_low": keys[:, 1],
+            "first": first,
+            "last": runs["last"],
+            "line": runs["line"],
+            "dialogues": runs["rows"],
+        },
+        schema=SPAN_SCHEMA,
     )
 
 
