@@ -13,7 +13,7 @@ from fastscore_kernels import text_hash128
 from fastscore_kernels.jsonl import JsonlRuns
 from fastscore_kernels.located_values import changes
 
-from fastscore.content_hash import ContentHash
+from fastscore.content_hash import CellHash, ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import array_key, convert, places, wanted_keys
@@ -30,13 +30,14 @@ from fastscore.logs.streams import (
     BLOCK_BYTES,
     DamageError,
     Lines,
+    line_blocks,
     passing_blocks,
     read_blocks,
     read_lines,
 )
 from fastscore.suites.base import Column, Source
 
-_Block = TypeVar("_Block", bytes, memoryview)
+_Block = TypeVar("_Block", bytes, memoryview, bytes | memoryview)
 
 _CELLS_PER_SHARD = 256
 # what a file costs beside its bytes
@@ -59,8 +60,8 @@ class FileState:
         Its bytes, unpacked, or its rows.
     read
         Its bytes as they were read from disk.
-    digest
-        Their hash.
+    digest, cells
+        Their hash, and that by cells.
     damage
         Why it could not be unpacked to its end, None otherwise.
     unpacked
@@ -78,6 +79,7 @@ class FileState:
     size: int = 0
     read: int = 0
     digest: ContentHash = field(default_factory=ContentHash)
+    cells: CellHash = field(default_factory=CellHash)
     damage: Damage | None = None
     unpacked: bool = False
     header: bytes = b""
@@ -87,6 +89,7 @@ class FileState:
         """Count and hash bytes as they are read from disk."""
         self.read += len(block)
         self.digest.update(block)
+        self.cells.update(block)
 
     def header_before(self, start: int) -> bytes:
         """Return what governs the bytes from ``start`` on but stands before them."""
@@ -244,6 +247,8 @@ def _keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
+    if state.compression == "none" and state.file.format == "jsonl":
+        return read_lines(_counted(line_blocks(state.path, state.observe), state))
     blocks = read_blocks(state.path, state.compression, observe=state.observe)
     if state.compression == "none":
         blocks = _counted(blocks, state)

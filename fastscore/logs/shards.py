@@ -228,7 +228,7 @@ def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Sha
             state.damage if run.stop == state.size and state.unpacked else None,
             state.header_before(run.start),
         )
-        content = state.digest.digest() if whole else _content(piece, state)
+        content = state.cells.digest() if whole else _content(piece, state)
         pieces.append(replace(piece, seal=_seal(state, content, whole)))
         place = repr(
             (piece.file, piece.start, piece.stop, piece.first_line, piece.damage, piece.header)
@@ -251,8 +251,9 @@ def _seal(state: FileState, content: bytes, whole: bool) -> str:
 def _content(piece: Piece, state: FileState) -> bytes:
     """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it."""
     if piece.format == "parquet":
-        return state.digest.digest()
+        return state.cells.digest()
+    cells = () if state.unpacked else state.cells.cells
     try:
-        return hash_part(Path(piece.path), piece.start, piece.stop)
+        return hash_part(Path(piece.path), piece.start, piece.stop, cells)
     except OSError as error:
         raise InputError(f"The file {piece.path!r} cannot be read: {error.strerror}.") from error

@@ -5,6 +5,7 @@ is read. Memory is bounded by the block size and by the longest line that is rea
 (`MAX_LINE_BYTES`); longer lines are skipped and named.
 """
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from fastscore.logs.rejects import Reject
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
 _LARGEST_WHOLE = 8
+_SHORT_PART = 8
+"""A cut line is read again if it is less than one such part of a block."""
 # whoever looks at such a block finds it in the cache
 _PASSING_BYTES = 512 << 10
 MAX_RECORD_BYTES = 256 << 20
@@ -161,6 +164,42 @@ def passing_blocks(path: str, observe: Callable[[memoryview], object]) -> Iterat
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
 
 
+def line_blocks(
+    path: str, observe: Callable[[bytes | memoryview], object]
+) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a file that is not compressed in blocks that mostly end at line ends.
+
+    Views are of whole lines: what was read of the line behind them is read again, which costs less
+    than to join it to the next block.
+
+    Parameters
+    ----------
+    path
+        The file.
+    observe
+        Called with each block once it is used.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while block := file.read(BLOCK_BYTES):
+                whole = memoryview(block)
+                cut = _cut(block)
+                if cut and (len(block) - cut) * _SHORT_PART < len(block):
+                    whole = whole[:cut]
+                    file.seek(cut - len(block), os.SEEK_CUR)
+                    yield whole
+                else:
+                    yield block
+                observe(whole)
+    except OSError as error:
+        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
+
+
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
     """Join small parts to blocks; what came before damage is yielded before it."""
     gathered: list[bytes] = []
@@ -254,7 +293,7 @@ def first_end(data: bytes) -> tuple[int, int]:
 
 
 def read_lines(
-    blocks: Iterator[bytes],
+    blocks: Iterator[bytes] | Iterator[bytes | memoryview],
     *,
     offset: int = 0,
     line: int = 1,
@@ -266,7 +305,7 @@ def read_lines(
     Parameters
     ----------
     blocks
-        The stream.
+        The stream; a view is of whole lines.
     offset, line
         Byte and number of its first line.
     damage
@@ -284,6 +323,13 @@ def read_lines(
             block, damage = None, error.damage
         if block is None:
             break
+        if isinstance(block, memoryview):
+            if not pending and (offset or block[: len(BOM)] != BOM):
+                n_ends = count_line_ends(np.frombuffer(block, np.uint8))
+                yield Lines(block, offset, line, n_ends)
+                offset, line = offset + len(block), line + n_ends
+                continue
+            block = block.tobytes()
         if offset == 0 and not pending and block.startswith(BOM):
             block, offset = block[len(BOM) :], len(BOM)
         pending.append(block)
@@ -312,8 +358,8 @@ def read_lines(
             n_ends = count_line_ends(np.frombuffer(whole, np.uint8))
             yield Lines(whole, offset, line, n_ends)
             offset, line = offset + cut, line + n_ends
-        pending = [data[cut:]]
         size = len(data) - cut
+        pending = [data[cut:]] if size or dropped else []
     rest = b"".join(pending)
     if dropped or len(rest.rstrip(b"\r\n")) > max_line:
         length = dropped + len(rest.rstrip(b"\r\n"))

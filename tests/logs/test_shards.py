@@ -378,3 +378,34 @@ def test_progress_ends_at_the_total(tmp_path: Path, one_log: Path) -> None:
         files, SOURCE, scratch=tmp_path, progress=lambda done, total: seen.append((done, total))
     )
     assert seen[-1] == (one_log.stat().st_size, one_log.stat().st_size)
+
+
+def test_blocks_end_at_line_ends_and_hold_every_byte_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 64)
+    rng = random.Random(5)
+    for _ in range(300):
+        ends = rng.choices([b"\n", b"\r", b"\r\n", b"\n\n"], k=40)
+        data = b"".join(b"x" * rng.choice([0, 1, 5, 9, 63, 64, 200]) + end for end in ends)
+        data += rng.choice([b"", b"\r", b"rest"])
+        path = tmp_path / "log.jsonl"
+        path.write_bytes(data)
+        observed: list[bytes] = []
+        blocks = [
+            (bytes(block), isinstance(block, memoryview))
+            for block in streams.line_blocks(
+                str(path), lambda block, to=observed: to.append(bytes(block))
+            )
+        ]
+        assert b"".join(block for block, _ in blocks) == b"".join(observed) == data
+        assert all(block[-1:] in b"\n\r" for block, is_view in blocks if is_view)
+        lines = list(streams.read_lines(streams.line_blocks(str(path), lambda _: None)))
+        assert b"".join(bytes(line.data) for line in lines) == data
+        expected = list(streams.read_lines(streams.read_blocks(str(path), "none")))
+        assert sum(line.n_ends for line in lines) == sum(line.n_ends for line in expected)
+        begun = 0
+        for line in lines:
+            assert line.offset == begun
+            assert line.line == 1 + len(data[:begun].splitlines())
+            begun += len(line.data)
