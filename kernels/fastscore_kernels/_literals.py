@@ -5,6 +5,7 @@ Comparisons are spelled out, as `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
 from fastscore_kernels._jit import always_inlined, kernel
-from fastscore_kernels._load import load8
+from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
+from fastscore_kernels.ranges import hashed, range_place
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -22,6 +24,7 @@ _PLUS, _MINUS = 0x2B, 0x2D
 _NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
 _NO_RANK = 1 << 20
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_WORD = (1 << 64) - 1
 
 _OTHER, _SPACE, _DIGIT, _LETTER, _QUOTE, _OPEN, _CLOSE, _SEPARATOR = range(8)
 
@@ -70,21 +73,21 @@ def _is_close(byte: int) -> bool:
 
 
 @always_inlined
-def _after_spaces(data: Any, at: int, stop: int) -> int:
-    while at < stop and _is_space(data[at]):
+def _after_spaces(data: int, at: int, stop: int) -> int:
+    while at < stop and _is_space(load_byte(data, at)):
         at += 1
     return at
 
 
 @always_inlined
-def _after_word(data: Any, at: int, stop: int) -> int:
-    while at < stop and _is_word(data[at]):
+def _after_word(data: int, at: int, stop: int) -> int:
+    while at < stop and _is_word(load_byte(data, at)):
         at += 1
     return at
 
 
 @always_inlined
-def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
+def _key_number(data: int, start: int, end: int, names: Any, offsets: Any) -> int:
     """Find a word among the keys, -1 where it is none of them."""
     for key in range(offsets.size - 1):
         first = offsets[key]
@@ -92,7 +95,7 @@ def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
             continue
         same = True
         for place in range(end - start):
-            if data[start + place] != names[first + place]:
+            if load_byte(data, start + place) != names[first + place]:
                 same = False
                 break
         if same:
@@ -101,65 +104,59 @@ def _key_number(data: Any, start: int, end: int, names: Any, offsets: Any) -> in
 
 
 @always_inlined
-def _key_before(data: Any, start: int, end: int, names: Any, offsets: Any) -> int:
+def _key_before(data: int, start: int, end: int, names: Any, offsets: Any) -> int:
     """Find the key that is the whole word which ends at ``end``, -1 where none is."""
     for key in range(offsets.size - 1):
         begin = end - (offsets[key + 1] - offsets[key])
         if begin < start:
             continue
         at, name = end - 1, offsets[key + 1] - 1
-        while at >= begin and data[at] == names[name]:
+        while at >= begin and load_byte(data, at) == names[name]:
             at -= 1
             name -= 1
-        if at < begin and (begin == start or not _is_word(data[begin - 1])):
+        if at < begin and (begin == start or not _is_word(load_byte(data, begin - 1))):
             return key
     return -1
 
 
 @always_inlined
-def _scalar(data: Any, at: int, stop: int) -> Any:
+def _scalar(data: int, at: int, stop: int) -> Any:
     """Find the text, enumeration member or bare word that begins at a place."""
     quote = at
-    while quote < stop and data[quote] == _BACKSLASH:
+    while quote < stop and load_byte(data, quote) == _BACKSLASH:
         quote += 1
-    if quote < stop and _is_quote(data[quote]):
+    if quote < stop and _is_quote(load_byte(data, quote)):
         begin = end = quote + 1
-        while end < stop and not _is_quote(data[end]) and data[end] != _BACKSLASH:
+        while (
+            end < stop
+            and not _is_quote(load_byte(data, end))
+            and load_byte(data, end) != _BACKSLASH
+        ):
             end += 1
         return begin, end
-    if at < stop and data[at] == _LESS:
+    if at < stop and load_byte(data, at) == _LESS:
         point = _after_word(data, at + 1, stop)
-        if point > at + 1 and point < stop and data[point] == _POINT:
+        if point > at + 1 and point < stop and load_byte(data, point) == _POINT:
             return point + 1, _after_word(data, point + 1, stop)
         return at, at
     end = at
     while end < stop and (
-        _is_word(data[end]) or data[end] == _POINT or data[end] == _PLUS or data[end] == _MINUS
+        _is_word(load_byte(data, end))
+        or load_byte(data, end) == _POINT
+        or load_byte(data, end) == _PLUS
+        or load_byte(data, end) == _MINUS
     ):
         end += 1
     return at, end
 
 
-@always_inlined
-def _suffix_slot(word: Any, size: int) -> Any:
-    """Hash the last bytes of a word of eight."""
-    suffix = np.uint64(word) >> np.uint64(64 - 8 * size)
-    return (suffix * _MULTIPLIER) >> np.uint64(56)
-
-
-@always_inlined
-def _suffixes(names: Any, offsets: Any) -> Any:
-    """Mark the hashes of the bytes that keys end with; return the marks and how many bytes."""
-    size = 8
-    for key in range(offsets.size - 1):
-        size = min(size, offsets[key + 1] - offsets[key])
-    marks = np.zeros(256, np.bool_)
-    for key in range(offsets.size - 1):
-        word = np.uint64(0)
-        for place in range(size):
-            byte = np.uint64(names[offsets[key + 1] - 1 - place])
-            word |= byte << np.uint64(56 - 8 * place)
-        marks[_suffix_slot(word, size)] = True
+def key_endings(keys: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], int]:
+    """Mark the hashes (256,) of the bytes that keys end with; return them and how many bytes."""
+    size = min([8, *map(len, keys)])
+    marks = np.zeros(256, np.uint8)
+    for key in keys:
+        word = int.from_bytes(key[-size:], "little")
+        marks[(word * int(_MULTIPLIER) & _WORD) >> 56] = 1
     return marks, size
 
 
@@ -169,76 +166,117 @@ def _is_separator(byte: int) -> bool:
 
 
 @always_inlined
-def _separators(data: Any, address: int, at: int, stop: int) -> Any:
+def _separators(data: int, size: int, at: int, stop: int) -> Any:
     """Mark the colons and equals signs among up to 64 bytes."""
-    if at + BLOCK <= data.size:
-        marks = equal_bytes(address + at, _COLON) | equal_bytes(address + at, _EQUALS)
+    if at + BLOCK <= size:
+        marks = equal_bytes(data + at, _COLON) | equal_bytes(data + at, _EQUALS)
         if stop - at < BLOCK:
             marks &= (np.uint64(1) << np.uint64(stop - at)) - np.uint64(1)
         return marks
     marks = np.uint64(0)
     for place in range(stop - at):
-        if _is_separator(data[at + place]):
+        if _is_separator(load_byte(data, at + place)):
             marks |= np.uint64(1) << np.uint64(place)
     return marks
 
 
+@always_inlined
+def _may_end_key(data: int, at: int, endings: int, spare: Any) -> bool:
+    """Tell whether a key may end before a separator, nearly always by eight bytes alone.
+
+    ``endings`` are those of `key_endings`, by address, and ``spare`` the bits of eight bytes that
+    do not count.
+    """
+    if at < 16:
+        return True
+    last = _CLASS[load_byte(data, at - 1)]
+    end = at
+    if last == _QUOTE:
+        end -= 1
+        last = _CLASS[load_byte(data, end - 1)]
+    if last == _QUOTE or last == _SPACE or load_byte(data, end - 1) == _BACKSLASH:
+        return True
+    slot = ((load_word(data, end - 8) >> spare) * _MULTIPLIER) >> np.uint64(56)
+    return load_byte(endings, np.int64(slot)) != 0
+
+
 @kernel(fastmath=False)
 def collect(
-    data: Any,
-    address: int,
+    cells: Any,
     offsets: Any,
     names: Any,
     name_offsets: Any,
+    key_ends: Any,
+    key_end_bytes: int,
     first_row: int,
     last_row: int,
     found: Any,
-) -> int:
+    values: Any,
+    table: Any,
+) -> Any:
     """List (row, key, start of the key, start of the value, its simple value) of the members.
 
-    Returns how many there are, -1 where ``found`` has no room for all.
+    A simple value is its place among the distinct ``values``, which are listed by (start, end,
+    hash); ``table`` has room for twice as many numbers, a power of two, all of them -1. Returns how
+    many members and values there are, -1 where there is no room for all.
     """
-    count = 0
-    suffixes, size = _suffixes(names, name_offsets)
+    data, size = address_of(cells), cells.size
+    endings, spare = address_of(key_ends), np.uint64(64 - 8 * key_end_bytes)
+    value_bytes = 8 * values.shape[1]
+    starts = address_of(values)
+    known = starts, starts + value_bytes, starts + 2 * value_bytes
+    places, mask = address_of(table), table.size - 1
+    count = n_values = 0
     row, last = first_row, offsets[last_row]
     for block in range(offsets[first_row], last, BLOCK):
-        marks = _separators(data, address, block, last)
+        marks = _separators(data, size, block, last)
         while marks != 0:
             at = block + lowest_bit(marks)
             marks &= marks - np.uint64(1)
+            if not _may_end_key(data, at, endings, spare):
+                continue
             while at >= offsets[row + 1]:
                 row += 1
             start, stop = offsets[row], offsets[row + 1]
             end = at
-            while end > start and _is_space(data[end - 1]):
+            while end > start and _is_space(load_byte(data, end - 1)):
                 end -= 1
-            while end > start and (_is_quote(data[end - 1]) or data[end - 1] == _BACKSLASH):
+            while end > start and (
+                _is_quote(load_byte(data, end - 1)) or load_byte(data, end - 1) == _BACKSLASH
+            ):
                 end -= 1
-            if end >= 8 and not suffixes[_suffix_slot(load8(data, end - 8), size)]:
-                continue
             key = _key_before(data, start, end, names, name_offsets)
-            if key >= 0:
-                value = _after_spaces(data, at + 1, stop)
-                begins, ends = _scalar(data, value, stop)
-                if count == found.shape[1]:
-                    return -1
-                found[0, count], found[1, count] = row, key
-                found[2, count] = end - (name_offsets[key + 1] - name_offsets[key])
-                found[3, count], found[4, count], found[5, count] = value, begins, ends
-                count += 1
-    return count
+            if key < 0:
+                continue
+            value = _after_spaces(data, at + 1, stop)
+            begins, ends = _scalar(data, value, stop)
+            if count == found.shape[1] or n_values == values.shape[1]:
+                return -1, n_values
+            mixed = hashed(data, size, begins, ends)
+            place = range_place(data, begins, ends, mixed, places, mask, *known)
+            simple = table[place]
+            if simple < 0:
+                table[place] = simple = n_values
+                values[0, simple], values[1, simple] = begins, ends
+                values[2, simple] = np.int64(mixed)
+                n_values += 1
+            found[0, count], found[1, count] = row, key
+            found[2, count] = end - (name_offsets[key + 1] - name_offsets[key])
+            found[3, count], found[4, count] = value, simple
+            count += 1
+    return count, n_values
 
 
 @kernel(fastmath=False)
-def find_before(data: Any, places: Any, lows: Any, marker: Any, reach: int, found: Any) -> None:
+def find_before(cells: Any, places: Any, lows: Any, marker: Any, reach: int, found: Any) -> None:
     """Tell whether a marker stands in the bytes before each place, none of them below its low."""
-    size = marker.size
+    data, size = address_of(cells), marker.size
     for row in range(places.size):
         found[row] = False
         last = places[row] - size
         for start in range(max(lows[row], places[row] - reach), last + 1):
             place = 0
-            while place < size and data[start + place] == marker[place]:
+            while place < size and load_byte(data, start + place) == marker[place]:
                 place += 1
             if place == size:
                 found[row] = True
@@ -246,49 +284,60 @@ def find_before(data: Any, places: Any, lows: Any, marker: Any, reach: int, foun
 
 
 @always_inlined
-def _closes(data: Any, quote: int, stop: int) -> bool:
+def _closes(data: int, quote: int, stop: int) -> bool:
     """Tell whether what follows a quote shows that it ends its text."""
     at = _after_spaces(data, quote + 1, stop)
-    if at >= stop or _is_close(data[at]) or data[at] == _COLON:
+    if at >= stop or _is_close(load_byte(data, at)) or load_byte(data, at) == _COLON:
         return True
-    if data[at] != _COMMA:
+    if load_byte(data, at) != _COMMA:
         return False
     at += 1
-    while at < stop and (_is_space(data[at]) or data[at] == _BACKSLASH):
+    while at < stop and (_is_space(load_byte(data, at)) or load_byte(data, at) == _BACKSLASH):
         at += 1
     if at >= stop:
         return False
-    if _is_quote(data[at]) or _is_open(data[at]) or _is_close(data[at]):
+    if (
+        _is_quote(load_byte(data, at))
+        or _is_open(load_byte(data, at))
+        or _is_close(load_byte(data, at))
+    ):
         return True
     word = at
-    while at < stop and (_is_word(data[at]) or data[at] == _POINT):
+    while at < stop and (_is_word(load_byte(data, at)) or load_byte(data, at) == _POINT):
         at += 1
     after = _after_spaces(data, at, stop)
     if at == word or after >= stop:
         return False
-    byte = data[after]
+    byte = load_byte(data, after)
     return byte == _EQUALS or byte == _OPEN_ROUND or byte == _COMMA or _is_close(byte)
 
 
 @always_inlined
-def _text_end(data: Any, quote: int, start: int, stop: int, assigned: bool) -> int:
+def _text_end(data: int, size: int, quote: int, start: int, stop: int, assigned: bool) -> int:
     """Find the quote that ends the text which the one at ``quote`` opens, -1 where none does."""
     opened = quote
-    while opened > start and data[opened - 1] == _BACKSLASH:
+    while opened > start and load_byte(data, opened - 1) == _BACKSLASH:
         opened -= 1
+    at = quote + 1
+    if at + BLOCK <= size:
+        # nearly every text is short, and has no backslash
+        block = data + at
+        marks = equal_bytes(block, load_byte(data, quote)) | equal_bytes(block, _BACKSLASH)
+        at += lowest_bit(marks) if marks != 0 else BLOCK
     escapes = 0
-    for at in range(quote + 1, stop):
-        byte = data[at]
+    while at < stop:
+        byte = load_byte(data, at)
         if byte == _BACKSLASH:
             escapes += 1
-            continue
-        if (
-            byte == data[quote]
-            and (assigned or escapes <= quote - opened)
-            and _closes(data, at, stop)
-        ):
-            return at
-        escapes = 0
+        else:
+            if (
+                byte == load_byte(data, quote)
+                and (assigned or escapes <= quote - opened)
+                and _closes(data, at, stop)
+            ):
+                return at
+            escapes = 0
+        at += 1
     return -1
 
 
@@ -303,7 +352,7 @@ def _added(found: Any, count: int, row: int, kind: int, start: int, end: int) ->
 
 @kernel(fastmath=False)
 def walk(
-    data: Any,
+    cells: Any,
     starts: Any,
     stops: Any,
     names: Any,
@@ -320,6 +369,7 @@ def walk(
 
     Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
     """
+    data, size = address_of(cells), cells.size
     count = 0
     best = np.empty((3, 3), np.int64)
     for row in range(first_row, last_row):
@@ -328,7 +378,7 @@ def walk(
         assigned = in_modifiers = had_modifiers = False
         ends[row] = -1
         while at < stop:
-            byte_class = _CLASS[data[at]]
+            byte_class = _CLASS[load_byte(data, at)]
             if byte_class == _OPEN:
                 level += 1
                 if level == 2:
@@ -353,16 +403,16 @@ def walk(
                     ends[row] = at + 1
                     break
             elif byte_class == _QUOTE:
-                quote = _text_end(data, at, starts[row], stop, assigned)
+                quote = _text_end(data, size, at, starts[row], stop, assigned)
                 if quote < 0:
                     break
                 begin, end = at + 1, quote
-                while end > begin and data[end - 1] == _BACKSLASH:
+                while end > begin and load_byte(data, end - 1) == _BACKSLASH:
                     end -= 1
                 at = quote
                 assigned = False
                 after = _after_spaces(data, at + 1, stop)
-                if after < stop and data[after] == _COLON:
+                if after < stop and load_byte(data, after) == _COLON:
                     key = _key_number(data, begin, end, names, name_offsets)
                 elif begin < end and (level == 1 or (level == 3 and in_modifiers)):
                     kind = BARE_ITEM if level == 1 else MODIFIER
@@ -384,7 +434,7 @@ def walk(
             elif byte_class == _LETTER:
                 end = _after_word(data, at, stop)
                 after = _after_spaces(data, end, stop)
-                if after < stop and data[after] == _EQUALS:
+                if after < stop and load_byte(data, after) == _EQUALS:
                     key = _key_number(data, at, end, names, name_offsets)
                     assigned = True
                     at = after

@@ -28,12 +28,12 @@ from fastscore_kernels._literals import (
     MODIFIER,
     collect,
     find_before,
+    key_endings,
     walk,
 )
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_offsets, as_ranges, as_vector, read_only
-from fastscore_kernels.ranges import compile_kernels as compile_ranges
-from fastscore_kernels.ranges import number, number_ranges
+from fastscore_kernels.ranges import number_ranges
 
 __all__ = [
     "BARE_ITEM",
@@ -48,13 +48,14 @@ __all__ = [
     "preceded_by",
 ]
 
-_ROWS_PER_CHUNK = 1 << 9
+_ROWS_PER_CHUNK = 1 << 12
 _MEMBERS_PER_CELL, _NAMES_PER_LIST = 8, 12
+_VALUE_PLACES = 1 << 12
 _NAME_KEYS = (b"name", b"item_name", b"item")
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
-_Part = tuple[Longs, Longs, Longs]
+_Part = tuple[Longs, Longs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,20 @@ def find_members(
         None for one a processor.
     """
     flat, bounds = as_vector("data", data, np.uint8), _offsets(offsets, data)
-    table = _key_table(keys)
+    wanted = (*_key_table(keys), *_key_endings(keys))
     compile_kernels()
-    compile_ranges()
     parts: dict[int, _Part] = {}
 
     def work(start: int, stop: int) -> None:
-        place = (flat, flat.ctypes.data, bounds, *table, start, stop)
-        columns = _listed(partial(collect, *place), 6, _MEMBERS_PER_CELL * (stop - start))
-        # values are numbered while they are in the processor's cache
-        parts[start] = columns, *number(flat, columns[4], columns[5])
+        place = (flat, bounds, *wanted, start, stop)
+        room, n_places = _MEMBERS_PER_CELL * (stop - start), _VALUE_PLACES
+        count = -1
+        while count < 0:
+            columns, values = np.empty((5, room), np.int64), np.empty((3, n_places // 2), np.int64)
+            table = np.full(n_places, -1, np.int64)
+            count, n_values = collect(*place, columns, values, table)
+            room, n_places = 4 * room, 4 * n_places
+        parts[start] = columns[:, :count], values[:2, :n_values]
 
     run_chunks(work, bounds.size - 1, chunk=_ROWS_PER_CHUNK, threads=threads)
     return _members(flat, [parts[start] for start in sorted(parts)])
@@ -144,19 +149,16 @@ def find_members(
 
 def _members(data: Bytes, parts: Sequence[_Part]) -> Members:
     """Join the members of chunks, and number their simple values together."""
-    none = np.empty((6, 0), np.int64)
-    row, key, at, value, _, _ = np.concatenate(
-        [none, *(columns for columns, _, _ in parts)], axis=1
-    )
-    begins, ends = np.concatenate(
-        [none[:2], *(columns[4:, firsts] for columns, _, firsts in parts)], axis=1
-    )
+    none = np.empty((5, 0), np.int64)
+    row, key, at, value, simple = np.concatenate([none, *(columns for columns, _ in parts)], axis=1)
+    begins, ends = np.concatenate([none[:2], *(values for _, values in parts)], axis=1)
     numbers, firsts = number_ranges(data, begins, ends)
-    shifts = np.cumsum([0, *(of_chunk.size for _, _, of_chunk in parts)])
-    simple = np.concatenate(
-        [none[0], *(codes + shift for (_, codes, _), shift in zip(parts, shifts, strict=False))]
-    )
-    return Members(row, key, at, value, numbers[simple], begins[firsts], ends[firsts])
+    done = n_values = 0
+    for columns, values in parts:
+        of_chunk = slice(done, done + columns.shape[1])
+        simple[of_chunk] = numbers[n_values + simple[of_chunk]]
+        done, n_values = of_chunk.stop, n_values + values.shape[1]
+    return Members(row, key, at, value, simple, begins[firsts], ends[firsts])
 
 
 def preceded_by(
@@ -249,6 +251,11 @@ def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs]:
     return read_only(names), read_only(offsets)
 
 
+def _key_endings(keys: Sequence[bytes]) -> tuple[Bytes, int]:
+    marks, size = key_endings(keys)
+    return read_only(marks), size
+
+
 def _item_keys(option_first: bool) -> tuple[Bytes, Longs, Longs]:
     """Return the keys of items with, for each, its rank as a modifier's name."""
     keys = (*_NAME_KEYS, b"modifier_option_name", b"modifier", b"modifiers")
@@ -283,6 +290,7 @@ def _compile() -> None:
     data = read_only(np.zeros(0, np.uint8))
     place, none = read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64))
     out = np.empty(0, np.int64)
-    collect(data, 0, place, data, place, 0, 0, np.empty((6, 0), np.int64))
+    members, values = np.empty((5, 0), np.int64), np.empty((3, 0), np.int64)
+    collect(data, place, data, place, *_key_endings([b"a"]), 0, 0, members, values, out)
     find_before(data, none, none, data, 0, np.empty(0, np.bool_))
     walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0, np.empty((4, 0), np.int64))

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import always_inlined, first_use, kernel
-from fastscore_kernels._load import load8
+from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word, same_bytes
 from fastscore_kernels._validate import as_ranges, as_vector, read_only
 
 _SMALLEST_TABLE = 1 << 10
@@ -50,32 +50,62 @@ def _compile() -> None:
 
 
 @always_inlined
-def _hashed(data: Any, start: int, end: int) -> Any:
+def _last_word(data: int, size: int, start: int, end: int) -> Any:
+    """Return up to eight bytes, the last ones of a range of ``size`` bytes of data, as a word."""
+    length = end - start
+    if length >= 8:
+        return load_word(data, end - 8)
+    if start + 8 <= size:
+        return load_word(data, start) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    word = np.uint64(0)
+    for place in range(length):
+        word |= np.uint64(load_byte(data, start + place)) << np.uint64(8 * place)
+    return word
+
+
+@always_inlined
+def hashed(data: int, size: int, start: int, end: int) -> Any:
+    """Hash a range of ``size`` bytes at an address."""
     value, at = np.uint64(end - start), start
-    while at + 8 <= end:
-        value = (value ^ load8(data, at)) * _MULTIPLIER
+    while at + 8 < end:
+        value = (value ^ load_word(data, at)) * _MULTIPLIER
         value ^= value >> np.uint64(32)
         at += 8
-    rest = np.uint64(0)
-    while at < end:
-        rest = (rest << np.uint64(8)) | np.uint64(data[at])
-        at += 1
-    value = (value ^ rest) * _MULTIPLIER
+    value = (value ^ _last_word(data, size, start, end)) * _MULTIPLIER
+    value = (value ^ (value >> np.uint64(32))) * _MULTIPLIER
     return value ^ (value >> np.uint64(32))
 
 
 @always_inlined
-def _equal(data: Any, a: int, b: int, size: int) -> bool:
-    at = 0
-    while at + 8 <= size:
-        if load8(data, a + at) != load8(data, b + at):
-            return False
-        at += 8
-    while at < size:
-        if data[a + at] != data[b + at]:
-            return False
-        at += 1
-    return True
+def range_place(
+    data: int,
+    start: int,
+    end: int,
+    value: Any,
+    table: int,
+    mask: int,
+    starts: int,
+    ends: int,
+    hashes: int,
+) -> int:
+    """Return where a range stands, or is to stand, in a table of the numbers of distinct ones.
+
+    ``value`` is its hash; ``starts``, ``ends`` and ``hashes`` are those of each number, ``table``
+    holds ``mask + 1`` numbers, -1 at free places: int64, given by address, which counts no
+    references.
+    """
+    place = np.int64(value) & mask
+    while True:
+        other = np.int64(load_word(table, 8 * place))
+        if other < 0:
+            break
+        first = np.int64(load_word(starts, 8 * other))
+        length = np.int64(load_word(ends, 8 * other)) - first
+        alike = load_word(hashes, 8 * other) == value and length == end - start
+        if alike and same_bytes(data + first, data + start, length):
+            break
+        place = (place + 1) & mask
+    return place
 
 
 @always_inlined
@@ -92,34 +122,27 @@ def _doubled(table: Any, hashes: Any, count: int) -> Any:
 
 
 @kernel(fastmath=False)
-def number(data: Any, starts: Any, ends: Any) -> Any:
+def number(buffer: Any, starts: Any, ends: Any) -> Any:
     """Give distinct ranges numbers by first appearance; find the first range of each."""
-    table = np.full(_SMALLEST_TABLE, -1, np.int64)
+    data, size = address_of(buffer), buffer.size
     codes, firsts = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
+    begins, stops = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     hashes = np.empty(starts.size, np.uint64)
+    known = address_of(begins), address_of(stops), address_of(hashes)
+    table = np.full(_SMALLEST_TABLE, -1, np.int64)
+    places, mask = address_of(table), table.size - 1
     count = 0
     for row in range(starts.size):
-        size = ends[row] - starts[row]
-        hashed = _hashed(data, starts[row], ends[row])
-        mask = table.size - 1
-        slot = np.int64(hashed) & mask
-        while table[slot] >= 0:
-            number = table[slot]
-            other = firsts[number]
-            if (
-                hashes[number] == hashed
-                and ends[other] - starts[other] == size
-                and _equal(data, starts[other], starts[row], size)
-            ):
-                break
-            slot = (slot + 1) & mask
-        if table[slot] < 0:
-            table[slot] = count
-            firsts[count], hashes[count] = row, hashed
+        start, end = starts[row], ends[row]
+        value = hashed(data, size, start, end)
+        place = range_place(data, start, end, value, places, mask, *known)
+        code = table[place]
+        if code < 0:
+            table[place] = code = count
+            firsts[count], begins[count], stops[count], hashes[count] = row, start, end, value
             count += 1
-            codes[row] = count - 1
             if 2 * count > table.size:
                 table = _doubled(table, hashes, count)
-        else:
-            codes[row] = table[slot]
+                places, mask = address_of(table), table.size - 1
+        codes[row] = code
     return codes, firsts[:count].copy()
