@@ -14,6 +14,23 @@ def plain_words(texts: Sequence[str], without: Sequence[str]) -> list[str]:
     return [" ".join(word for word in words if word not in without) for words in reduced]
 
 
+def count_phrases(
+    texts: Sequence[str],
+    text: Sequence[int],
+    phrases: Sequence[str],
+    wanted: Sequence[Sequence[int]],
+    owner: Sequence[int],
+) -> list[tuple[int, int, int]]:
+    left = [set(of_owner) for of_owner in wanted]
+    counts = []
+    for row, of_row in zip(text, owner, strict=True):
+        had = {each for each in wanted[of_row] if f" {phrases[each]} " in f" {texts[row]} "}
+        new = had & left[of_row]
+        counts.append((len(had), len(new), len(left[of_row])))
+        left[of_row] -= new
+    return counts
+
+
 def number_tokens(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:
     numbers: dict[str, int] = {}
     sequences = [

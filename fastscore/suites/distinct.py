@@ -1,9 +1,11 @@
-"""Numbers for the distinct texts of a column, so that each of them is worked on once."""
+"""Numbers for the distinct texts of a column, or rows, so that each is worked on once."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import number_texts
+from fastscore_kernels import number_hashes, number_texts
 
 Indices = npt.NDArray[np.int64]
 
@@ -18,3 +20,23 @@ def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:
     """
     codes, firsts = number_texts(values)
     return codes, values[firsts]
+
+
+def distinct_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """Give distinct rows of numbers that are not negative numbers, by first appearance.
+
+    Parameters
+    ----------
+    columns
+        At least one, int64 (n,) each; the most numbers of two neighbours multiply to an int64.
+
+    Returns
+    -------
+    tuple
+        Each row's number, int64 (n,), and the first row of each number, ascending.
+    """
+    numbers, firsts = number_hashes(columns[0].astype(np.uint64))
+    for column in columns[1:]:
+        most = int(column.max(initial=0)) + 1
+        numbers, firsts = number_hashes((numbers * most + column).astype(np.uint64))
+    return numbers, firsts

@@ -197,7 +197,7 @@ def _may_end_key(data: int, at: int, endings: int, spare: Any) -> bool:
     if last == _QUOTE or last == _SPACE or load_byte(data, end - 1) == _BACKSLASH:
         return True
     slot = ((load_word(data, end - 8) >> spare) * _MULTIPLIER) >> np.uint64(56)
-    return load_byte(endings, np.int64(slot)) != 0
+    return bool(load_byte(endings, np.int64(slot)) != 0)
 
 
 @kernel(fastmath=False)

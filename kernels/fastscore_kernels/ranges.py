@@ -87,7 +87,7 @@ def range_place(
     starts: int,
     ends: int,
     hashes: int,
-) -> int:
+) -> Any:
     """Return where a range stands, or is to stand, in a table of the numbers of distinct ones.
 
     ``value`` is its hash; ``starts``, ``ends`` and ``hashes`` are those of each number, ``table``
@@ -99,8 +99,8 @@ def range_place(
         other = np.int64(load_word(table, 8 * place))
         if other < 0:
             break
-        first = np.int64(load_word(starts, 8 * other))
-        length = np.int64(load_word(ends, 8 * other)) - first
+        first: Any = np.int64(load_word(starts, 8 * other))
+        length: Any = np.int64(load_word(ends, 8 * other)) - first
         alike = load_word(hashes, 8 * other) == value and length == end - start
         if alike and same_bytes(data + first, data + start, length):
             break

@@ -1,4 +1,4 @@
-"""Texts reduced to their plain words: runs of a-z and 0-9, in lower case."""
+"""Texts reduced to their plain words, runs of a-z and 0-9 in lower case, and phrases in them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import always_inlined, first_use, kernel
-from fastscore_kernels._validate import read_only
+from fastscore_kernels._jsonl_bytes import address_of, load_byte, same_bytes
+from fastscore_kernels._validate import as_offsets, as_vector, read_only
 from fastscore_kernels.arrow import string_column
+
+Longs = npt.NDArray[np.int64]
 
 _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
@@ -43,6 +46,50 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
+def count_phrases(
+    texts: Any, text: npt.ArrayLike, phrases: Any, wanted: tuple[Any, Any], owner: npt.ArrayLike
+) -> tuple[Longs, Longs, Longs]:
+    """Count the phrases that rows of text have, of those that the row's owner wants.
+
+    Parameters
+    ----------
+    texts, phrases
+        Plain words, as `plain_words` writes them; no phrase is empty that anybody wants.
+    text : int64 (n,)
+        The text of each row.
+    wanted : tuple of int64 arrays
+        The phrases of each owner, distinct ones, and the offsets (owners + 1,) of its own.
+    owner : int64 (n,)
+        The owner of each row.
+
+    Returns
+    -------
+    tuple of int64 (n,)
+        How many phrases a row has as whole words; how many of them no earlier row of its owner
+        has; and how many of its owner's phrases no earlier row has.
+    """
+    said, named = string_column("texts", texts), string_column("phrases", phrases)
+    rows, owners = as_vector("text", text, np.int64), as_vector("owner", owner, np.int64)
+    phrase = as_vector("wanted", wanted[0], np.int64)
+    offsets = as_offsets("offsets", wanted[1], phrase.size)
+    if rows.size != owners.size:
+        raise ValueError(f"`text` has {rows.size} rows, `owner` {owners.size}; expected as many")
+    for name, places, size in (
+        ("text", rows, len(said)),
+        ("owner", owners, offsets.size - 1),
+        ("wanted", phrase, len(named)),
+    ):
+        if places.size and not 0 <= places.min() <= places.max() < size:
+            raise ValueError(f"`{name}` reaches beyond the {size} there are")
+    compile_kernels()
+    counts = np.zeros((3, rows.size), np.int64)
+    _count(
+        said.data, said.offsets, rows, named.data, named.offsets, phrase, offsets, owners, counts
+    )
+    found, new, left = counts
+    return found, new, left
+
+
 def _lower() -> npt.NDArray[np.uint8]:
     """Map the bytes of words to lower case, all others to a space."""
     table = np.full(256, _SPACE, np.uint8)
@@ -62,6 +109,8 @@ def compile_kernels() -> None:
 def _compile() -> None:
     data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
     _reduce(data, offsets, data, offsets, _LOWER, np.zeros(1, np.int64), np.empty(0, np.uint8))
+    none = read_only(np.zeros(0, np.int64))
+    _count(data, offsets, none, data, offsets, none, offsets, none, np.zeros((3, 0), np.int64))
 
 
 @always_inlined
@@ -117,3 +166,49 @@ def _reduce(
                     size = before
                 word = -1
         out_offsets[row + 1] = size
+
+
+@always_inlined
+def _has(text: int, size: int, phrase: int, length: int) -> bool:
+    """Tell whether a text of single-spaced words has some of them in a row."""
+    at = 0
+    while at + length <= size:
+        if same_bytes(text + at, phrase, length) and (
+            at + length == size or load_byte(text, at + length) == _SPACE
+        ):
+            return True
+        while at < size and load_byte(text, at) != _SPACE:
+            at += 1
+        at += 1
+    return False
+
+
+@kernel(fastmath=False)
+def _count(
+    texts: Any,
+    text_offsets: Any,
+    rows: Any,
+    phrases: Any,
+    phrase_offsets: Any,
+    wanted: Any,
+    wanted_offsets: Any,
+    owners: Any,
+    counts: Any,
+) -> None:
+    """Count (3, rows) a row's phrases, the new ones, and those that were left before it."""
+    text_bytes, phrase_bytes = address_of(texts), address_of(phrases)
+    left = np.diff(wanted_offsets)
+    seen = np.zeros(wanted.size, np.bool_)
+    for row in range(rows.size):
+        owner, text = owners[row], rows[row]
+        begin, size = text_offsets[text], text_offsets[text + 1] - text_offsets[text]
+        counts[2, row] = left[owner]
+        for place in range(wanted_offsets[owner], wanted_offsets[owner + 1]):
+            first = phrase_offsets[wanted[place]]
+            length = phrase_offsets[wanted[place] + 1] - first
+            if _has(text_bytes + begin, size, phrase_bytes + first, length):
+                counts[0, row] += 1
+                if not seen[place]:
+                    seen[place] = True
+                    counts[1, row] += 1
+                    left[owner] -= 1

@@ -5,6 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from fastscore_kernels import (
+    count_phrases,
     count_token_hits,
     find_phrases,
     least_jaccard_groups,
@@ -58,6 +59,54 @@ def test_plain_words_by_hand():
         "",
         "caf au lait",
     ]
+
+
+plain = st.lists(st.sampled_from(["a", "ab", "b", "abcdefghi"]), max_size=6).map(" ".join)
+
+
+@st.composite
+def phrases_of_owners(draw):
+    """Draw texts, the text of each row, phrases, those of each owner, and each row's owner."""
+    given_texts = draw(st.lists(plain, min_size=1, max_size=6))
+    phrases = draw(st.lists(plain.filter(bool), min_size=1, max_size=6))
+    phrase = st.lists(st.integers(0, len(phrases) - 1), max_size=6, unique=True)
+    wanted = draw(st.lists(phrase, min_size=1, max_size=4))
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, len(given_texts) - 1),
+                st.integers(0, len(wanted) - 1),
+            ),
+            max_size=12,
+        )
+    )
+    return given_texts, [text for text, _ in rows], phrases, wanted, [owner for _, owner in rows]
+
+
+@given(phrases_of_owners())
+def test_counted_phrases_oracle(case):
+    given_texts, text, phrases, wanted, owner = case
+    offsets = np.cumsum([0, *map(len, wanted)])
+    listed = np.concatenate([*map(np.array, wanted), []]).astype(np.int64)
+    found = count_phrases(given_texts, text, phrases, (listed, offsets), owner)
+    expected = naive_texts.count_phrases(given_texts, text, phrases, wanted, owner)
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
+
+
+def test_counted_phrases_by_hand():
+    given_texts = ["two flat whites and a tea", "flat white please", "flat white and tea", ""]
+    phrases = ["flat white", "tea", "whites"]
+    found = count_phrases(given_texts, [0, 1, 2, 3], phrases, ([0, 1, 2, 1], [0, 3, 4]), [0] * 4)
+    assert [each.tolist() for each in found] == [[2, 1, 2, 0], [2, 1, 0, 0], [3, 1, 0, 0]]
+
+
+def test_phrases_that_are_not_there():
+    with pytest.raises(ValueError, match="`wanted` reaches beyond the 1"):
+        count_phrases(["a"], [0], ["a"], ([1], [0, 1]), [0])
+    with pytest.raises(ValueError, match="`owner` reaches beyond the 1"):
+        count_phrases(["a"], [0], ["a"], ([0], [0, 1]), [1])
+    with pytest.raises(ValueError, match="`text` has 1 rows, `owner` 2"):
+        count_phrases(["a"], [0], ["a"], ([0], [0, 1]), [0, 0])
 
 
 def test_no_other_character_has_a_plain_lower_case():

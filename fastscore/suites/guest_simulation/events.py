@@ -4,11 +4,11 @@ from itertools import product
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import string_changes
+from fastscore_kernels import number_hashes, string_changes
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import Indices, Mask, gather_or_null
-from fastscore.suites.distinct import distinct
+from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
@@ -131,37 +131,45 @@ def _by_conversation(
 
     A conversation is the rows of one file, id and level.
     """
-    key = ("file", "conversation_id", "experiment_level")
     level = raw["experiment_level"]
-    changed = pl.Series(
-        _changes(raw["file"])
-        | _changes(raw["conversation_id"])
-        | level.ne_missing(level.shift()).to_numpy()
+    changed = _changes(raw["file"]) | _changes(raw["conversation_id"])
+    changed |= level.ne_missing(level.shift()).to_numpy()
+    heads = raw.select("file", "line", "conversation_id", "experiment_level", "test_case")[
+        np.flatnonzero(changed)
+    ]
+    of_head, firsts = distinct_rows(
+        [distinct(heads["file"])[0], distinct(heads["conversation_id"])[0], _level_numbers(heads)]
     )
-    heads = raw.select(*key, "line", "test_case").filter(changed)
-    numbers = heads.group_by(*key, maintain_order=True).agg(
-        pl.col("line").first(), pl.col("test_case").drop_nulls().first()
-    )
-    conversation = heads.join(
-        numbers.with_row_index("conversation"),
-        on=key,
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )["conversation"].cast(pl.Int64)
+    conversations = heads[firsts].with_columns(_first_values(heads["test_case"], of_head))
     role, name = pl.col("role"), pl.col("name")
     by_role = role.is_in(GUEST_ROLES).fill_null(False)
     rows = raw.with_columns(
-        conversation=conversation.gather(changed.cum_sum().cast(pl.Int64) - 1),
+        conversation=of_head[np.cumsum(changed) - 1],
         row=pl.int_range(pl.len(), dtype=pl.Int64),
         by_role=by_role,
         is_guest=by_role | name.str.starts_with("guest").fill_null(False),
         is_exit=pl.col("content").is_in(EXITS).fill_null(False),
         is_case=((role == TEST_CASE_ROW[0]) & (name == TEST_CASE_ROW[1])).fill_null(False),
     )
-    if heads.height != numbers.height:
+    if heads.height != conversations.height:
         rows = rows.sort("conversation", maintain_order=True)
-    return rows, _labels(numbers, options)
+    return rows, _labels(conversations, options)
+
+
+def _level_numbers(heads: pl.DataFrame) -> Indices:
+    """Give distinct levels numbers, a null one too."""
+    level = heads["experiment_level"]
+    numbers, _ = number_hashes(level.fill_null(0).to_numpy().astype(np.uint64))
+    return np.where(level.is_null().to_numpy(), 0, numbers + 1)
+
+
+def _first_values(values: pl.Series, numbers: Indices) -> pl.Series:
+    """Return the first value of each number that is not null; numbers are by first appearance."""
+    given = np.flatnonzero(values.is_not_null().to_numpy())[::-1]
+    first = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
+    # numpy assigns in order: of several values the first stays
+    first[numbers[given]] = given
+    return gather_or_null(values, first)
 
 
 def _changes(column: pl.Series) -> Mask:
@@ -174,16 +182,16 @@ def _changes(column: pl.Series) -> Mask:
     return changed
 
 
-def _labels(numbers: pl.DataFrame, options: GuestSimulationOptions) -> pl.DataFrame:
+def _labels(conversations: pl.DataFrame, options: GuestSimulationOptions) -> pl.DataFrame:
     """Give conversations their names, levels and test cases."""
-    of_file, files = distinct(numbers["file"])
+    of_file, files = distinct(conversations["file"])
     of_files = files.to_frame("file").select(
         pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "").alias("stem"),
         pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64).alias("folder"),
     )
     stem, folder = of_files["stem"][of_file], of_files["folder"][of_file]
     forced = pl.lit(options.level or None, dtype=pl.Int64)
-    named = numbers.select(
+    named = conversations.select(
         "file",
         "line",
         pl.coalesce("conversation_id", stem).alias("dialogue"),

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import keyword_groups, number_hashes, plain_words
+from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
 from fastscore_kernels.literals import ITEM
 
 from fastscore.suites.columns import Indices, Mask
@@ -18,6 +18,7 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.orders import Names, normalise
 from fastscore.suites.guest_simulation.schema import DEFAULT_STATE
 from fastscore.suites.guest_simulation.tool_cells import States
+from fastscore.suites.ragged import group_rows
 
 _VALUES = ("yes", "no", "explores_menu", "does_not_explore_menu", "all_at_once", "one_by_one")
 _YES, _NO, _EXPLORES, _DOES_NOT_EXPLORE, _AT_ONCE, _ONE_BY_ONE = range(len(_VALUES))
@@ -128,45 +129,28 @@ def _ordering(
     rows: pl.DataFrame, codes: Indices, found: pl.Series, targets: Names, items_at_once: int
 ) -> tuple[Mask, Mask]:
     """Tell which messages name items of the target, and which of them order all at once."""
-    n_rows = rows.height
-    named, at_once = np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
     items = targets.where(targets.kind == ITEM)
     item, names = distinct(normalise(items.values))
-    wanted = (
-        pl.DataFrame({"conversation": items.conversation, "item": item[items.code]})
-        .filter(pl.Series((names != "").to_numpy()[item[items.code]]))
-        .unique()
-        .with_row_index("number")
+    item = item[items.code]
+    given = np.flatnonzero((names != "").to_numpy()[item])
+    _, firsts = number_hashes(
+        (items.conversation[given] * len(names) + item[given]).astype(np.uint64)
     )
-    speaks = pl.DataFrame(
-        {"conversation": rows["conversation"], "at": np.arange(n_rows), "said": codes}
-    ).filter(rows["is_guest"] & ~rows["is_exit"])
-    pairs = speaks.join(wanted, on="conversation", maintain_order="left")
-    # messages and items recur: each pair of texts is compared once
-    pair = pairs["said"].to_numpy() * len(names) + pairs["item"].to_numpy()
-    numbers, firsts = number_hashes(pair.astype(np.uint64))
-    said, item = np.divmod(pair[firsts], max(len(names), 1))
-    texts = pl.DataFrame(
-        {
-            "said": _spaced(normalise(found)).gather(said),
-            "item": _spaced(names).gather(item),
-        }
+    given = given[firsts]
+    conversation = rows["conversation"].to_numpy()
+    owners = items.conversation[given]
+    n_owners = 1 + int(max(conversation.max(initial=-1), owners.max(initial=-1)))
+    order, offsets = group_rows(owners, n_owners)
+    speaks = np.flatnonzero(rows["is_guest"].to_numpy() & ~rows["is_exit"].to_numpy())
+    counts, new, left = count_phrases(
+        normalise(found),
+        codes[speaks],
+        names,
+        (item[given][order], offsets),
+        conversation[speaks],
     )
-    is_named = texts.select(pl.col("said").str.contains(pl.col("item"), literal=True)).to_series()
-    pairs = pairs.filter(is_named.gather(numbers))
-    conversation, at = pairs["conversation"].to_numpy(), pairs["at"].to_numpy()
-    is_new = np.zeros(len(at), np.bool_)
-    is_new[np.unique(pairs["number"].to_numpy(), return_index=True)[1]] = True
-    counts = np.bincount(at, minlength=n_rows)
-    new = np.bincount(at[is_new], minlength=n_rows)
-    before = np.cumsum(new) - new
-    first = np.searchsorted(rows["conversation"].to_numpy(), np.unique(conversation))
-    start = np.zeros(int(conversation.max(initial=-1)) + 1, np.int64)
-    start[np.unique(conversation)] = before[first]
-    n_wanted = np.bincount(wanted["conversation"].to_numpy(), minlength=len(start))
-    mentions = np.flatnonzero(counts)
-    owner = rows["conversation"].to_numpy()[mentions]
-    left = n_wanted[owner] - (before[mentions] - start[owner])
-    named[mentions] = True
-    at_once[mentions] = (counts[mentions] >= items_at_once) | ((left > 0) & (left == new[mentions]))
+    named, at_once = np.zeros(rows.height, np.bool_), np.zeros(rows.height, np.bool_)
+    named[speaks] = counts > 0
+    all_left = (left > 0) & (left == new)
+    at_once[speaks] = (counts > 0) & ((counts >= items_at_once) | all_left)
     return named, at_once

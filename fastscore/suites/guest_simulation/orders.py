@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import intersection_size_csr, number_ranges, plain_words
+from fastscore_kernels import number_hashes, number_ranges, plain_words
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
 from fastscore_kernels.literals import ITEM, MODIFIER, item_names
 from fastscore_kernels.located_values import unescaped
 
-from fastscore.suites.columns import Indices, Mask
+from fastscore.suites.columns import Indices, Mask, counts_of
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import (
     BLANKS_AND_QUOTES,
@@ -259,14 +259,19 @@ def _overlaps(
     current: tuple[Indices, Indices], target: tuple[Indices, Indices], n_conversations: int
 ) -> Overlaps:
     """Count the members of two sets a conversation, given as (conversation, id); -1 is none."""
-    left, right = (_as_sets(*pairs, n_conversations) for pairs in (current, target))
-    return Overlaps(np.diff(left[1]), np.diff(right[1]), intersection_size_csr(left, right))
-
-
-def _as_sets(
-    conversation: Indices, ids: Indices, n_conversations: int
-) -> tuple[npt.NDArray[np.int32], Indices]:
-    width = int(ids.max(initial=0)) + 1
-    members = np.unique(conversation[ids >= 0] * width + ids[ids >= 0])
-    sizes = np.bincount(members // width, minlength=n_conversations)
-    return (members % width).astype(np.int32), np.concatenate(([0], np.cumsum(sizes)))
+    conversation, ids = (np.concatenate(pair) for pair in zip(current, target, strict=True))
+    is_member = ids >= 0
+    in_target = np.arange(len(ids)) >= len(current[0])
+    conversation, ids, in_target = (each[is_member] for each in (conversation, ids, in_target))
+    key = conversation * (int(ids.max(initial=0)) + 1) + ids
+    numbers, firsts = number_hashes(key.astype(np.uint64))
+    holds = np.zeros((2, len(firsts)), np.bool_)
+    holds[0, numbers[~in_target]] = True
+    holds[1, numbers[in_target]] = True
+    owner = conversation[firsts]
+    return Overlaps(
+        *(
+            counts_of(owner[members], n_conversations)
+            for members in (holds[0], holds[1], holds[0] & holds[1])
+        )
+    )

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import number_hashes
 
 from fastscore.suites.columns import Indices, Mask, gather_or_null
-from fastscore.suites.distinct import distinct
+from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.heuristic import states_by_words
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import (
@@ -112,7 +111,7 @@ def read_behaviours(
     counts = (code >= 0).any(axis=1) & ~messages["is_exit"].to_numpy()
     code = np.where(counts[:, None] & (code >= 0), code, default.code)
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
-    numbers, firsts = _number_rows(code, len(default.values))
+    numbers, firsts = distinct_rows(code.T)
     states = pl.DataFrame(
         {
             name: default.values.gather(code[firsts, place])
@@ -135,20 +134,6 @@ def _same_values(sources: Sequence[States]) -> list[States]:
         same.append(States(of_source[states.code], values))
         shift += len(states.values)
     return same
-
-
-def _number_rows(code: Indices, n_values: int) -> tuple[Indices, Indices]:
-    """Give distinct rows of places below ``n_values`` numbers by first appearance.
-
-    Returns
-    -------
-    tuple
-        The number of each row, and the first row of each number.
-    """
-    numbers, firsts = number_hashes(code[:, 0].astype(np.uint64))
-    for column in code.T[1:]:
-        numbers, firsts = number_hashes((numbers * n_values + column).astype(np.uint64))
-    return numbers, firsts
 
 
 def _column_states(messages: pl.DataFrame, *, published: bool) -> States:
