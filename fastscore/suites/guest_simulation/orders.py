@@ -260,9 +260,9 @@ def _overlaps(
 ) -> Overlaps:
     """Count the members of two sets a conversation, given as (conversation, id); -1 is none."""
     conversation, ids = (np.concatenate(pair) for pair in zip(current, target, strict=True))
-    is_member = ids >= 0
-    in_target = np.arange(len(ids)) >= len(current[0])
-    conversation, ids, in_target = (each[is_member] for each in (conversation, ids, in_target))
+    members = np.flatnonzero(ids >= 0)
+    in_target = members >= len(current[0])
+    conversation, ids = conversation[members], ids[members]
     key = conversation * (int(ids.max(initial=0)) + 1) + ids
     numbers, firsts = number_hashes(key.astype(np.uint64))
     holds = np.zeros((2, len(firsts)), np.bool_)
@@ -271,7 +271,7 @@ def _overlaps(
     owner = conversation[firsts]
     return Overlaps(
         *(
-            counts_of(owner[members], n_conversations)
-            for members in (holds[0], holds[1], holds[0] & holds[1])
+            counts_of(owner[those], n_conversations)
+            for those in (holds[0], holds[1], holds[0] & holds[1])
         )
     )

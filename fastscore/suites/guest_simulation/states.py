@@ -111,7 +111,7 @@ def read_behaviours(
     counts = (code >= 0).any(axis=1) & ~messages["is_exit"].to_numpy()
     code = np.where(counts[:, None] & (code >= 0), code, default.code)
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
-    numbers, firsts = distinct_rows(code.T)
+    numbers, firsts = distinct_rows(list(code.T))
     states = pl.DataFrame(
         {
             name: default.values.gather(code[firsts, place])

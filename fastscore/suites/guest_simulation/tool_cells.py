@@ -186,10 +186,9 @@ def _read_states(scan: _Scan, message: Indices, n_messages: int) -> States:
     # numpy assigns in order: of several calls the first stays
     behind[found.row[giving[::-1]]] = found.at[giving[::-1]]
     code = np.full((n_messages, len(STATE_COLUMNS)), -1, np.int64)
-    for place in range(len(STATE_COLUMNS)):
-        rows = np.flatnonzero(found.key == _FIRST_STATE + place)[::-1]
-        rows = rows[found.at[rows] >= behind[found.row[rows]]]
-        code[message[found.row[rows]], place] = found.simple[rows]
+    rows = np.flatnonzero(found.key >= _FIRST_STATE)[::-1]
+    rows = rows[found.at[rows] >= behind[found.row[rows]]]
+    code[message[found.row[rows]], found.key[rows] - _FIRST_STATE] = found.simple[rows]
     empty = np.append((scan.values == "").to_numpy(), True)
     code[empty[code]] = -1
     return States(code, scan.values.str.to_lowercase())
