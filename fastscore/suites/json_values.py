@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import json_texts
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
 from fastscore_kernels.json_texts import halved_strings
@@ -87,7 +88,7 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class JsonValues:
-    """JSON values in a buffer.
+    r"""JSON values in a buffer.
 
     Parameters
     ----------
@@ -102,6 +103,10 @@ class JsonValues:
         The row of the dialogue in which it stands, int64 (n,).
     path
         Names the place of a value in its line: ``turns[3].recall.items[0].content``.
+    validated
+        Whether they are known to be valid JSON, without line ends.
+    numbered_escapes
+        False where none of their strings is written with ``\u``.
     """
 
     data: Bytes
@@ -110,6 +115,8 @@ class JsonValues:
     end: Longs
     dialogue: Indices
     path: Callable[[int], str]
+    validated: bool = False
+    numbered_escapes: bool = True
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -156,13 +163,13 @@ class JsonValues:
     def take(self, rows: Indices) -> "JsonValues":
         """Return the values in these rows."""
         path = self.path
-        return JsonValues(
-            self.data,
-            self.tags[rows],
-            self.start[rows],
-            self.end[rows],
-            self.dialogue[rows],
-            lambda row: path(int(rows[row])),
+        return replace(
+            self,
+            tags=self.tags[rows],
+            start=self.start[rows],
+            end=self.end[rows],
+            dialogue=self.dialogue[rows],
+            path=lambda row: path(int(rows[row])),
         )
 
 
@@ -202,7 +209,9 @@ def line_values(column: pl.Series) -> JsonValues:
     tags, start, end = value_kinds(data, begin, begin + np.where(in_buffer, size, 0))
     for tag, rows in empty.items():
         tags[rows] = tag
-    return JsonValues(data, tags, start, end, np.arange(len(column)), lambda _: name)
+    return JsonValues(
+        data, tags, start, end, np.arange(len(column)), lambda _: name, validated=True
+    )
 
 
 _INLINE_BYTES = 12
@@ -283,7 +292,8 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     """
     container = (values.tags == ARRAY) | (values.tags == OBJECT)
     until = np.where(container, values.end, 0)
-    root, faulty = find_places(values.data, np.where(container, values.start, 0), until, shape)
+    start = np.where(container, values.start, 0)
+    root, faulty = find_places(values.data, start, until, shape, validated=values.validated)
     problems.note(values, faulty, "valid JSON", "not_json")
     return _placed(values, root, np.arange(len(values)))
 
@@ -298,18 +308,20 @@ def _placed(values: JsonValues, place: Place, owner: Indices) -> JsonPlaces:
             start=below.start,
             end=below.end,
             path=_member(values.path, key),
+            numbered_escapes=below.numbered_escapes,
         )
         members[key] = _placed(named, below, owner)
     elements = None
     if place.elements is not None:
         below = place.elements
-        named = JsonValues(
-            values.data,
-            below.tags,
-            below.start,
-            below.end,
-            values.dialogue[below.owner],
-            _element(values.path, below.owner),
+        named = replace(
+            values,
+            tags=below.tags,
+            start=below.start,
+            end=below.end,
+            dialogue=values.dialogue[below.owner],
+            path=_element(values.path, below.owner),
+            numbered_escapes=below.numbered_escapes,
         )
         elements = _placed(named, below, below.owner)
     return JsonPlaces(values, owner, members, elements)
@@ -341,7 +353,9 @@ def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
     )
     owner = np.repeat(arrays, np.diff(offsets))
     path = _element(values.path, owner)
-    found = JsonValues(values.data, tags, start, end, values.dialogue[owner], path)
+    found = replace(
+        values, tags=tags, start=start, end=end, dialogue=values.dialogue[owner], path=path
+    )
     return found, owner
 
 
@@ -378,21 +392,23 @@ def texts(values: JsonValues, problems: Problems) -> pl.Series:
 
 def written_texts(
     values: JsonValues, problems: Problems, *, expected: str = "a string"
-) -> tuple[pl.Series, Mask]:
-    """Return the insides of strings as they are written, and which of them have escapes.
+) -> tuple[pl.Series, Bytes]:
+    """Return the insides of strings as they are written, and how (`json_texts.PLAIN` ...).
 
     What is missing is the empty text; values of other types, and half of a surrogate pair, are
     noted.
     """
     present, escaped = values.is_text, values.tags == ESCAPED
     problems.note(values, np.flatnonzero(~present & ~values.is_missing), expected)
-    rows = np.flatnonzero(escaped)
-    if len(rows):
+    if values.numbered_escapes:
+        rows = np.flatnonzero(escaped)
         halved = halved_strings(values.data, values.start[rows], values.end[rows])
         problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
+    of_escaped = json_texts.NUMBERED if values.numbered_escapes else json_texts.ESCAPED
+    written = np.where(escaped, of_escaped, json_texts.PLAIN).astype(np.uint8)
     out = np.zeros((len(values), 4), np.int32)
     views(values.data, np.where(present, values.start, -1), values.end, 0, out)
-    return _string_views(np.ones(len(values), np.bool_), out, (values.data,)), escaped
+    return _string_views(np.ones(len(values), np.bool_), out, (values.data,)), written
 
 
 def raw_texts(values: JsonValues) -> pl.Series:

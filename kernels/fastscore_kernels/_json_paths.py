@@ -11,6 +11,7 @@ import numpy as np
 
 from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._json_keys import member_key, recent_keys
+from fastscore_kernels._json_skips import skip_container, skip_scalar
 from fastscore_kernels._jsonl_bytes import address_of, load_byte, skip_blanks
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
@@ -64,6 +65,7 @@ def _walk(
     data: int,
     index: int,
     stop: int,
+    validated: bool,
     slot: int,
     nodes: Any,
     grains: Any,
@@ -81,6 +83,7 @@ def _walk(
     counts: Any,
 ) -> int:
     """Walk one value, the root's: position behind it, ``-1 - fault``, or `_FULL`."""
+    n_grains = grains.shape[0]
     depth = 0
     node: Any = np.int64(0)
     # the container that the value at index stands in
@@ -114,7 +117,14 @@ def _walk(
             start = index
             if opens_object or opens_array:
                 tag = OBJECT if opens_object else ARRAY
-                index = scan_container(data, index, stop, depth, objects)
+                if validated:
+                    index, by_number = skip_container(data, index, stop)
+                    counts[n_grains + 1] |= by_number
+                else:
+                    index = scan_container(data, index, stop, depth, objects)
+            elif validated:
+                index, tag, by_number = skip_scalar(data, index, stop)
+                counts[n_grains + 1] |= by_number
             else:
                 index, tag = scan_scalar(data, index, stop)
             if index < 0:
@@ -158,7 +168,7 @@ def _walk(
             grain = nodes[node, GRAIN]
             slot = counts[grain]
             if slot == grains[grain, CAPACITY]:
-                counts[grains.shape[0]] = grain
+                counts[n_grains] = grain
                 return _FULL
             counts[grain] = slot + 1
             owners[grains[grain, OWNERS] + slot] = parent_slot
@@ -169,6 +179,7 @@ def walk_values(
     data: Any,
     value_starts: Any,
     value_ends: Any,
+    validated: bool,
     row: int,
     nodes: Any,
     grains: Any,
@@ -183,11 +194,12 @@ def walk_values(
     counts: Any,
     faulty: Any,
 ) -> int:
-    """Walk the values from ``row`` on; return the first one for which there was no more room.
+    r"""Walk the values from ``row`` on; return the first one for which there was no more room.
 
     ``nodes`` are the wanted places in preorder and ``grains`` their grains; ``tags``, ``starts``
     and ``ends`` take the values of one node behind those of another, ``owners`` those of grains.
-    ``counts`` are the values of each grain, and the grain without room; ``faulty`` marks values
+    ``counts`` are the values of each grain, the grain without room, and whether a string was seen
+    that is written with ``\u``, of which only ``validated`` values tell; ``faulty`` marks values
     that are no JSON: nothing below them is noted. ``tags`` are `ABSENT` where there is no value
     yet, and stay so where there is none.
     """
@@ -206,6 +218,7 @@ def walk_values(
                 base,
                 index,
                 stop,
+                validated,
                 row,
                 nodes,
                 grains,

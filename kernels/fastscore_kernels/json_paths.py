@@ -38,7 +38,7 @@ _MARGIN = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The values that stand at one place of a shape.
+    r"""The values that stand at one place of a shape.
 
     Parameters
     ----------
@@ -54,6 +54,8 @@ class Place:
         The places of its members, each of n values.
     elements
         The place of its elements, if its shape is a list.
+    numbered_escapes
+        False where no string of the root's values is known to be written with ``\u``.
     """
 
     tags: Bytes
@@ -62,6 +64,7 @@ class Place:
     owner: Longs
     members: dict[str, "Place"]
     elements: "Place | None"
+    numbered_escapes: bool
 
 
 class _Plan:
@@ -129,9 +132,9 @@ class _Found:
     def wider(self, counts: Longs, growth: float) -> "_Found":
         """Make room for what is expected, ``growth`` times what there is, but no leap."""
         before = self.grains[:, CAPACITY]
-        expected = (counts[:-1] * (_MARGIN * growth)).astype(np.int64)
+        expected = (counts[: self.plan.grains] * (_MARGIN * growth)).astype(np.int64)
         capacities = np.maximum(before, np.minimum(expected, _LARGEST_LEAP * before))
-        full = counts[-1]
+        full = counts[self.plan.grains]
         capacities[full] = max(capacities[full], 2 * before[full])
         capacities[0] = before[0]
         wider = _Found(self.plan, capacities)
@@ -165,6 +168,7 @@ class _Found:
             self.owners[first_owner : first_owner + n],
             members,
             elements,
+            bool(counts[-1]),
         )
 
 
@@ -172,7 +176,9 @@ def _longs(edges: Longs) -> Longs:
     return read_only(edges.astype(np.int64, copy=False))
 
 
-def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[Place, Longs]:
+def find_places(
+    data: Bytes, starts: Longs, ends: Longs, shape: Shape, *, validated: bool = False
+) -> tuple[Place, Longs]:
     """Find the values of a shape in byte ranges that hold one JSON value each.
 
     Parameters
@@ -183,6 +189,8 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
         The ranges, int64 (n,); in a blank one the root is absent.
     shape
         What is wanted; keys of one object are distinct.
+    validated
+        Whether each range is known to be one JSON value on one line: then it is read faster.
 
     Returns
     -------
@@ -199,11 +207,21 @@ def find_places(data: Bytes, starts: Longs, ends: Longs, shape: Shape) -> tuple[
     n_bytes = int((ends - starts).sum())
     least = _LEAST_CAPACITY + n_bytes // _BYTES_PER_VALUE
     found = _Found(plan, np.array([rows, *([least] * (plan.grains - 1))], np.int64))
-    counts, faulty = np.zeros(plan.grains + 1, np.int64), np.zeros(rows, np.bool_)
+    counts, faulty = np.zeros(plan.grains + 2, np.int64), np.zeros(rows, np.bool_)
+    counts[-1] = not validated
     row = 0
     while True:
         row = walk_values(
-            data, starts, ends, row, *found.tables, *keys, *found.arrays, counts, faulty
+            data,
+            starts,
+            ends,
+            validated,
+            row,
+            *found.tables,
+            *keys,
+            *found.arrays,
+            counts,
+            faulty,
         )
         if row == rows:
             break
@@ -221,5 +239,7 @@ def _compile() -> None:
     data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
     plan = _Plan(None)
     found = _Found(plan, np.zeros(1, np.int64))
-    counts, faulty = np.zeros(2, np.int64), np.zeros(0, np.bool_)
-    walk_values(data, none, none, 0, *found.tables, *plan.keys(), *found.arrays, counts, faulty)
+    counts, faulty = np.zeros(3, np.int64), np.zeros(0, np.bool_)
+    walk_values(
+        data, none, none, False, 0, *found.tables, *plan.keys(), *found.arrays, counts, faulty
+    )

@@ -1,18 +1,23 @@
 """Searching JSON strings where they stand.
 
-Nothing is unescaped but what is searched, and that into memory that stays in the cache.
+Nothing is unescaped but what must be to be searched, and that into memory that stays in the cache.
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
+
+# ruff: noqa: SIM109
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes, lowest_bit
+from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes, lower_bytes, lowest_bit
 from fastscore_kernels._jit import first_use, inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     NEWLINE,
+    QUOTE,
+    SPACE,
     address_of,
     hex4,
     load_byte,
@@ -29,8 +34,11 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+PLAIN, ESCAPED, NUMBERED = range(3)
+r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""
+
 _NONE, _1 = np.uint64(0), np.uint64(1)
-_SMALL_U = 0x75
+_SMALL_U, _SLASH = 0x75, 0x2F
 
 
 def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
@@ -55,7 +63,7 @@ def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
 
 
 def joined_contain(
-    written: Any, escaped: Mask, offsets: Longs, haystacks: Longs, needles: Any
+    written: Any, escapes: Bytes, offsets: Longs, haystacks: Longs, needles: Any
 ) -> Mask:
     r"""Tell whether texts hold others, the former being JSON strings joined by line ends.
 
@@ -64,8 +72,9 @@ def joined_contain(
     written
         The insides of valid JSON strings as they are written: strings (n,) without nulls, as
         `fastscore_kernels.arrow.string_column` takes them.
-    escaped
-        Which of them have escapes, bool (n,); half of a surrogate pair makes the empty text.
+    escapes
+        How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); half of a surrogate pair
+        makes the empty text.
     offsets
         Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
         int64 (haystacks + 1,).
@@ -83,9 +92,9 @@ def joined_contain(
     parts, wanted = text_rows("written", written), text_rows("needles", needles)
     found = np.zeros(haystacks.size, np.bool_)
     same_length("needles", len(wanted.lengths), "haystacks", found.size)
-    same_length("written", len(parts.lengths), "escaped", escaped.size)
+    same_length("written", len(parts.lengths), "escapes", escapes.size)
     _search(
-        read_only(escaped),
+        read_only(escapes),
         read_only(parts.addresses),
         read_only(parts.lengths),
         read_only(offsets),
@@ -106,7 +115,7 @@ def _compile() -> None:
     data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
     found = np.zeros(0, np.bool_)
     _find_halved(data, none, none, found)
-    _search(read_only(found), none, none, none, none, none, none, found)
+    _search(data, none, none, none, none, none, none, found)
 
 
 @inlined
@@ -154,26 +163,63 @@ def _find_halved(data: Any, starts: Any, ends: Any, halved: Any) -> None:
 
 
 @inlined
-def _holds(text: int, size: int, needle: int, length: int) -> bool:
-    """Whether the bytes at one address hold those at another, which are at least one."""
+def _place(text: int, size: int, needle: int, length: int) -> int:
+    """Where the bytes at one address hold those at another, at least one; -1 if nowhere."""
     last = length - 1
     first_byte, last_byte = load_byte(needle, 0), load_byte(needle, last)
     index, behind = 0, size - last
     while index < behind:
         if behind < BLOCK:
             if load_byte(text, index) == first_byte and same_bytes(text + index, needle, length):
-                return True
+                return index
             index += 1
             continue
         # the last block overlaps the one before
         index = min(index, behind - BLOCK)
         found = equal_bytes(text + index, first_byte) & equal_bytes(text + index + last, last_byte)
         while found != _NONE:
-            if same_bytes(text + index + lowest_bit(found), needle, length):
-                return True
+            at = index + lowest_bit(found)
+            if same_bytes(text + at, needle, length):
+                return int(at)
             found &= found - _1
         index += BLOCK
-    return False
+    return -1
+
+
+@inlined
+def _stands_for_itself(needle: int, length: int) -> bool:
+    """Whether no escape of two characters can stand for any character of a text."""
+    index = 0
+    while index + BLOCK <= length:
+        at = needle + index
+        special = equal_bytes(at, QUOTE) | equal_bytes(at, BACKSLASH) | equal_bytes(at, _SLASH)
+        if (special | lower_bytes(at, SPACE)) != _NONE:
+            return False
+        index += BLOCK
+    while index < length:
+        byte = load_byte(needle, index)
+        if byte < SPACE or byte == QUOTE or byte == BACKSLASH or byte == _SLASH:
+            return False
+        index += 1
+    return True
+
+
+@inlined
+def _holds_as_written(
+    parts: Any, sizes: Any, escapes: Any, first: int, behind: int, needle: int, length: int
+) -> int:
+    """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
+    for part in range(first, behind):
+        if escapes[part] == NUMBERED:
+            return -1
+        at = _place(parts[part], sizes[part], needle, length)
+        if at < 0:
+            continue
+        # what follows a backslash may be its letter
+        if at > 0 and escapes[part] != PLAIN and load_byte(parts[part], at - 1) == BACKSLASH:
+            return -1
+        return 1
+    return 0
 
 
 @inlined
@@ -194,7 +240,7 @@ def _copied(source: int, target: int, length: int) -> int:
 
 @kernel(fastmath=False)
 def _search(
-    escaped: Any,
+    escapes: Any,
     parts: Any,
     sizes: Any,
     offsets: Any,
@@ -211,10 +257,17 @@ def _search(
         if lengths[pair] == 0:
             found[pair] = True
             continue
+        first, behind = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
+        if _stands_for_itself(needles[pair], lengths[pair]):
+            held = _holds_as_written(
+                parts, sizes, escapes, first, behind, needles[pair], lengths[pair]
+            )
+            if held >= 0:
+                found[pair] = held == 1
+                continue
         if haystacks[pair] != searched:
             searched = haystacks[pair]
-            first, behind = offsets[searched], offsets[searched + 1]
-            if behind - first == 1 and not escaped[first]:
+            if behind - first == 1 and escapes[first] == PLAIN:
                 text, size = parts[first], sizes[first]
             else:
                 needed = behind - first
@@ -227,11 +280,11 @@ def _search(
                     if part > first:
                         store_byte(text, size, NEWLINE)
                         size += 1
-                    if escaped[part]:
+                    if escapes[part] != PLAIN:
                         size = max(size, unescape(parts[part], 0, sizes[part], text, size))
                     else:
                         size += _copied(parts[part], text + size, sizes[part])
-        found[pair] = _holds(text, size, needles[pair], lengths[pair])
+        found[pair] = _place(text, size, needles[pair], lengths[pair]) >= 0
     # naming the array here keeps it alive until its address is used no more
     if room.size == 0:
         found[:] = False

@@ -3,23 +3,29 @@
 Keywords come in groups, and a text is asked only whether it has a keyword of a group. The
 automaton is a dense Aho-Corasick table over UTF-8 bytes, whose states carry the groups of every
 keyword that ends there; substrings of valid UTF-8 are found on bytes exactly as on code points.
-Characters with which no keyword begins are passed over whole while nothing has begun.
+Characters with which no keyword begins are passed over whole while nothing has begun; of three
+bytes, as most are where words are short, also those that the next bytes show to begin none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._jsonl_bytes import load_byte
+from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jsonl_bytes import load_byte, load_word
 from fastscore_kernels._validate import read_only
 from fastscore_kernels.arrow import text_rows
 
 Words = npt.NDArray[np.uint64]
 
 _WORD = 64
+_BEGINNING_BYTES = 6
+_BEGINNING_BITS = 13
+_BEGINNING = np.uint64((1 << 8 * _BEGINNING_BYTES) - 1)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_NEVER, _BY_BEGINNING, _ALWAYS = range(3)
 
 
 def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
@@ -56,7 +62,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
         compile_kernels()
         automaton = _build(list(groups_of), list(groups_of.values()), n_words)
         places = read_only(rows.addresses), read_only(rows.lengths)
-        _search(*places, *automaton, _begins(groups_of), bits)
+        _search(*places, *automaton, *_begins(groups_of), bits)
     return bits
 
 
@@ -68,17 +74,37 @@ def compile_kernels() -> None:
 def _compile() -> None:
     automaton = _build([b"a"], [[0]], 1)
     none = read_only(np.zeros(0, np.int64))
-    _search(none, none, *automaton, _begins([b"a"]), np.zeros((0, 1), np.uint64))
+    _search(none, none, *automaton, *_begins([b"a"]), np.zeros((0, 1), np.uint64))
 
 
-def _begins(keywords: Any) -> npt.NDArray[np.bool_]:
-    """Mark the code points below 2^16 with which a keyword begins."""
-    begins = np.zeros(1 << 16, np.bool_)
+def _begins(keywords: Iterable[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Tell with what keywords begin.
+
+    Returns
+    -------
+    tuple of arrays
+        For each code point below 2^16 whether no keyword begins with it, or only such that are
+        known by their first six bytes, or any; and the numbers of these beginnings.
+    """
+    begins = np.full(1 << 16, _NEVER, np.uint8)
+    beginnings = np.zeros(1 << _BEGINNING_BITS, np.bool_)
     for keyword in keywords:
         point = ord(keyword.decode()[0])
-        if point < len(begins):
-            begins[point] = True
-    return read_only(begins)
+        if point >= len(begins):
+            continue
+        # a character of three bytes, and another at least
+        known = point >= 0x800 and len(keyword) >= _BEGINNING_BYTES
+        begins[point] = max(begins[point], _BY_BEGINNING if known else _ALWAYS)
+        if known:
+            word = int.from_bytes(keyword[:_BEGINNING_BYTES], "little")
+            mixed = word * int(_MULTIPLIER) & ((1 << 64) - 1)
+            beginnings[mixed >> (64 - _BEGINNING_BITS)] = True
+    return read_only(begins), read_only(beginnings)
+
+
+@inlined
+def _number_of_beginning(word: Any) -> Any:
+    return ((word & _BEGINNING) * _MULTIPLIER) >> np.uint64(64 - _BEGINNING_BITS)
 
 
 def _build(
@@ -159,6 +185,7 @@ def _search(
     classes: Any,
     state_bits: Any,
     begins: Any,
+    beginnings: Any,
     bits: Any,
 ) -> None:
     n_words = bits.shape[1]
@@ -167,6 +194,20 @@ def _search(
         state = np.uint64(0)
         text, position, stop = addresses[row], 0, lengths[row]
         while position < stop:
+            if state == 0 and position + 8 <= stop:
+                word = load_word(text, position)
+                if word & np.uint64(0xF0) == np.uint64(0xE0):
+                    point = (
+                        (word & np.uint64(0x0F)) << np.uint64(12)
+                        | (word >> np.uint64(8) & np.uint64(0x3F)) << np.uint64(6)
+                        | (word >> np.uint64(16) & np.uint64(0x3F))
+                    )
+                    kind = begins[point]
+                    if kind == _NEVER or (
+                        kind == _BY_BEGINNING and not beginnings[_number_of_beginning(word)]
+                    ):
+                        position += 3
+                        continue
             byte = np.uint64(load_byte(text, position))
             if state == 0:
                 point, length = byte, 1
@@ -185,7 +226,7 @@ def _search(
                     point = (byte & np.uint64(0x1F)) << np.uint64(6) | (second & np.uint64(0x3F))
                     length = 2
                 # what stands inside a character, and the longest ones, the automaton looks at
-                if not begins[point] and (byte < 0x80 or length > 1):
+                if begins[point] == _NEVER and (byte < 0x80 or length > 1):
                     position += length
                     continue
             after = step[state, classes[byte]]

@@ -1,6 +1,7 @@
 """Places in nested JSON against a walk over what Python's json reads."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -91,21 +92,45 @@ def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
         check(place.elements, expected["elements"], data)
 
 
-def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
+def find(
+    texts: list[bytes], shape: Shape, *, validated: bool = False
+) -> tuple[Place, list[int], bytes]:
     data = b"".join(texts)
     lengths = np.array([len(text) for text in texts], np.int64)
     ends = np.cumsum(lengths)
-    place, faulty = find_places(np.frombuffer(data, np.uint8), ends - lengths, ends, shape)
+    starts, buffer = ends - lengths, np.frombuffer(data, np.uint8)
+    place, faulty = find_places(buffer, starts, ends, shape, validated=validated)
     return place, faulty.tolist(), data
 
 
-@given(st.lists(VALUES, max_size=4), SHAPES, st.booleans())
-def test_oracle(values: list[Any], shape: Shape, ascii: bool) -> None:
+@given(st.lists(VALUES, max_size=4), SHAPES, st.booleans(), st.booleans())
+def test_oracle(values: list[Any], shape: Shape, ascii: bool, validated: bool) -> None:
     texts = [written(value, ascii) for value in values]
-    place, faulty, data = find([text.encode("utf-8", "surrogatepass") for text in texts], shape)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    place, faulty, data = find(encoded, shape, validated=validated)
     assert faulty == []
     parsed = [json.loads(text) for text in texts]
     check(place, naive_place(parsed, list(range(len(values))), shape), data)
+
+
+@given(VALUES, SHAPES, st.booleans())
+def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) -> None:
+    text = written([value], ascii)
+    place, _, _ = find([text.encode("utf-8", "surrogatepass")], [shape], validated=True)
+    by_number = re.compile(r"(?<!\\)(\\\\)*\\u")
+    strings = re.findall(r'"(?:[^"\\]|\\.)*"(?!\s*:)', text)
+    if any(by_number.search(string) for string in strings):
+        assert place.numbered_escapes
+    # keys may count, too
+    if not by_number.search(text):
+        assert not place.numbered_escapes
+
+
+@given(st.binary(max_size=200), SHAPES)
+def test_what_is_not_valid_after_all_is_left_at_its_end(text: bytes, shape: Shape) -> None:
+    place, _, data = find([text, b"[]"], shape, validated=True)
+    found = place.tags != jsonl.ABSENT
+    assert ((place.start <= place.end) & (place.end <= len(data)))[found].all()
 
 
 @given(VALUES, SHAPES, st.data())

@@ -6,22 +6,29 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_kernels import located_values
+from fastscore_kernels import json_texts, located_values
 from fastscore_kernels.json_texts import halved_strings, joined_contain
 from hypothesis import given
 from hypothesis import strategies as st
 
-LETTERS = st.text(alphabet='ab\n"\\波动é😀', max_size=8)
+LETTERS = st.text(alphabet='abn/\n"\\波动é😀', max_size=8)
 LONG = st.lists(LETTERS, max_size=40).map("".join)
 PAIRS = st.lists(
     st.tuples(st.lists(LETTERS | LONG, max_size=3), st.lists(LETTERS | LONG, max_size=4))
 )
 
 
+def kind_of(inside: str) -> int:
+    """How a string is written."""
+    escaped = json_texts.NUMBERED if "\\u" in inside else json_texts.ESCAPED
+    return escaped if "\\" in inside else json_texts.PLAIN
+
+
 def written(rows: list[list[str]], *, ascii: bool) -> tuple[Any, ...]:
-    """Write texts as the insides of JSON strings: these, whether they have escapes, offsets."""
+    """Write texts as the insides of JSON strings: these, how they are written, offsets."""
     inside = [json.dumps(text, ensure_ascii=ascii)[1:-1] for texts in rows for text in texts]
-    escaped = np.array(["\\" in text for text in inside], np.bool_)
+    inside = [text.replace("/", "\\/") for text in inside]
+    escaped = np.array([kind_of(text) for text in inside], np.uint8)
     offsets = np.cumsum([0, *(len(texts) for texts in rows)], dtype=np.int64)
     return pl.Series(inside, dtype=pl.String), escaped, offsets
 
@@ -48,7 +55,7 @@ def test_what_stands_in_a_text_is_found_wherever_it_stands(text: str, at: int, s
 
 def test_half_a_surrogate_pair_makes_the_empty_text() -> None:
     parts = pl.Series(["a", "b\\ud83d", "c"])
-    escaped, offsets = np.array([False, True, False]), np.array([0, 3])
+    escaped, offsets = np.array([0, 2, 0], np.uint8), np.array([0, 3])
     needles = pl.Series(["a\n\nc", "b", ""])
     found = joined_contain(parts, escaped, offsets, np.zeros(3, np.int64), needles)
     assert found.tolist() == [True, False, True]

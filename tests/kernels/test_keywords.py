@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from tests.naive import naive_keyword_groups, naive_numbers
 
 ALPHABET = "ab波动é߿一丁😀🙂"
-TEXTS = st.lists(st.text(alphabet=ALPHABET, max_size=12), max_size=6)
-GROUPS = st.lists(
-    st.lists(st.text(alphabet=ALPHABET, min_size=1, max_size=3), max_size=3), max_size=5
+TEXTS = st.lists(
+    st.text(alphabet=ALPHABET, max_size=12) | st.text(alphabet="波动一二", max_size=30), max_size=6
 )
+KEYWORDS = st.text(alphabet=ALPHABET, min_size=1, max_size=3) | st.text(
+    alphabet="波动一", min_size=1, max_size=4
+)
+GROUPS = st.lists(st.lists(KEYWORDS, max_size=3), max_size=5)
 
 
 @given(TEXTS, GROUPS, st.sampled_from((1, 40)))

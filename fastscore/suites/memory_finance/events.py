@@ -285,7 +285,7 @@ def _read_contexts(recall: JsonPlaces, problems: Problems) -> pl.DataFrame:
         {
             "context": np.concatenate([s * n_turns + turn for s, (_, turn) in enumerate(sources)]),
             "written": pl.concat([texts for texts, _ in written], rechunk=True),
-            "escaped": np.concatenate([escaped for _, escaped in written]),
+            "escapes": np.concatenate([escapes for _, escapes in written]),
         }
     )
 

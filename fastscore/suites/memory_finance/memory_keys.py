@@ -155,7 +155,7 @@ def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: 
     offsets = offsets_of(contexts["context"].to_numpy(), n_sources * n_turns)
     held = joined_contain(
         contexts["written"],
-        contexts["escaped"].to_numpy(),
+        contexts["escapes"].to_numpy(),
         offsets,
         np.concatenate([source * n_turns + turn_of_key[searched] for source in range(n_sources)]),
         pl.concat([needles] * n_sources, rechunk=True),

@@ -1,0 +1,101 @@
+"""Walking JSON that is known to be valid: by quotes, backslashes and brackets alone.
+
+In other bytes the walk ends at their end at the latest, and what it finds means nothing.
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+import numpy as np
+
+from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
+from fastscore_kernels._jit import inlined
+from fastscore_kernels._jsonl_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB, load_byte
+from fastscore_kernels._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
+
+_NONE = np.uint64(0)
+_SMALL_U, _COMMA = 0x75, 0x2C
+_OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
+
+
+@inlined
+def skip_string(data: int, index: int, stop: int) -> tuple[int, bool, bool]:
+    r"""Walk a string from behind its opening quote.
+
+    Returns the position of the closing quote, whether there are escapes, and whether there are
+    any that begin with ``\u``.
+    """
+    escaped = by_number = False
+    while index < stop:
+        if index + BLOCK <= stop:
+            marks = equal_bytes(data + index, QUOTE) | equal_bytes(data + index, BACKSLASH)
+            if marks == _NONE:
+                index += BLOCK
+                continue
+            index += lowest_bit(marks)
+        byte = load_byte(data, index)
+        if byte == QUOTE:
+            return index, escaped, by_number
+        if byte == BACKSLASH:
+            escaped = True
+            index += 1
+            by_number |= index < stop and load_byte(data, index) == _SMALL_U
+        index += 1
+    return stop, escaped, by_number
+
+
+@inlined
+def skip_scalar(data: int, index: int, stop: int) -> tuple[int, int, bool]:
+    r"""Walk a scalar: position behind it, its tag, and whether it has escapes with ``\u``."""
+    byte = load_byte(data, index)
+    if byte == QUOTE:
+        index, escaped, by_number = skip_string(data, index + 1, stop)
+        return min(index + 1, stop), (ESCAPED if escaped else STRING), by_number
+    if byte == 0x74:
+        return min(index + 4, stop), TRUE, False
+    if byte == 0x66:
+        return min(index + 5, stop), FALSE, False
+    if byte == 0x6E:
+        return min(index + 4, stop), NULL, False
+    # the first letter of NaN or Infinity makes a number no integer
+    tag = INTEGER
+    while index < stop:
+        byte = load_byte(data, index)
+        if byte == _COMMA or byte == _CLOSE_ARRAY or byte == _CLOSE_OBJECT:
+            break
+        if byte == SPACE or byte == TAB:
+            break
+        if (byte < 0x30 or byte > 0x39) and byte != MINUS:
+            tag = FLOAT
+        index += 1
+    return index, tag, False
+
+
+@inlined
+def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
+    r"""Walk an array or object: position behind it, and whether it has escapes with ``\u``."""
+    depth = 0
+    by_number = False
+    while index < stop:
+        if index + BLOCK <= stop:
+            at = data + index
+            marks = equal_bytes(at, QUOTE)
+            marks |= equal_bytes(at, _OPEN_OBJECT) | equal_bytes(at, _CLOSE_OBJECT)
+            marks |= equal_bytes(at, _OPEN_ARRAY) | equal_bytes(at, _CLOSE_ARRAY)
+            if marks == _NONE:
+                index += BLOCK
+                continue
+            index += lowest_bit(marks)
+        byte = load_byte(data, index)
+        index += 1
+        if byte == QUOTE:
+            index, _, within = skip_string(data, index, stop)
+            by_number |= within
+            index = min(index + 1, stop)
+        elif byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
+            depth += 1
+        elif byte == _CLOSE_OBJECT or byte == _CLOSE_ARRAY:
+            depth -= 1
+            if depth == 0:
+                break
+    return index, by_number
