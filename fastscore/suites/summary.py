@@ -53,6 +53,7 @@ NORMAL_QUANTILE = 1.96
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
+_BATCH_ROWS = 1 << 17
 _CELL = "_cell"
 _NO_REASONS = pl.DataFrame(
     schema={_CELL: pl.Int64, "metric": pl.String, "reason": pl.String, "len": pl.Int64}
@@ -68,6 +69,7 @@ def summarise_metrics(
     label_table: str = "dialogues",
     key: str = "dialogue",
     switched_off: Mapping[str, NullReason] = MappingProxyType({}),
+    sole_reasons: Mapping[str, NullReason] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Summarise metrics over all rows, and by each label.
 
@@ -86,6 +88,8 @@ def summarise_metrics(
     switched_off
         Metrics that the options alone make null in every row, and the reason that stands there:
         it is counted without being read.
+    sole_reasons
+        Metrics all nulls of which have one reason, whatever the options, and that reason.
 
     Returns
     -------
@@ -100,7 +104,10 @@ def summarise_metrics(
     # a query alone does not fill the processors
     with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
         summaries = pool.map(
-            lambda name: _summarise_table(tables[name], of_table[name], cells, switched_off), names
+            lambda name: _summarise_table(
+                tables[name], of_table[name], cells, switched_off, sole_reasons
+            ),
+            names,
         )
     order = {metric.id: position for position, metric in enumerate(metrics)}
     rank = {group: position for position, group in enumerate((ALL, *groups))}
@@ -189,11 +196,12 @@ def _summarise_table(
     metrics: Sequence[Metric],
     cells: _Cells,
     switched_off: Mapping[str, NullReason],
+    sole_reasons: Mapping[str, NullReason],
 ) -> pl.DataFrame:
     """Sum once by combination of labels (cell), then by label over the few sums."""
     grids = choose_grids(rows, metrics)
     by_cell = _sum_by_cell(rows, metrics, grids, cells)
-    reasons = _known_reasons(by_cell, metrics, switched_off)
+    reasons = _known_reasons(by_cell, metrics, switched_off, sole_reasons)
     if reasons is None:
         reasons = _count_reasons(rows, cells)
     records: list[dict[str, Any]] = []
@@ -275,7 +283,7 @@ def _sum_by_cell(
     n_values = dict.fromkeys(grids, 0)
     sums = {column: ExactSums(cells.size + 1, bits) for column, bits in grids.items()}
     read = rows.select(*cells.columns, *(pl.col(name).cast(pl.Float64) for name in sums))
-    for batch in read.collect_batches(engine="streaming"):
+    for batch in read.collect_batches(chunk_size=_BATCH_ROWS, engine="streaming"):
         cell = cells.of_rows(batch)
         n_rows += np.bincount(cell, minlength=n_rows.size)
         for name, of_column in sums.items():
@@ -318,21 +326,27 @@ def _add(sums: ExactSums, column: str, values: npt.NDArray[np.float64], cell: Lo
 
 
 def _known_reasons(
-    by_cell: pl.DataFrame, metrics: Sequence[Metric], switched_off: Mapping[str, NullReason]
+    by_cell: pl.DataFrame,
+    metrics: Sequence[Metric],
+    switched_off: Mapping[str, NullReason],
+    sole_reasons: Mapping[str, NullReason],
 ) -> pl.DataFrame | None:
-    """Count the reasons where all nulls are of metrics that are switched off; else None."""
+    """Count the reasons where those of all nulls are known without being read; else None."""
     counted = [_NO_REASONS]
     for metric in metrics:
         nulls = by_cell[f"{metric.id}:null"]
         if not nulls.sum():
             continue
-        if metric.id not in switched_off or by_cell[f"{metric.id}:n"].sum():
+        reason = sole_reasons.get(metric.id)
+        if reason is None and not by_cell[f"{metric.id}:n"].sum():
+            reason = switched_off.get(metric.id)
+        if reason is None:
             return None
         counted.append(
             by_cell.select(
                 _CELL,
                 pl.lit(metric.id).alias("metric"),
-                pl.lit(switched_off[metric.id]).alias("reason"),
+                pl.lit(reason).alias("reason"),
                 nulls.alias("len"),
             )
         )
@@ -342,7 +356,9 @@ def _known_reasons(
 def _count_reasons(rows: pl.LazyFrame, cells: _Cells) -> pl.DataFrame:
     """Count the reasons of nulls by cell and metric."""
     counted = _NO_REASONS
-    for batch in rows.select(*cells.columns, "null_reasons").collect_batches(engine="streaming"):
+    for batch in rows.select(*cells.columns, "null_reasons").collect_batches(
+        chunk_size=_BATCH_ROWS, engine="streaming"
+    ):
         cell = cells.of_rows(batch)
         listed = batch["null_reasons"]
         reasons = listed.explode(empty_as_null=False, keep_nulls=False).struct.unnest()

@@ -1,10 +1,10 @@
 """The suite's summary: means over dialogues (macro) beside ratios of sums (micro)."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import polars as pl
 
-from fastscore.suites.columns import null_reasons
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import summarise_metrics
 
@@ -26,10 +26,15 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     placed = {name: table.with_columns(place) for name, table in tables.items()}
     merged = {"dialogues": _merge_by_id(tables["dialogues"])}
     of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
-    parts = (
-        summarise_metrics(merged, schema.RATIOS, schema.GROUPS, suite="memory_finance"),
-        summarise_metrics(placed, of_lines, schema.GROUPS, suite="memory_finance", key=_KEY),
+    summarise = partial(
+        summarise_metrics,
+        groups=schema.GROUPS,
+        suite="memory_finance",
+        sole_reasons=dict.fromkeys(
+            (*(ratio.id for ratio in schema.RATIOS), schema.JUDGE_SCORE.id), "not_applicable"
+        ),
     )
+    parts = summarise(merged, schema.RATIOS), summarise(placed, of_lines, key=_KEY)
     group_rank = {group: rank for rank, group in enumerate(("all", *schema.GROUPS))}
     metric_rank = {metric.id: rank for rank, metric in enumerate(schema.METRICS)}
     return pl.concat(parts).sort(
@@ -63,6 +68,4 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(ratios)
         .collect(engine="streaming")
     )
-    missing = {metric.id: merged[metric.id].is_null().to_numpy() for metric in schema.RATIOS}
-    reasons = null_reasons(missing, "not_applicable", merged.height)
-    return merged.with_columns(reasons).lazy()
+    return merged.lazy()
