@@ -30,6 +30,19 @@ def group_rows(owners: Indices, n_owners: int) -> Ragged:
     return order, offsets_of(np.bincount(owners, minlength=n_owners))
 
 
+def first_of_each(keys: Indices) -> Indices:
+    """Return the rows in which each key stands first, ascending."""
+    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy())
+
+
+def number_keys(keys: Indices) -> Indices:
+    """Return the number of each key, equal ones having one, by first appearance."""
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number.reshape(-1)]
+
+
 def take(rows_of: Ragged, rows: Indices) -> Ragged:
     """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
     values, offsets = rows_of

@@ -11,7 +11,7 @@ from fastscore.suites.group_travel.catalogue import Catalogue, built_in_componen
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.faults import warnings_of
-from fastscore.suites.group_travel.grounding import Grounded, ground_places
+from fastscore.suites.group_travel.grounding import PLACE_SLOTS, Grounded, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.plans import Plans, read_plans
@@ -24,6 +24,7 @@ from fastscore.suites.group_travel.schema import (
 )
 from fastscore.suites.group_travel.synthesis import read_synthesis
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
+from fastscore.suites.ragged import Indices, first_of_each, number_keys, take
 
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
@@ -197,31 +198,44 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         & (pl.col("member") != "")
         & (pl.col("utterance").str.strip_chars() != "")
     )
-    pairs = stated.group_by("dialogue_row", "member", "slot", maintain_order=True).agg(
-        pl.col("utterance").str.join(" ").alias("preference")
+    row = stated["dialogue_row"].to_numpy()
+    (members, _), (slots, _) = distinct(stated["member"]), distinct(stated["slot"])
+    member, slot = (row * (codes.max(initial=0) + 1) + codes for codes in (members, slots))
+    pair = number_keys(member * (slots.max(initial=0) + 1) + slots)
+    first = first_of_each(pair)
+    row, member, slot = row[first], member[first], slot[first]
+    pairs = stated[first].select(
+        "dialogue_row", "member", "slot", _joined(stated["utterance"], pair).alias("preference")
     )
-    about = dialogues.select("dialogue_row", "itinerary", "catalogue")
-    pairs = pairs.join(about, on="dialogue_row", how="left", maintain_order="left")
+    itinerary = dialogues["itinerary"].to_numpy()[row]
+    actionable = pairs["slot"].is_in(ACTIONABLE)
+    slot_row = number_keys(slot)
+    choice = np.full(len(row), -1)
+    asked = np.flatnonzero(actionable.to_numpy() & (itinerary >= 0))
+    slot_number = pairs["slot"].replace_strict(_PLACE_SLOT, default=0, return_dtype=pl.Int64)
+    of_slot = itinerary * len(PLACE_SLOTS) + slot_number.to_numpy()
+    choice[asked] = number_keys(of_slot[asked])
     pairs = pairs.with_columns(
-        pl.col("slot").is_in(ACTIONABLE).alias("actionable"),
-        _number(pairs.select("dialogue_row", "member")).alias("member_row"),
-        _number(pairs.select("dialogue_row", "slot")).alias("slot_row"),
+        pl.Series("itinerary", itinerary),
+        dialogues["catalogue"].gather(row),
+        actionable.alias("actionable"),
+        pl.Series("member_row", number_keys(member)),
+        pl.Series("slot_row", slot_row),
+        pl.Series("choice", choice),
     )
-    choices = (
-        pairs.filter(pl.col("actionable") & (pl.col("itinerary") >= 0))
-        .select(_OF_SLOT)
-        .unique(maintain_order=True)
-        .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("choice"))
-    )
-    pairs = pairs.join(choices, on=_OF_SLOT, how="left", maintain_order="left")
-    return pairs.with_columns(pl.col("choice").fill_null(-1)), choices
+    return pairs, pairs.select(*_OF_SLOT, "choice")[asked[first_of_each(choice[asked])]]
 
 
-def _number(keys: pl.DataFrame) -> pl.Series:
-    """Return each row's number, equal rows having one, by first appearance."""
-    found = keys.unique(maintain_order=True).with_row_index("number")
-    joined = keys.join(found, on=keys.columns, how="left", maintain_order="left")
-    return joined["number"].cast(pl.Int64)
+def _joined(texts: pl.Series, owners: Indices) -> pl.Series:
+    """Join the texts of each owner by spaces; owners are numbered by first appearance."""
+    several = np.bincount(owners) > 1
+    joined = texts.gather(first_of_each(owners))
+    if several.any():
+        rows = pl.Series(several[owners])
+        parts = pl.DataFrame({"owner": owners, "text": texts}).filter(rows).group_by("owner")
+        found = parts.agg(pl.col("text").str.join(" "))
+        joined = joined.scatter(found["owner"], found["text"])
+    return joined
 
 
 def _synthesis_texts(
@@ -300,48 +314,60 @@ def _choices(
     what M12 compares. ``choice_rooms`` and ``choice_components``: room types of the records, and
     the parts of their categories.
     """
-    records = catalogue.records.select(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("record"), "text", "room", "components"
-    )
-    found = choices.join(grounded.slot_places, on=_OF_SLOT, maintain_order="left_right").join(
-        records, on="record", how="left", maintain_order="left"
-    )
-    raws = choices.join(
-        itineraries.select(
-            pl.int_range(pl.len(), dtype=pl.Int64).alias("itinerary"),
-            "plan",
-            pl.lit(plans.plans["raw_output"]).gather(pl.col("plan")).alias("raw"),
-        ),
-        on="itinerary",
-        maintain_order="left",
-    )
-    texts = [
-        found.select("choice", pl.col("name").alias("text")),
-        found.select("choice", "text").drop_nulls(),
-        raws.select("choice", pl.col("raw").alias("text")),
-    ]
-    targets = (
-        raws.join(plans.entries, on=["plan", "slot"], how="left", maintain_order="left_right")
-        .group_by("choice", maintain_order=True)
-        .agg(pl.col("text").drop_nulls().str.join("; "), pl.col("raw").first())
-    )
-    target = pl.col("text")
+    itinerary = choices["itinerary"].to_numpy()
+    slot = choices["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
+    plan = itineraries["plan"].to_numpy()[itinerary]
+    of_slot = itinerary * len(PLACE_SLOTS) + slot
+    rows, offsets = take(grounded.slot_places, of_slot)
+    choice = np.repeat(np.arange(len(of_slot)), np.diff(offsets))
+    record, offsets = take(grounded.name_records, rows)
+    is_bare = np.diff(offsets) == 0
+    of_record = np.repeat(choice, np.diff(offsets))
+    records = catalogue.records.select("text", "room", "components")[record]
+    names = _owned("choice", choice, grounded.names.gather(rows))
+    described = _owned("choice", of_record, records["text"])
+    raw = plans.plans["raw_output"].gather(plan)
+    target = _slot_texts(plans, plan, slot)
     if options.m12_target == "plan":
-        target = pl.concat_str("text", pl.lit("\n"), "raw")
+        target = target + "\n" + raw
+    rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
+    parts = records["components"]
+    components = pl.DataFrame(
+        {
+            "choice": np.repeat(of_record, parts.list.len().to_numpy()),
+            "component": parts.explode(empty_as_null=False),
+        }
+    )
+    targets = _owned("choice", np.arange(len(plan)), target)
     return {
-        "choice_places": found.select("choice", pl.coalesce("text", "name").alias("text")).unique(
-            maintain_order=True
-        ),
-        "choice_texts": pl.concat(texts).unique(maintain_order=True),
-        "choice_targets": targets.select("choice", target.alias("text")).filter(
-            pl.col("text").str.strip_chars() != ""
-        ),
-        "choice_rooms": found.select("choice", "room").drop_nulls().unique(maintain_order=True),
-        "choice_components": found.select("choice", pl.col("components").alias("component"))
-        .explode("component")
-        .drop_nulls()
-        .unique(maintain_order=True),
+        "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
+        "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
+        "choice_targets": targets.filter(target.str.strip_chars() != ""),
+        "choice_rooms": rooms.drop_nulls(),
+        "choice_components": components,
     }
+
+
+_PLACE_SLOT = {slot: number for number, slot in enumerate(PLACE_SLOTS)}
+
+
+def _owned(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({name: owners, "text": texts})
+
+
+def _slot_texts(plans: Plans, plan: Indices, slot: Indices) -> pl.Series:
+    """Return what plans enter for slots, in one text."""
+    of_slot = plans.entries["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
+    entered = plans.entries["plan"].to_numpy() * len(PLACE_SLOTS) + of_slot
+    joined = (
+        _owned("entered", entered, plans.entries["text"])
+        .group_by("entered", maintain_order=True)
+        .agg(pl.col("text").str.join("; "))
+    )
+    row = np.full(plans.plans.height * len(PLACE_SLOTS), joined.height)
+    row[joined["entered"].to_numpy()] = np.arange(joined.height)
+    texts = joined["text"].extend_constant("", 1)
+    return texts.gather(row[plan * len(PLACE_SLOTS) + slot])
 
 
 def _places(
@@ -361,10 +387,9 @@ def _places(
             pl.col("catalogue").is_in(has_records["catalogue"].implode()).alias("has_catalogue")
         )
     )
-    texts = grounded.place_records.select(
-        "place_row",
-        pl.lit(catalogue.records["text"]).gather(pl.col("record")).alias("text"),
-    ).unique(maintain_order=True)
+    record, offsets = grounded.place_records
+    of_place = np.repeat(np.arange(grounded.places.height), np.diff(offsets))
+    texts = _owned("place_row", of_place, catalogue.records["text"].gather(record))
     return {
         "places": grounded.places,
         "place_texts": texts,

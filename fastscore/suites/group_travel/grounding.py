@@ -1,21 +1,31 @@
 """Which records of the catalogue the places of a plan are.
 
 A plan and a catalogue that belong together make an itinerary; dialogues with equal plans and
-equal catalogues share one, and everything about it is found once.
+equal catalogues share one, and everything about it is found once. A name is looked up once in
+each catalogue, whichever itineraries have it.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.catalogue import KIND_DTYPE, Catalogue
+from fastscore.suites.group_travel.catalogue import Catalogue
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.plan_days import STOP
+from fastscore.suites.group_travel.plan_days import KINDS
 from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
-from fastscore.suites.group_travel.schema import KIND_OF_SLOT
+from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
+from fastscore.suites.ragged import Indices, Ragged, first_of_each, group_rows, offsets_of, take
 
-_LAST_RESORT = 100
+PLACE_SLOTS = tuple(KIND_OF_SLOT)
+"""The slots that places are chosen for."""
+_STOP = len(PLACE_SLOTS)
+_SLOT_OF_KIND = np.array(
+    [PLACE_SLOTS.index(SLOT_OF_KIND[kind]) if kind in SLOT_OF_KIND else _STOP for kind in KINDS]
+)
+_OWN_KIND = np.array([CATALOGUES.index(KIND_OF_SLOT[slot]) for slot in PLACE_SLOTS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +38,21 @@ class Grounded:
         A row a distinct place of an itinerary: ``itinerary``, ``place`` (its name as it stands
         first), ``key``, ``is_grounded``.
     place_records
-        The records of each grounded place: ``place_row``, ``record``.
+        The records of each place; none of one that is not grounded.
+    names
+        The name of each place of a slot, String.
+    name_records
+        Its records.
     slot_places
-        The places of an itinerary's slots: ``itinerary``, ``slot``, ``name``, ``record``; a row
-        a record, and one with a null where there is none.
+        Rows of `names` for each slot of each itinerary: those of `PLACE_SLOTS` of the first
+        itinerary, then of the second.
     """
 
     places: pl.DataFrame
-    place_records: pl.DataFrame
-    slot_places: pl.DataFrame
+    place_records: Ragged
+    names: pl.Series
+    name_records: Ragged
+    slot_places: Ragged
 
 
 def ground_places(
@@ -61,112 +77,114 @@ def ground_places(
         catalogue before any other.
     """
     codes, names = distinct(plans.names["name"])
-    candidates = _candidates(names)
-    of_plan = plans.names.select(
-        "plan",
-        pl.col("kind").cast(pl.String).replace(SLOT_OF_KIND).alias("slot"),
-        pl.Series("name_row", codes, dtype=pl.Int64),
-    ).unique(["plan", "slot", "name_row"], maintain_order=True)
-    named = (
-        itineraries.with_row_index("itinerary")
-        .with_columns(pl.col("itinerary").cast(pl.Int64))
-        .join(of_plan, on="plan", maintain_order="left_right")
+    of_plan = plans.names["plan"].to_numpy()
+    slots = _SLOT_OF_KIND[plans.names["kind"].to_physical().to_numpy()]
+    once = first_of_each((of_plan * (_STOP + 1) + slots) * len(names) + codes)
+    rows, offsets = take(
+        group_rows(of_plan[once], plans.plans.height), itineraries["plan"].to_numpy()
     )
-    hits = _hits(named, candidates, catalogue, cells)
+    itinerary = np.repeat(np.arange(itineraries.height), np.diff(offsets))
+    slot, name = slots[once][rows], codes[once][rows]
+
+    catalogues = itineraries["catalogue"].to_numpy()[itinerary]
+    asked, lookup = np.unique(catalogues * len(names) + name, return_inverse=True)
+    index = _Index.of(names, catalogue, cells)
+    in_catalogue, named = np.divmod(asked, max(len(names), 1))
+    found = index.look_up(in_catalogue, named)
+    firsts = first_of_each(itinerary * len(index.keys) + found.key[lookup])
+    places = pl.DataFrame(
+        {
+            "itinerary": itinerary[firsts],
+            "place": names.gather(name[firsts]),
+            "key": index.keys.gather(found.key[lookup][firsts]),
+            "is_grounded": found.size[lookup][firsts] > 0,
+        }
+    )
+    chosen = np.flatnonzero(slot != _STOP)
+    pairs, pair = np.unique(lookup[chosen] * _STOP + slot[chosen], return_inverse=True)
+    of_pairs = index.look_up(in_catalogue[pairs // _STOP], named[pairs // _STOP], pairs % _STOP)
     return Grounded(
-        *_distinct_places(named, hits, candidates, names), _slot_places(named, hits, names)
+        places,
+        found.records(index, lookup[firsts]),
+        names.gather(name[chosen]),
+        of_pairs.records(index, pair),
+        group_rows(itinerary[chosen] * _STOP + slot[chosen], itineraries.height * _STOP),
     )
 
 
-def _candidates(names: pl.Series) -> pl.DataFrame:
-    """Return the forms of each name by rank: ``name_row``, ``rank``, ``key``."""
-    frame = names.to_frame("name").with_row_index("name_row")
-    bare = pl.col("name").str.extract(r"(?s)^(.*?)\s*\([^()]*\)\s*$")
-    first = pl.col("name").str.extract(r"(?s)^(.*),")
-    forms = frame.select(
-        pl.col("name_row").cast(pl.Int64), pl.concat_list("name", bare, first).alias("form")
-    ).explode("form")
-    forms = forms.with_columns(pl.int_range(pl.len()).over("name_row").alias("rank"))
-    forms = forms.drop_nulls("form").with_columns(
-        pl.col("form").map_batches(normalise, return_dtype=pl.String).alias("key")
-    )
-    return forms.filter(pl.col("key") != "").select("name_row", "rank", "key")
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What lookups found: the number of the place's key, and a range of `_Index.record`."""
+
+    key: Indices
+    start: Indices
+    size: Indices
+
+    def records(self, index: "_Index", rows: Indices) -> Ragged:
+        """Return the records that some of the lookups found."""
+        sizes = self.size[rows]
+        offsets = offsets_of(sizes)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        return index.record[np.repeat(self.start[rows], sizes) + within], offsets
 
 
-def _hits(
-    named: pl.DataFrame, candidates: pl.DataFrame, catalogue: Catalogue, cells: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the records that any form of a name finds, each with the form's rank."""
-    codes, _ = distinct(pl.concat([catalogue.records["key"], candidates["key"]]))
-    n_records = catalogue.records.height
-    records = catalogue.records.select(
-        "cell",
-        pl.Series("key_code", codes[:n_records], dtype=pl.Int64),
-        pl.int_range(pl.len()).alias("record"),
-        "kind",
-    )
-    forms = candidates.select(
-        "name_row", "rank", pl.Series("key_code", codes[n_records:], dtype=pl.Int64)
-    )
-    # few forms are any record's: they go first
-    forms = forms.join(records.select("key_code").unique(), on="key_code", how="semi")
-    wanted = named.select("itinerary", "catalogue", "name_row").unique(maintain_order=True)
-    return (
-        wanted.join(forms, on="name_row")
-        .join(cells, on="catalogue")
-        .join(records, on=["cell", "key_code"])
-        .select("itinerary", "name_row", "rank", "kind", "record")
-    )
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The records of catalogues by key and kind, and the forms of names.
 
+    Attributes
+    ----------
+    keys
+        Distinct normalised names.
+    forms : int64 (3, names)
+        By rank the number of the key of each form of a name, -1 for none.
+    place : int64 (records of catalogues,)
+        Catalogue, key and kind of each as one number, ascending.
+    record : int64 (records of catalogues,)
+        Which record it is.
+    """
 
-def _distinct_places(
-    named: pl.DataFrame, hits: pl.DataFrame, candidates: pl.DataFrame, names: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    found = ["itinerary", "name_row"]
-    best = hits.filter(pl.col("rank") == pl.col("rank").min().over(found))
-    last = candidates.group_by("name_row").agg(pl.col("rank").max().alias("last_rank"))
-    keyed = (
-        named.select(found)
-        .unique(maintain_order=True)
-        .join(best.select(*found, "rank").unique(), on=found, how="left", maintain_order="left")
-        .join(last, on="name_row", how="left", maintain_order="left")
-        .with_columns(
-            pl.col("rank").is_not_null().alias("is_grounded"),
-            pl.coalesce("rank", "last_rank").alias("rank"),
-        )
-        .join(candidates, on=["name_row", "rank"], how="left", maintain_order="left")
-    )
-    places = keyed.unique(["itinerary", "key"], keep="first", maintain_order=True).select(
-        "itinerary",
-        pl.lit(names).gather(pl.col("name_row")).alias("place"),
-        "key",
-        "is_grounded",
-    )
-    numbered = places.select("itinerary", "key", pl.int_range(pl.len()).alias("place_row"))
-    records = (
-        best.join(keyed.select(*found, "key"), on=found)
-        .join(numbered, on=["itinerary", "key"])
-        .select("place_row", "record")
-        .unique()
-        .sort("place_row", "record")
-    )
-    return places, records
+    keys: pl.Series
+    forms: npt.NDArray[np.int64]
+    place: Indices
+    record: Indices
 
+    @classmethod
+    def of(cls, names: pl.Series, catalogue: Catalogue, cells: pl.DataFrame) -> "_Index":
+        bare = names.str.extract(r"(?s)^(.*?)\s*\([^()]*\)\s*$")
+        first = names.str.extract(r"(?s)^(.*),")
+        forms = normalise(pl.concat([names.alias("name"), bare.alias("name"), first.alias("name")]))
+        records = catalogue.records
+        codes, keys = distinct(pl.concat([records["key"], forms.fill_null("").rename("key")]))
+        of_names = np.where((forms.fill_null("") == "").to_numpy(), -1, codes[records.height :])
+        of_cells = group_rows(records["cell"].to_numpy(), catalogue.cells.height)
+        record, offsets = take(of_cells, cells["cell"].to_numpy())
+        owner = np.repeat(cells["catalogue"].to_numpy(), np.diff(offsets))
+        kind = records["kind"].to_physical().to_numpy().astype(np.int64)
+        place = (owner * len(keys) + codes[record]) * len(CATALOGUES) + kind[record]
+        order = np.argsort(place, kind="stable")
+        return cls(keys, of_names.reshape(3, len(names)), place[order], record[order])
 
-def _slot_places(named: pl.DataFrame, hits: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
-    place = ["itinerary", "slot", "name_row"]
-    of_slots = named.filter(pl.col("slot") != STOP).select(place)
-    own_kind = pl.col("slot").replace_strict(KIND_OF_SLOT, return_dtype=KIND_DTYPE)
-    order = pl.col("rank") + pl.when(pl.col("kind") == own_kind).then(0).otherwise(_LAST_RESORT)
-    found = of_slots.join(hits, on=["itinerary", "name_row"]).with_columns(order.alias("order"))
-    best = found.filter(pl.col("order") == pl.col("order").min().over(place))
-    return (
-        of_slots.join(
-            best.select(*place, "record").unique().sort("record"),
-            on=place,
-            how="left",
-            maintain_order="left_right",
-        )
-        .with_columns(pl.lit(names).gather(pl.col("name_row")).alias("name"))
-        .select("itinerary", "slot", "name", "record")
-    )
+    def look_up(self, catalogue: Indices, name: Indices, slot: Indices | None = None) -> _Found:
+        """Look names up in catalogues, in the kind of their slot before any other.
+
+        The first form that is found counts; where none is, the last form is the place's key.
+        """
+        forms = self.forms[:, name]
+        at = (catalogue * len(self.keys) + forms) * len(CATALOGUES)
+        tries = [(at, at + len(CATALOGUES))]
+        if slot is not None:
+            own = at + _OWN_KIND[slot]
+            tries.insert(0, (own, own + 1))
+        key = np.full(len(name), -1)
+        for form in forms:
+            key = np.where(form >= 0, form, key)
+        start, size = np.zeros(len(name), np.int64), np.zeros(len(name), np.int64)
+        for first, last in tries:
+            for rank, form in enumerate(forms):
+                begin = np.searchsorted(self.place, first[rank])
+                there = np.searchsorted(self.place, last[rank]) - begin
+                new = (size == 0) & (form >= 0) & (there > 0)
+                key, start = np.where(new, form, key), np.where(new, begin, start)
+                size = np.where(new, there, size)
+        return _Found(key, start, size)
