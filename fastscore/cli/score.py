@@ -13,7 +13,6 @@ from fastscore.processors import default_workers
 from fastscore.run.config import (
     DEFAULT_EMBEDDER,
     DEFAULT_MAX_REJECTS,
-    DEFAULT_SHARD_BYTES,
     RunConfig,
 )
 from fastscore.suites.base import Suite
@@ -57,7 +56,7 @@ def _suite_command(suite: Suite) -> click.Command:
         suite.name,
         params=[
             click.Argument(["inputs"], nargs=-1, metavar="INPUT..."),
-            *_run_options(),
+            *_run_options(suite),
             *_suite_options(suite),
         ],
         callback=_callback(suite),
@@ -81,7 +80,7 @@ def _option(*flags: str, **declared: Any) -> click.Option:
     )
 
 
-def _run_options() -> list[click.Option]:
+def _run_options(suite: Suite) -> list[click.Option]:
     return [
         _option("-o", "--output", type=click.Path(path_type=Path), help="The run directory."),
         _option(
@@ -114,8 +113,7 @@ def _run_options() -> list[click.Option]:
         _option(
             "--shard-size",
             type=click.IntRange(min=1),
-            default=DEFAULT_SHARD_BYTES // MIB,
-            help="The most MiB of input in a shard.",
+            help=f"The most MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
         ),
         _option(
             "--max-rejects",
@@ -213,7 +211,7 @@ def _callback(suite: Suite) -> Any:
         dim: int | None,
         store: Path | None,
         workers: int,
-        shard_size: int,
+        shard_size: int | None,
         max_rejects: float,
         overwrite: bool,
         dry_run: bool,
@@ -239,7 +237,7 @@ def _callback(suite: Suite) -> Any:
             dim=dim,
             store=store,
             workers=workers,
-            shard_bytes=shard_size * MIB,
+            shard_bytes=None if shard_size is None else shard_size * MIB,
             max_rejects=max_rejects,
             overwrite=overwrite,
         )

@@ -23,9 +23,8 @@ from fastscore.logs.seals import changed, stamp
 from fastscore.logs.spans import Spans
 from fastscore.suites.base import Source
 
-__all__ = ["SHARD_BYTES", "InputContent", "Piece", "Plan", "Shard", "plan_shards"]
+__all__ = ["InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
-SHARD_BYTES = 32 << 20
 LEFT_PARTS = 3
 """A shard is at most this part of what is left, as long as it is no smaller than"""
 SHARD_PARTS = 4
@@ -75,7 +74,7 @@ def plan_shards(
     files: Sequence[InputFile],
     source: Source,
     *,
-    shard_bytes: int = SHARD_BYTES,
+    shard_bytes: int | None = None,
     scratch: Path,
     progress: Callable[[int, int], object] | None = None,
     threads: int = 1,
@@ -89,7 +88,7 @@ def plan_shards(
     source
         What names a dialogue: `Source.dialogue_key`.
     shard_bytes
-        The size that a shard does not exceed unless one dialogue does.
+        The size that a shard does not exceed unless one dialogue does; None for the source's.
     scratch
         A folder for what compressed files that are larger than a shard are unpacked to; it must
         stay until the shards are read.
@@ -104,6 +103,7 @@ def plan_shards(
         When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files
         (unless `Source.key_within_file`).
     """
+    shard_bytes = shard_bytes or source.shard_bytes
     states = [FileState(file) for file in files]
     found = Spans()
     total = sum(file.size for file in files)

@@ -10,7 +10,6 @@ from fastscore.suites.base import ChecksOptions, Suite
 from fastscore.suites.registry import load_suite
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
-DEFAULT_SHARD_BYTES = 32 * 1024 * 1024
 DEFAULT_MAX_REJECTS = 0.001
 
 
@@ -39,7 +38,7 @@ class RunConfig:
     workers
         How many shards are scored at once.
     shard_bytes
-        The most bytes of input in a shard, whole dialogues permitting.
+        The most bytes of input in a shard, whole dialogues permitting; None for the suite's own.
     max_rejects
         The share of rejected rows above which the input counts as refused.
     overwrite
@@ -55,7 +54,7 @@ class RunConfig:
     dim: int | None = None
     store: Path | None = None
     workers: int = 1
-    shard_bytes: int = DEFAULT_SHARD_BYTES
+    shard_bytes: int | None = None
     max_rejects: float = DEFAULT_MAX_REJECTS
     overwrite: bool = False
 

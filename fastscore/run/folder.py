@@ -56,7 +56,7 @@ def open_manifest(
             "Choose another folder with -o, or replace it with --overwrite.",
         )
     settings = {
-        "shard_bytes": config.shard_bytes,
+        "shard_bytes": config.shard_bytes or suite.source.shard_bytes,
         "workers": config.workers,
         "max_rejects": config.max_rejects,
     }
