@@ -41,16 +41,28 @@ def _parse(text: str) -> Any:
 
 def is_present(cells: pl.Series) -> pl.Series:
     """Tell which cells hold anything."""
-    start = _bare(cells.str.head(_HEAD))
-    mostly_blank = (cells.str.len_bytes() > _HEAD) & (start.str.len_bytes() <= _LONGEST_ABSENT)
-    if mostly_blank.any():
-        start = start.zip_with(~mostly_blank, _bare(cells))
-    return ~start.str.head(_LONGEST_ABSENT + 1).str.to_lowercase().is_in(ABSENT_CELLS).fill_null(
-        True
+    cell = pl.col("cell")
+    start = _bare(cell.str.head(_HEAD))
+    told = cells.to_frame("cell").select(
+        _says_something(start).alias("present"),
+        ((cell.str.len_bytes() > _HEAD) & (start.str.len_bytes() <= _LONGEST_ABSENT)).alias(
+            "blank"
+        ),
     )
+    if not told["blank"].any():
+        return told["present"]
+    whole = cells.to_frame("cell").select(
+        pl.when(pl.lit(told["blank"])).then(_says_something(_bare(cell))).otherwise(told["present"])
+    )
+    return whole.to_series()
 
 
-def _bare(cells: pl.Series) -> pl.Series:
+def _says_something(bare: pl.Expr) -> pl.Expr:
+    start = bare.str.head(_LONGEST_ABSENT + 1).str.to_lowercase()
+    return ~start.is_in(ABSENT_CELLS).fill_null(True)
+
+
+def _bare(cells: pl.Expr) -> pl.Expr:
     return cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
 
 

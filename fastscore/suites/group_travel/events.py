@@ -13,6 +13,7 @@ from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.faults import warnings_of
 from fastscore.suites.group_travel.grounding import PLACE_SLOTS, Grounded, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
+from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.plans import Plans, read_plans
 from fastscore.suites.group_travel.schema import (
@@ -205,7 +206,7 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
     first = first_of_each(pair)
     row, member, slot = row[first], member[first], slot[first]
     pairs = stated[first].select(
-        "dialogue_row", "member", "slot", _joined(stated["utterance"], pair).alias("preference")
+        "dialogue_row", "member", "slot", join_texts(stated["utterance"], pair).alias("preference")
     )
     itinerary = dialogues["itinerary"].to_numpy()[row]
     actionable = pairs["slot"].is_in(ACTIONABLE)
@@ -224,18 +225,6 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         pl.Series("choice", choice),
     )
     return pairs, pairs.select(*_OF_SLOT, "choice")[asked[first_of_each(choice[asked])]]
-
-
-def _joined(texts: pl.Series, owners: Indices) -> pl.Series:
-    """Join the texts of each owner by spaces; owners are numbered by first appearance."""
-    several = np.bincount(owners) > 1
-    joined = texts.gather(first_of_each(owners))
-    if several.any():
-        rows = pl.Series(several[owners])
-        parts = pl.DataFrame({"owner": owners, "text": texts}).filter(rows).group_by("owner")
-        found = parts.agg(pl.col("text").str.join(" "))
-        joined = joined.scatter(found["owner"], found["text"])
-    return joined
 
 
 def _synthesis_texts(

@@ -13,7 +13,7 @@ from fastscore_kernels import number_tokens, replace_characters
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.schema import SLOTS
-from fastscore.suites.ragged import Ragged
+from fastscore.suites.ragged import Ragged, first_of_each
 
 Indices = npt.NDArray[np.int64]
 
@@ -44,6 +44,18 @@ def normalise(texts: pl.Series) -> pl.Series:
     normal = pl.Series(replace_characters(found, normal_character, threads=1), dtype=pl.String)
     gathered = normal.gather(codes).rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
+
+
+def join_texts(texts: pl.Series, owners: Indices) -> pl.Series:
+    """Join the texts of each owner by spaces; owners are numbered by first appearance."""
+    several = np.bincount(owners) > 1
+    joined = texts.gather(first_of_each(owners))
+    if several.any():
+        rows = pl.Series(several[owners])
+        parts = pl.DataFrame({"owner": owners, "text": texts}).filter(rows).group_by("owner")
+        found = parts.agg(pl.col("text").str.join(" "))
+        joined = joined.scatter(found["owner"], found["text"])
+    return joined
 
 
 def fold(tokens: pl.Expr) -> pl.Expr:

@@ -7,11 +7,18 @@ import polars as pl
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import read_trees
-from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.normalise import join_texts, normalise
 from fastscore.suites.group_travel.plan_days import MEALS, STOP, read_days
 from fastscore.suites.group_travel.schema import UNFILLED
 from fastscore.suites.group_travel.stops import read_stops, timely_days
-from fastscore.suites.ragged import Indices, offsets_of
+from fastscore.suites.ragged import (
+    Indices,
+    first_of_each,
+    group_rows,
+    number_keys,
+    offsets_of,
+    take,
+)
 
 SLOT_OF_KIND = {
     "breakfast": "cuisine",
@@ -22,6 +29,7 @@ SLOT_OF_KIND = {
     "event": "event",
 }
 _OF_NAME = ("plan", "day", "kind", "name")
+_TEXTS = pl.List(pl.String)
 _COST = r"(?i)^(?:cost|price|rating|total)\s*:"
 
 
@@ -63,12 +71,16 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
     of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")
     of_slots = of_slots.sort("plan", "day", "kind", maintain_order=True)
     stops = read_stops(values.filter(is_stop))
-    names = pl.concat([_split_names(of_slots), _filled_names(stops.select(*_OF_NAME))])
-    names = names.sort("plan", "day", maintain_order=True)
+    text, texts = distinct(of_slots["text"])
+    named = [
+        _named(of_slots, text, texts.str.split(";")),
+        _named(stops, *_as_lists(*distinct(stops["name"]))),
+    ]
+    names = pl.concat(named).sort("plan", "day", maintain_order=True)
     return codes, Plans(
         plans,
         names.select(*_OF_NAME),
-        of_slots.filter(is_filled(of_slots["text"])).select(
+        of_slots.filter(is_filled(texts).gather(text)).select(
             "plan", pl.col("kind").cast(pl.String).replace(SLOT_OF_KIND).alias("slot"), "text"
         ),
         _check_days(plans["n_days"].to_numpy(), names, stops, strict_overnight),
@@ -80,19 +92,32 @@ def is_filled(texts: pl.Series) -> pl.Series:
     return ~normalise(texts).is_in(UNFILLED)
 
 
-def _split_names(values: pl.DataFrame) -> pl.DataFrame:
-    """Split values at semicolons into names; leave out costs and what is not filled."""
-    split = values.select("plan", "day", "kind", pl.col("text").str.split(";").alias("name"))
-    return _filled_names(split.explode("name", empty_as_null=False))
+def _as_lists(codes: Indices, texts: pl.Series) -> tuple[Indices, pl.Series]:
+    return codes, texts.reshape((-1, 1)).arr.to_list() if len(texts) else texts.cast(_TEXTS)
 
 
-def _filled_names(names: pl.DataFrame) -> pl.DataFrame:
-    """Strip names, and add ``normal``."""
-    stripped = names.with_columns(
+def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFrame:
+    """Return the names in values: what is neither a cost nor empty, stripped, and ``normal``.
+
+    Parameters
+    ----------
+    values
+        ``plan``, ``day`` and ``kind``.
+    codes
+        The row of each one's names.
+    names
+        Lists.
+    """
+    lists = names.to_frame("name").with_row_index("text").explode("name", empty_as_null=False)
+    stripped = lists.with_columns(
         pl.col("name").str.strip_chars().str.strip_chars_end(".,").str.strip_chars_end()
     ).filter(~pl.col("name").str.contains(_COST))
-    normal = normalise(stripped["name"]).alias("normal")
-    return stripped.with_columns(normal).filter(~pl.col("normal").is_in(UNFILLED))
+    found = stripped.with_columns(normalise(stripped["name"]).alias("normal"))
+    found = found.filter(~pl.col("normal").is_in(UNFILLED))
+    rows, offsets = take(group_rows(found["text"].to_numpy(), len(names)), codes)
+    owner = np.repeat(np.arange(values.height), np.diff(offsets))
+    of_values = values.select("plan", "day", "kind")[owner]
+    return pl.concat([of_values, found.select("name", "normal")[rows]], how="horizontal")
 
 
 def _check_days(
@@ -101,15 +126,13 @@ def _check_days(
     """Count the checks of each plan and those that it passes."""
     first_day = offsets_of(n_days)
     n_all = int(first_day[-1])
-    served = names.filter(pl.col("kind").cast(pl.String).is_in(MEALS)).select(
-        (pl.lit(first_day).gather("plan") + pl.col("day")).alias("day_row"),
-        pl.col("kind").to_physical().alias("meal"),
-        "normal",
-    )
-    courses = served.group_by("day_row", "meal").agg(pl.col("normal").str.join(" "))
-    dishes, _ = distinct(courses["normal"])
+    meal = names["kind"].to_physical().to_numpy().astype(np.int64)
+    served = np.flatnonzero(meal < len(MEALS))
+    day = first_day[names["plan"].to_numpy()[served]] + names["day"].to_numpy()[served]
+    course = day * len(MEALS) + meal[served]
+    dishes, _ = distinct(join_texts(names["normal"].gather(served), number_keys(course)))
     menu = np.full((n_all, len(MEALS)), -1)
-    menu[courses["day_row"].to_numpy(), courses["meal"].to_numpy()] = dishes
+    menu.reshape(-1)[course[first_of_each(course)]] = dishes
     timely = timely_days(stops, first_day, strict_overnight)
     lunch, dinner = (menu[:, MEALS.index(meal)] for meal in ("lunch", "dinner"))
     passed = (menu >= 0).sum(axis=1) + (lunch != dinner) + (timely == 1)

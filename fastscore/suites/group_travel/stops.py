@@ -31,9 +31,10 @@ def read_stops(values: pl.DataFrame) -> pl.DataFrame:
         .explode("text", empty_as_null=False)
         .with_columns(pl.col("text").str.strip_chars())
     )
-    first, last = (
-        pl.col("text").str.extract_groups(pattern) for pattern in (_TIME_FIRST, _TIME_LAST)
-    )
+    # most entries begin with a name: they cannot begin with a time
+    leading = pl.when(pl.col("text").str.contains(r"^\d")).then("text")
+    first = leading.str.extract_groups(_TIME_FIRST)
+    last = pl.col("text").str.extract_groups(_TIME_LAST)
     leads = first.struct[0].is_not_null()
     texts = texts.select(
         "place",

@@ -1,11 +1,11 @@
 """From raw rows to turns: whole dialogues of a row, or a row a turn, become one frame."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT
+from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.distinct import distinct
@@ -20,6 +20,7 @@ from fastscore.suites.json_values import (
     JsonValues,
     Problems,
     column_values,
+    line_values,
     places,
     raw_texts,
     texts,
@@ -163,7 +164,8 @@ def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
 def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the turns of rows that are whole dialogues, and what in them is no turn."""
     problems = Problems()
-    values = column_values(rows["turns"])
+    of_lines = rows["file"].unique().str.contains(_ROW_DIALOGUES).all()
+    values = (line_values if of_lines else column_values)(rows["turns"])
     problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
     found = places(values, [dict.fromkeys((*TEXTS, "text", *CELLS))], problems).each
     is_turn = found.values.tags == OBJECT
@@ -211,9 +213,8 @@ def _with_turns(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFr
 
 def _cells(values: JsonValues, problems: Problems) -> pl.Series:
     """Return values as cells: strings as they are, everything else as its JSON text."""
-    found = texts(values, problems)
-    others = np.flatnonzero(~values.is_text & ~values.is_missing)
-    return found.fill_null(raw_texts(values)) if len(others) else found
+    written = ~values.is_text & ~values.is_missing
+    return texts(replace(values, tags=np.where(written, STRING, values.tags)), problems)
 
 
 def _rejects(rows: pl.DataFrame, problems: Problems) -> pl.DataFrame:
