@@ -24,7 +24,7 @@ from fastscore.logs.json_documents import read_document
 from fastscore.logs.parquet import read_parquet
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.rejects import Reject, reject_frame
-from fastscore.logs.seals import check_stamp, sealed_blocks
+from fastscore.logs.seals import check_stamp, sealed_blocks, sealed_lines
 from fastscore.logs.streams import MAX_LINE_BYTES, Lines, read_lines
 from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Source
 
@@ -121,6 +121,8 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 
 def piece_lines(piece: Piece, source: Source) -> Iterator[Lines]:
     """Stream the lines of a piece that is not Parquet."""
+    if piece.format == "jsonl" and piece.compression == "none":
+        return _lines_of(piece, sealed_lines(piece))
     blocks = sealed_blocks(piece)
     if piece.format == "json":
         whole_array = source.array_column is not None
@@ -135,6 +137,12 @@ def piece_lines(piece: Piece, source: Source) -> Iterator[Lines]:
             header=piece.header,
             damage=piece.damage,
         )
+    return _lines_of(piece, blocks)
+
+
+def _lines_of(
+    piece: Piece, blocks: Iterator[bytes] | Iterator[bytes | memoryview]
+) -> Iterator[Lines]:
     return read_lines(
         blocks,
         offset=piece.start,

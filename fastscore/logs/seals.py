@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fastscore.content_hash import CellHash
 from fastscore.errors import InputError
 from fastscore.logs.pieces import Piece
-from fastscore.logs.streams import DamageError, read_blocks
+from fastscore.logs.streams import DamageError, line_blocks, read_blocks
 
 
 def stamp(path: str) -> str:
@@ -43,6 +43,19 @@ def sealed_blocks(piece: Piece) -> Iterator[bytes]:
     except DamageError:
         _compare(piece, digest.digest().hex())
         raise
+    _compare(piece, digest.digest().hex())
+
+
+def sealed_lines(piece: Piece) -> Iterator[bytes | memoryview]:
+    """Read a piece of a plain file of lines as `line_blocks` does.
+
+    Raises
+    ------
+    InputError
+        As `sealed_blocks`.
+    """
+    digest = CellHash(piece.start)
+    yield from line_blocks(piece.path, digest.update, piece.start, piece.stop, whole=True)
     _compare(piece, digest.digest().hex())
 
 

@@ -6,6 +6,7 @@ is read. Memory is bounded by the block size and by the longest line that is rea
 """
 
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -165,7 +166,12 @@ def passing_blocks(path: str, observe: Callable[[memoryview], object]) -> Iterat
 
 
 def line_blocks(
-    path: str, observe: Callable[[bytes | memoryview], object]
+    path: str,
+    observe: Callable[[bytes | memoryview], object],
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    whole: bool = False,
 ) -> Iterator[bytes | memoryview]:
     """Yield the bytes of a file that is not compressed in blocks that mostly end at line ends.
 
@@ -178,24 +184,36 @@ def line_blocks(
         The file.
     observe
         Called with each block once it is used.
+    start, stop
+        The bytes to read; they are whole lines.
+    whole
+        As in `read_blocks`.
 
     Raises
     ------
     InputError
         When the file cannot be read.
     """
+    left = sys.maxsize if stop is None else stop - start
+    fits = whole and left <= _LARGEST_WHOLE * BLOCK_BYTES
     try:
         with open(path, "rb", buffering=0) as file:
-            while block := file.read(BLOCK_BYTES):
-                whole = memoryview(block)
-                cut = _cut(block)
+            file.seek(start)
+            while left > 0:
+                # numpy asks for large pages: some page faults instead of thousands
+                room = np.empty(left if fits else min(left, BLOCK_BYTES), np.uint8).data
+                block = room[: file.readinto(room)]
+                if not block:
+                    break
+                cut = len(block) if len(block) == left else _cut(block)
                 if cut and (len(block) - cut) * _SHORT_PART < len(block):
-                    whole = whole[:cut]
                     file.seek(cut - len(block), os.SEEK_CUR)
-                    yield whole
-                else:
+                    block = block[:cut]
                     yield block
-                observe(whole)
+                else:
+                    yield block.tobytes()
+                observe(block)
+                left -= len(block)
     except OSError as error:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
 
@@ -276,11 +294,17 @@ def _unzstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
         packed = packed or read(1 << 16)
 
 
-def _cut(data: bytes) -> int:
+def _cut(data: bytes | memoryview) -> int:
     """Position behind the last line end of ``data`` that surely is one, 0 without any."""
-    cut = data.rfind(b"\n") + 1
+    end, step = len(data), _HEAD_BYTES
+    while end > 0:
+        begin = max(0, end - step)
+        cut = bytes(data[begin:end]).rfind(b"\n") + 1
+        if cut:
+            return begin + cut
+        end, step = begin, 2 * step
     # a return at the very end may be half of a line end
-    return cut or data.rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
+    return bytes(data).rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
 
 
 def first_end(data: bytes) -> tuple[int, int]:
