@@ -227,20 +227,23 @@ def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
         .explode("part")
         .with_columns(pl.col("part").map_batches(normalise, return_dtype=pl.String).str.split(" "))
         .explode("part")
-        .with_columns(component(pl.col("part"), lexicon))
-        .group_by("row", maintain_order=True)
-        .agg(pl.col("part").drop_nulls().unique(maintain_order=True))
     )
-    return parts["part"].gather(codes)
+    meant = parts.select("row", component(parts["part"], lexicon).alias("part"))
+    lists = meant.group_by("row", maintain_order=True).agg(
+        pl.col("part").drop_nulls().unique(maintain_order=True)
+    )
+    return lists["part"].gather(codes)
 
 
-def component(tokens: pl.Expr, lexicon: Lexicon) -> pl.Expr:
-    """Return what a token means as a part of a category, null for nothing."""
-    folded = fold(tokens)
+def component(tokens: pl.Series, lexicon: Lexicon) -> pl.Series:
+    """Return what tokens mean as parts of categories, null for nothing."""
+    codes, found = distinct(tokens)
+    folded = fold(pl.col("token"))
     means = (folded.str.len_chars() >= _SHORTEST_COMPONENT) & ~folded.is_in(
         list(lexicon.category_drop)
     )
-    return pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
+    meant = pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
+    return found.to_frame("token").select(meant).to_series().gather(codes)
 
 
 @lru_cache(maxsize=8)

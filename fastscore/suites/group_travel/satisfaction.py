@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import component
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
@@ -13,6 +14,7 @@ from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
 from fastscore.suites.group_travel.similarity import Similarity, reaches, says_something
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
+from fastscore.suites.ragged import group_rows, offsets_of, take
 
 Indices = npt.NDArray[np.int64]
 
@@ -56,38 +58,41 @@ def _category_tokens(
     frames: dict[str, pl.DataFrame], lexicon: Lexicon, options: GroupTravelOptions
 ) -> pl.Series:
     """Return the parts of categories of the slot's catalogue that each pair names."""
-    pairs = frames["pairs"].select(
-        pl.int_range(pl.len()).alias("pair"), "preference", "slot", "catalogue"
-    )
-    named = pairs.filter(pl.col("slot").is_in(CATEGORY_SLOTS))
-    codes, texts = distinct(named["preference"])
+    slots = frames["pairs"]["slot"].replace_strict(_CATEGORY_SLOT, default=-1)
+    slot = slots.cast(pl.Int64).to_numpy()
+    named = np.flatnonzero(slot >= 0)
+    codes, texts = distinct(frames["pairs"]["preference"].gather(named))
     if options.negation == "all":
         words = affirmed_tokens(texts, lexicon)
     else:
         split = normalise(texts).str.split(" ").to_frame("token").with_row_index("row")
         words = split.explode("token")
     tokens = (
-        words.select(
-            pl.col("row").cast(pl.Int64).alias("text"),
-            component(pl.col("token"), lexicon).alias("component"),
-        )
+        words.select("row", component(words["token"], lexicon).alias("component"))
         .drop_nulls()
         .unique(maintain_order=True)
     )
-    found = (
-        named.with_columns(pl.Series("text", codes, dtype=pl.Int64))
-        .join(tokens, on="text", maintain_order="left_right")
-        .join(
-            frames["vocabulary"],
-            on=["catalogue", "slot", "component"],
-            how="semi",
-            maintain_order="left",
-        )
-        .group_by("pair", maintain_order=True)
-        .agg("component")
+    vocabulary = frames["vocabulary"]
+    numbers, components = distinct(pl.concat([tokens["component"], vocabulary["component"]]))
+
+    def place(catalogue: Indices, slot: Indices, component: Indices) -> Indices:
+        found: Indices = (catalogue * len(CATEGORY_SLOTS) + slot) * len(components) + component
+        return found
+
+    known = place(
+        vocabulary["catalogue"].to_numpy(),
+        vocabulary["slot"].replace_strict(_CATEGORY_SLOT, return_dtype=pl.Int64).to_numpy(),
+        numbers[tokens.height :],
     )
-    lists = pairs.select("pair").join(found, on="pair", how="left", maintain_order="left")
-    return lists["component"].fill_null([])
+    token, offsets = take(group_rows(tokens["row"].to_numpy(), len(texts)), codes)
+    pair = np.repeat(named, np.diff(offsets))
+    asked = place(frames["pairs"]["catalogue"].to_numpy()[pair], slot[pair], numbers[token])
+    is_known = np.isin(asked, known)
+    sizes = np.bincount(pair[is_known], minlength=len(slot))
+    return list_column(components.gather(numbers[token][is_known]), offsets_of(sizes))
+
+
+_CATEGORY_SLOT = {slot: number for number, slot in enumerate(CATEGORY_SLOTS)}
 
 
 def satisfy_pairs(
