@@ -224,7 +224,7 @@ def _compare(
         readable &= targets.key != TARGET_KEYS.index("order_items")
     wanted = targets.names.where(readable[targets.names.conversation])
     words = compare_words(
-        (conversation[said], messages["content"].fill_null("").gather(said)),
+        (conversation[said], messages["content"][said].fill_null("")),
         wanted,
         n_conversations,
     )

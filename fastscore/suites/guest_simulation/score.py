@@ -89,17 +89,18 @@ def _compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """
     messages = frames["messages"]
     numbers, pairs = _pairs(frames)
-    personas = _numbered(frames["personas"], "persona_code")
-    states = _numbered(frames["states"], "state")
-    compared = (
-        pairs.join(personas, on="persona_code", how="left", maintain_order="left")
-        .join(states, on="state", how="left", maintain_order="left")
-        .join(
-            frames["moods"].with_columns(pl.lit(True).alias("in_mood")),
-            on=["persona_code", "mood_tone"],
-            how="left",
-            maintain_order="left",
-        )
+    compared = pl.concat(
+        [
+            pairs,
+            _rows_or_null(frames["personas"], pairs["persona_code"]),
+            _rows_or_null(frames["states"], pairs["state"]),
+        ],
+        how="horizontal",
+    ).join(
+        frames["moods"].with_columns(pl.lit(True).alias("in_mood")),
+        on=["persona_code", "mood_tone"],
+        how="left",
+        maintain_order="left",
     )
     by_attributes = pl.col("PAS_source") == "attributes"
     has_state = pl.col("mood_tone").is_not_null()
@@ -134,8 +135,10 @@ def _compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([messages, compared.select(pl.all().gather(numbers))], how="horizontal")
 
 
-def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    return frame.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
+def _rows_or_null(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """Gather rows of a frame, of nulls where the row is negative."""
+    numbers = rows.to_numpy()
+    return pl.concat([frame, frame.clear(1)])[np.where(numbers < 0, frame.height, numbers)]
 
 
 def _pairs(frames: Mapping[str, pl.DataFrame]) -> tuple[Indices, pl.DataFrame]:

@@ -151,7 +151,7 @@ def _column_states(messages: pl.DataFrame, *, published: bool) -> States:
 
 def _heuristic(messages: pl.DataFrame, rows: pl.DataFrame, targets: Names, needed: Mask) -> States:
     """Read the states of the conversations that need the heuristic."""
-    code = np.full((messages.height, len(STATE_COLUMNS)), -1, np.int64)
+    code = np.full((len(STATE_COLUMNS), messages.height), -1, np.int64).T
     spoken = needed[rows["conversation"].to_numpy()] & ~rows["is_case"].to_numpy()
     columns = ("conversation", "role", "content", "is_guest", "is_exit")
     found = states_by_words(rows.select(*columns).filter(pl.Series(spoken)), targets)

@@ -185,7 +185,7 @@ def _read_states(scan: _Scan, message: Indices, n_messages: int) -> States:
     behind = np.zeros(len(message), np.int64)
     # numpy assigns in order: of several calls the first stays
     behind[found.row[giving[::-1]]] = found.at[giving[::-1]]
-    code = np.full((n_messages, len(STATE_COLUMNS)), -1, np.int64)
+    code = np.full((len(STATE_COLUMNS), n_messages), -1, np.int64).T
     rows = np.flatnonzero(found.key >= _FIRST_STATE)[::-1]
     rows = rows[found.at[rows] >= behind[found.row[rows]]]
     code[message[found.row[rows]], found.key[rows] - _FIRST_STATE] = found.simple[rows]
