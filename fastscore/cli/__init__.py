@@ -38,6 +38,10 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
+        if cmd_name == "score":
+            from fastscore.allocation import keep_freed_memory
+
+            keep_freed_memory()
         module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
         command: click.Command = module.command
         return command

@@ -219,7 +219,6 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **options: Any,
     ) -> int:
-        from fastscore.allocation import keep_freed_memory
         from fastscore.results.show import show_outcome, show_plan
         from fastscore.run.drive import execute, preview
         from fastscore.run.progress import reporter
@@ -242,7 +241,6 @@ def _callback(suite: Suite) -> Any:
             max_rejects=max_rejects,
             overwrite=overwrite,
         )
-        keep_freed_memory()
         progress = reporter(quiet=quiet)
         if dry_run:
             show_plan(preview(config, progress), as_json=as_json)
