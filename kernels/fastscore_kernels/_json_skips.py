@@ -6,14 +6,25 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from typing import Any
+
 import numpy as np
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
 from fastscore_kernels._jit import inlined
-from fastscore_kernels._jsonl_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB, load_byte
+from fastscore_kernels._jsonl_bytes import (
+    BACKSLASH,
+    MINUS,
+    QUOTE,
+    SPACE,
+    TAB,
+    load_byte,
+    set_bits,
+)
 from fastscore_kernels._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
 
-_NONE = np.uint64(0)
+_NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
+_1, _2, _4, _8, _16, _32, _63 = (np.uint64(shift) for shift in (1, 2, 4, 8, 16, 32, 63))
 _SMALL_U, _COMMA = 0x75, 0x2C
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 
@@ -72,10 +83,39 @@ def skip_scalar(data: int, index: int, stop: int) -> tuple[int, int, bool]:
 
 
 @inlined
+def _behind_odd_quotes(quotes: Any) -> Any:
+    """Mark the bytes of a block behind an odd number of quotes, opening quotes among them."""
+    for shift in (_1, _2, _4, _8, _16, _32):
+        quotes ^= quotes << shift
+    return quotes
+
+
+@inlined
 def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
     r"""Walk an array or object: position behind it, and whether it has escapes with ``\u``."""
     depth = 0
     by_number = False
+    within = _NONE
+    while index + BLOCK <= stop and equal_bytes(data + index, BACKSLASH) == _NONE:
+        at = data + index
+        within ^= _behind_odd_quotes(equal_bytes(at, QUOTE))
+        opens = (equal_bytes(at, _OPEN_OBJECT) | equal_bytes(at, _OPEN_ARRAY)) & ~within
+        closes = (equal_bytes(at, _CLOSE_OBJECT) | equal_bytes(at, _CLOSE_ARRAY)) & ~within
+        if depth > set_bits(closes):
+            depth += set_bits(opens) - set_bits(closes)
+        else:
+            marks = opens | closes
+            while marks != _NONE:
+                depth += 1 if opens & marks & (~marks + _1) != _NONE else -1
+                if depth == 0:
+                    return index + lowest_bit(marks) + 1, False
+                marks &= marks - _1
+        # all bits where the block ends within a string
+        within = (within >> _63) * _ALL
+        index += BLOCK
+    if within != _NONE:
+        index, _, by_number = skip_string(data, index, stop)
+        index = min(index + 1, stop)
     while index < stop:
         if index + BLOCK <= stop:
             at = data + index
@@ -89,8 +129,8 @@ def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
         byte = load_byte(data, index)
         index += 1
         if byte == QUOTE:
-            index, _, within = skip_string(data, index, stop)
-            by_number |= within
+            index, _, numbered = skip_string(data, index, stop)
+            by_number |= numbered
             index = min(index + 1, stop)
         elif byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
             depth += 1

@@ -113,6 +113,19 @@ def test_oracle(values: list[Any], shape: Shape, ascii: bool, validated: bool) -
     check(place, naive_place(parsed, list(range(len(values))), shape), data)
 
 
+BRACKETS = st.recursive(
+    st.text(alphabet='[]{}"\\,a', max_size=90) | st.text(alphabet="[]{}", max_size=70),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from("ab]"), inner),
+    max_leaves=30,
+)
+
+
+@given(st.lists(BRACKETS, max_size=5), st.sampled_from([None, [None], {"a": None}]))
+def test_brackets_in_strings_end_nothing(values: list[Any], shape: Shape) -> None:
+    place, _, data = find([json.dumps(values).encode(), b"[]"], [shape], validated=True)
+    check(place, naive_place([values, []], [0, 1], [shape]), data)
+
+
 @given(VALUES, SHAPES, st.booleans())
 def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) -> None:
     text = written([value], ascii)

@@ -82,7 +82,6 @@ SOURCE = Source(
     ),
     formats=("jsonl",),
     row_dialogues=("jsonl",),
-    shard_bytes=64 << 20,
 )
 
 
