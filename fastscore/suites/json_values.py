@@ -193,7 +193,7 @@ def line_values(column: pl.Series) -> JsonValues:
 
     array = column.to_arrow(compat_level=pl.CompatLevel.newest())
     buffers = array.buffers()
-    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type) or len(buffers) != 3:
+    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
         return column_values(column)
     views = np.frombuffer(buffers[1], np.int32).reshape(-1, 4)
     views = views[array.offset : array.offset + len(array)]
@@ -202,9 +202,12 @@ def line_values(column: pl.Series) -> JsonValues:
     in_buffer = size > _INLINE_BYTES
     of_size_two = ~in_buffer & (size == 2)
     empty = {tag: of_size_two & (first == text) for tag, text in _EMPTY.items()}
+    used = views[in_buffer, 2]
+    if not len(used) or (used != used[0]).any():
+        return column_values(column)
     if (~in_buffer & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
         return column_values(column)
-    data, name = np.frombuffer(buffers[2], np.uint8), column.name
+    data, name = np.frombuffer(buffers[2 + used[0]], np.uint8), column.name
     begin = np.where(in_buffer, views[:, 3], 0).astype(np.int64)
     tags, start, end = value_kinds(data, begin, begin + np.where(in_buffer, size, 0))
     for tag, rows in empty.items():
@@ -214,6 +217,25 @@ def line_values(column: pl.Series) -> JsonValues:
     )
 
 
+def line_parts(column: pl.Series) -> list[pl.Series]:
+    """Cut a column where its texts go on in another buffer, for `line_values`."""
+    import pyarrow as pa
+
+    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
+        return [column]
+    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+    views = views[array.offset : array.offset + len(array)]
+    rows = np.flatnonzero(column.is_not_null().to_numpy() & (views[:, 0] > _INLINE_BYTES))
+    buffer = views[rows, 2]
+    cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
+    if len(cuts) >= _MOST_PARTS:
+        return [column]
+    bounds = zip([0, *cuts], [*cuts, len(column)], strict=True)
+    return [column.slice(start, stop - start) for start, stop in bounds]
+
+
+_MOST_PARTS = 16
 _INLINE_BYTES = 12
 _EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
 

@@ -20,11 +20,13 @@ from fastscore.suites.json_values import (
     JsonValues,
     Problems,
     column_values,
+    line_parts,
     line_values,
     places,
     raw_texts,
     texts,
 )
+from fastscore.suites.ragged import offsets_of
 
 Indices = npt.NDArray[np.int64]
 
@@ -163,9 +165,19 @@ def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
 
 def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the turns of rows that are whole dialogues, and what in them is no turn."""
-    problems = Problems()
     of_lines = rows["file"].unique().str.contains(_ROW_DIALOGUES).all()
-    values = (line_values if of_lines else column_values)(rows["turns"])
+    parts = line_parts(rows["turns"]) if of_lines else [rows["turns"]]
+    bounds = offsets_of(np.array([len(part) for part in parts])).tolist()
+    read = [
+        _turns_of((line_values if of_lines else column_values)(part), rows[start:stop])
+        for part, start, stop in zip(parts, bounds[:-1], bounds[1:], strict=True)
+    ]
+    turns, rejects = zip(*read, strict=True)
+    return pl.concat(turns), pl.concat(rejects)
+
+
+def _turns_of(values: JsonValues, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    problems = Problems()
     problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
     found = places(values, [dict.fromkeys((*TEXTS, "text", *CELLS))], problems).each
     is_turn = found.values.tags == OBJECT

@@ -17,6 +17,7 @@ from fastscore.suites.group_travel import SUITE, GroupTravelOptions, lexicon
 from fastscore.suites.group_travel.cells import parse_cell
 from fastscore.suites.group_travel.legacy import legacy_files
 from fastscore.suites.group_travel.lexicon import load_lexicon
+from fastscore.suites.json_values import line_parts, line_values
 from fastscore.suites.summary import SUMMARY_SCHEMA
 from tests.suites.group_travel.travelling import (
     dialogue,
@@ -405,6 +406,41 @@ def test_dialogues_without_a_turn_are_rejects_and_not_scored(tmp_path: Path) -> 
     scored, rejects = lines(tmp_path, *documents, {"turns": TURNS[:2]})
     assert scored.select("dialogue", "M7_total_turns").rows() == [("d:1", 1), ("d:5", 2)]
     assert rejects.select("line", "field").rows() == [(2, "turns"), (3, "turns"), (4, "turns[0]")]
+
+
+def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None:
+    for name, last in (("a", 5), ("b", TURNS[2]), ("c", "x")):
+        whole = {"turns": TURNS[:2]}
+        texts = [whole, {"turns": []}, {"turns": [*TURNS[:2], last]}]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    run = tmp_path / "run"
+    fastscore.score(
+        sorted(tmp_path.glob("*.jsonl")), "group_travel", output=run, embedder=None, max_rejects=1.0
+    )
+    scored = pl.read_parquet(run / "dialogues" / "*.parquet")
+    assert scored["dialogue"].to_list() == ["a:1", "a:3", "b:1", "b:3", "c:1", "c:3"]
+    assert scored["M7_total_turns"].to_list() == [2, 2, 2, 3, 2, 2]
+    rejects = pl.read_parquet(run / "rejects" / "*.parquet")
+    assert rejects.select(pl.col("file").str.tail(7), "line", "field").rows() == [
+        ("a.jsonl", 2, "turns"),
+        ("a.jsonl", 3, "turns[2]"),
+        ("b.jsonl", 2, "turns"),
+        ("c.jsonl", 2, "turns"),
+        ("c.jsonl", 3, "turns[2]"),
+    ]
+
+
+def test_columns_are_cut_where_their_texts_go_on_in_another_buffer() -> None:
+    texts = [[f'["{name} {number}, long enough"]' for number in range(3)] for name in "ab"]
+    parts = [pl.Series("turns", [*some, None, "[]"]) for some in texts]
+    column = pl.concat(parts, rechunk=True)
+    found = line_parts(column)
+    assert pl.concat(found).to_list() == column.to_list()
+    for part in found:
+        values = line_values(part)
+        assert values.validated
+        raw = [values.raw(row) for row in range(len(part))]
+        assert raw == [text or "null" for text in part]
 
 
 def test_texts_of_other_types_are_rejects_and_name_nobody(tmp_path: Path) -> None:
