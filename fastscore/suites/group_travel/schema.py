@@ -125,7 +125,7 @@ SOURCE = Source(
     formats=("csv", "json", "jsonl", "parquet"),
     row_dialogues=("jsonl",),
     key_within_file=True,
-    shard_bytes=64 << 20,
+    shard_bytes=128 << 20,
 )
 
 
