@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import read_trees
 from fastscore.suites.group_travel.normalise import join_texts, normalise
-from fastscore.suites.group_travel.plan_days import MEALS, STOP, read_days
+from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_days
 from fastscore.suites.group_travel.schema import UNFILLED
 from fastscore.suites.group_travel.stops import read_stops, timely_days
 from fastscore.suites.ragged import (
@@ -68,15 +69,16 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
     codes, trees = read_trees(cells)
     plans, values = read_days(trees)
     is_stop = values["kind"] == STOP
+    first_day = offsets_of(plans["n_days"].to_numpy())
     of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")
-    of_slots = of_slots.sort("plan", "day", "kind", maintain_order=True)
+    of_slots = _by_day(of_slots, first_day, of_slots["kind"].to_physical().to_numpy())
     stops = read_stops(values.filter(is_stop))
     text, texts = distinct(of_slots["text"])
     named = [
         _named(of_slots, text, texts.str.split(";")),
         _named(stops, *_as_lists(*distinct(stops["name"]))),
     ]
-    names = pl.concat(named).sort("plan", "day", maintain_order=True)
+    names = _by_day(pl.concat(named, rechunk=True), first_day)
     return codes, Plans(
         plans,
         names.select(*_OF_NAME),
@@ -85,6 +87,13 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
         ),
         _check_days(plans["n_days"].to_numpy(), names, stops, strict_overnight),
     )
+
+
+def _by_day(rows: pl.DataFrame, first_day: Indices, kind: npt.ArrayLike = 0) -> pl.DataFrame:
+    """Sort rows by ``plan`` and ``day``, and within a day by kind; equal ones stay in order."""
+    day = first_day[rows["plan"].to_numpy()] + rows["day"].to_numpy()
+    # rows are nearly in order, which this sort makes use of
+    return rows[np.argsort(day * len(KINDS) + np.asarray(kind), kind="stable")]
 
 
 def is_filled(texts: pl.Series) -> pl.Series:
