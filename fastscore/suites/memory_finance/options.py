@@ -18,6 +18,7 @@ class MemoryFinanceOptions:
         "",
         help="A TOML file of words that replaces the built-in lexicon as a whole.",
         names_file=True,
+        built_in="lexicon.toml",
     )
     legacy_files: bool = option(
         False,
