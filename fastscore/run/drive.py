@@ -300,8 +300,8 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     if not manifest.tables[finest]["rows"]:
         counted = ", ".join(f"{value:,} {name}" for name, value in counts.items() if value)
         return InputError(
-            f"Nothing was scored: there is no row for {finest} in {lines:,} lines "
-            f"({counted or 'nothing was read'}).",
+            f"Nothing was scored: there is no row for {finest} in {lines:,} lines of "
+            f"{_named_inputs(manifest)} ({counted or 'nothing was read'}).",
             where,
         )
     if rejects > config.max_rejects * max(lines, 1):
@@ -311,6 +311,11 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
             where,
         )
     return None
+
+
+def _named_inputs(manifest: Manifest) -> str:
+    first, *others = (entry["name"] for entry in manifest.inputs)
+    return f"{first} and {len(others):,} more files" if others else str(first)
 
 
 def _first_reject(run: Path, manifest: Manifest) -> str:

@@ -177,8 +177,8 @@ REFUSED_INPUTS = {
     "an empty folder": ("{tmp}/empty", "holds no file"),
     "a missing file": ("{tmp}/gone.jsonl", "No such file"),
     "an unknown suffix": ("{tmp}/notes.txt", "suffix"),
-    "an empty file": ("{tmp}/empty.jsonl", "Nothing was scored"),
-    "only bad lines": ("{tmp}/bad.jsonl", "Nothing was scored"),
+    "an empty file": ("{tmp}/empty.jsonl", "in 0 lines of {tmp}/empty.jsonl"),
+    "only bad lines": ("{tmp}/bad.jsonl", "lines of {tmp}/bad.jsonl"),
     "damaged Parquet": ("{tmp}/bad.parquet", "bad.parquet"),
 }
 
@@ -194,7 +194,7 @@ def test_input_that_cannot_be_scored_is_refused(tmp_path: Path, case: str) -> No
     words = ["score", "score_dialogue", pattern.format(tmp=tmp_path), "-o", tmp_path / "run"]
     done = fastscore_command([*words, *LEXICAL])
     assert done.returncode == 3, done.stderr
-    assert message in done.stderr
+    assert message.format(tmp=tmp_path) in done.stderr
     assert "Traceback" not in done.stderr
 
 
