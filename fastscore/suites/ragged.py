@@ -47,9 +47,14 @@ def take(rows_of: Ragged, rows: Indices) -> Ragged:
     """Return some of the rows, repeated or left out as wanted; a negative one is empty."""
     values, offsets = rows_of
     sizes = np.where(rows >= 0, np.diff(np.append(offsets, offsets[-1]))[rows], 0)
-    taken = offsets_of(sizes)
-    within = np.arange(taken[-1]) - np.repeat(taken[:-1], sizes)
-    return values[np.repeat(offsets[np.maximum(rows, 0)], sizes) + within], taken
+    return take_ranges(values, offsets[np.maximum(rows, 0)], sizes)
+
+
+def take_ranges(values: npt.NDArray[np.int64], starts: Indices, sizes: Indices) -> Ragged:
+    """Return ranges of values, each a row."""
+    offsets = offsets_of(sizes)
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    return values[np.repeat(starts, sizes) + within], offsets
 
 
 def sum_by(owners: Indices, values: Reals, n_owners: int) -> Reals:

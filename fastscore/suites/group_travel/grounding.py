@@ -17,7 +17,14 @@ from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.plan_days import KINDS
 from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
 from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
-from fastscore.suites.ragged import Indices, Ragged, first_of_each, group_rows, offsets_of, take
+from fastscore.suites.ragged import (
+    Indices,
+    Ragged,
+    first_of_each,
+    group_rows,
+    take,
+    take_ranges,
+)
 
 PLACE_SLOTS = tuple(KIND_OF_SLOT)
 """The slots that places are chosen for."""
@@ -122,10 +129,7 @@ class _Found:
 
     def records(self, index: "_Index", rows: Indices) -> Ragged:
         """Return the records that some of the lookups found."""
-        sizes = self.size[rows]
-        offsets = offsets_of(sizes)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return index.record[np.repeat(self.start[rows], sizes) + within], offsets
+        return take_ranges(index.record, self.start[rows], self.size[rows])
 
 
 @dataclass(frozen=True, slots=True)
