@@ -16,6 +16,7 @@ from fastscore_kernels.literals import ITEM
 from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.orders import Names, normalise
+from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import DEFAULT_STATE
 from fastscore.suites.guest_simulation.tool_cells import States
 from fastscore.suites.ragged import group_rows
@@ -70,14 +71,13 @@ def _spaced(words: pl.Series) -> pl.Series:
     return " " + words + " "
 
 
-def states_by_words(rows: pl.DataFrame, targets: Names) -> States:
+def states_by_words(rows: Rows, targets: Names) -> States:
     """Read the states of guest messages from what was said.
 
     Parameters
     ----------
     rows
-        The rows of whole conversations in order: ``conversation``, ``role``, ``content``,
-        ``is_guest``, ``is_exit``.
+        The rows of whole conversations in order, with the columns ``role`` and ``content``.
     targets
         The names in the target orders.
 
@@ -96,12 +96,10 @@ def states_by_words(rows: pl.DataFrame, targets: Names) -> States:
     explores = asks | (menu & found.str.contains("?", literal=True).to_numpy())
     # of several moods the first counts, without any the default
     mood = np.select(moods, range(len(moods)), len(moods))
-    conversation = rows["conversation"].to_numpy()
-    guest = rows["is_guest"].to_numpy()
-    restaurant = ~guest & rows["role"].ne_missing("system").to_numpy()
-    complete = _carried(conversation, restaurant, confirms[codes], start=False)
+    restaurant = ~rows.is_guest & rows["role"].ne_missing("system").to_numpy()
+    complete = _carried(rows.conversation, restaurant, confirms[codes], start=False)
     named, at_once = _ordering(rows, codes, found, targets, words.items_at_once)
-    ordering = _carried(conversation, named, at_once, start=True)
+    ordering = _carried(rows.conversation, named, at_once, start=True)
     code = np.stack(
         [
             np.where(complete, _YES, _NO),
@@ -111,9 +109,9 @@ def states_by_words(rows: pl.DataFrame, targets: Names) -> States:
         ],
         axis=1,
     )
-    code[rows["is_exit"].to_numpy()] = -1
+    code[rows.is_exit] = -1
     values = pl.Series([*_VALUES, *(name for name, _ in words.moods), DEFAULT_STATE[2]])
-    return States(code[guest], values)
+    return States(code[rows.is_guest], values)
 
 
 def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) -> Mask:
@@ -126,7 +124,7 @@ def _carried(conversation: Indices, where: Mask, value: Mask, *, start: bool) ->
 
 
 def _ordering(
-    rows: pl.DataFrame, codes: Indices, found: pl.Series, targets: Names, items_at_once: int
+    rows: Rows, codes: Indices, found: pl.Series, targets: Names, items_at_once: int
 ) -> tuple[Mask, Mask]:
     """Tell which messages name items of the target, and which of them order all at once."""
     items = targets.where(targets.kind == ITEM)
@@ -137,11 +135,11 @@ def _ordering(
         (items.conversation[given] * len(names) + item[given]).astype(np.uint64)
     )
     given = given[firsts]
-    conversation = rows["conversation"].to_numpy()
+    conversation = rows.conversation
     owners = items.conversation[given]
     n_owners = 1 + int(max(conversation.max(initial=-1), owners.max(initial=-1)))
     order, offsets = group_rows(owners, n_owners)
-    speaks = np.flatnonzero(rows["is_guest"].to_numpy() & ~rows["is_exit"].to_numpy())
+    speaks = np.flatnonzero(rows.is_guest & ~rows.is_exit)
     counts, new, left = count_phrases(
         normalise(found),
         codes[speaks],
@@ -149,7 +147,7 @@ def _ordering(
         (item[given][order], offsets),
         conversation[speaks],
     )
-    named, at_once = np.zeros(rows.height, np.bool_), np.zeros(rows.height, np.bool_)
+    named, at_once = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     named[speaks] = counts > 0
     all_left = (left > 0) & (left == new)
     at_once[speaks] = (counts > 0) & ((counts >= items_at_once) | all_left)

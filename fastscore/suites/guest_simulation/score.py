@@ -1,6 +1,8 @@
 """From states, tools and orders to the tables."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +10,14 @@ import polars as pl
 from fastscore_kernels import number_hashes
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import Indices, Mask, all_null_reasons
+from fastscore.suites.columns import (
+    Indices,
+    Mask,
+    all_null_reasons,
+    counts_of,
+    gather_or_null,
+    where,
+)
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.schema import (
@@ -28,6 +37,13 @@ OPTIMAL_RATE = (1, 5)
 """The rate of transitions at which BVS is 1, as a fraction: 0.2 cannot be met exactly otherwise."""
 
 _BEHAVIOURS = ("ordering_style", "menu_exploration_style", "mood_tone")
+_EXPECTED = {
+    "completion_match": ("is_ordering_complete", "complete"),
+    "exploration_match": ("menu_exploration_style", "exploration"),
+    "ordering_match": ("ordering_style", "ordering"),
+}
+"""Parts of states, and the column of personas that each is compared with."""
+
 _FALLBACK_WEIGHTS = {
     "busy": {"all_at_once": 0.33, "does_not_explore_menu": 0.33, "busy_mood": 0.34},
     "curious": {"explores_menu": 0.5, "curious_mood": 0.5},
@@ -36,13 +52,13 @@ _FALLBACK_WEIGHTS = {
 }
 _FALLBACK_OTHER = 0.5
 _FALLBACK_TESTS = {
-    "all_at_once": pl.col("ordering_style") == "all_at_once",
-    "one_by_one": pl.col("ordering_style") == "one_by_one",
-    "explores_menu": pl.col("menu_exploration_style") == "explores_menu",
-    "does_not_explore_menu": pl.col("menu_exploration_style") == "does_not_explore_menu",
-    "busy_mood": pl.col("mood_tone").is_in(["casual", "frustrated"]),
-    "curious_mood": pl.col("mood_tone").is_in(["enthusiastic", "casual"]),
-    "indecisive_mood": pl.col("mood_tone").is_in(["confused", "casual"]),
+    "all_at_once": ("ordering_style", ("all_at_once",)),
+    "one_by_one": ("ordering_style", ("one_by_one",)),
+    "explores_menu": ("menu_exploration_style", ("explores_menu",)),
+    "does_not_explore_menu": ("menu_exploration_style", ("does_not_explore_menu",)),
+    "busy_mood": ("mood_tone", ("casual", "frustrated")),
+    "curious_mood": ("mood_tone", ("enthusiastic", "casual")),
+    "indecisive_mood": ("mood_tone", ("confused", "casual")),
 }
 _GRAVITY: tuple[NullReason, ...] = ("bad_input", "missing_input", "not_applicable")
 
@@ -55,142 +71,162 @@ def score_conversations(events: Events, options: GuestSimulationOptions) -> dict
     dict of pl.DataFrame
         ``messages`` and ``dialogues`` in the schema of the suite's tables.
     """
-    frames = events.frames
-    conversations = frames["conversations"]
-    messages = _compare_states(frames)
-    counts = _count(messages, frames["states"], conversations.height)
+    conversations, messages = events.frames["conversations"], events.frames["messages"]
+    compared, score = _compare_states(events.frames)
+    counts = _count(messages, score, events.frames["states"], conversations.height)
     scores, reasons = _score(conversations, counts, published=options.published)
-    named = conversations["persona_code"] >= 0
+    sources = gather_or_null(
+        events.frames["personas"]["PAS_source"], conversations["persona_code"].to_numpy()
+    )
     dialogues = conversations.with_columns(
-        pl.when(named)
-        .then(frames["personas"]["PAS_source"].gather(conversations["persona_code"].clip(0)))
-        .alias("PAS_source")
-        if frames["personas"].height
-        else pl.lit(None, dtype=DIALOGUES.schema["PAS_source"]).alias("PAS_source"),
-        pl.when("has_target").then("ORA_source").alias("ORA_source"),
+        sources.alias("PAS_source"),
         **counts,
         **scores,
         null_reasons=reasons,
     )
-    labels = conversations.select("file", "dialogue", "experiment_level").select(
-        pl.all().gather(messages["conversation"])
-    )
+    labels = conversations[["file", "dialogue", "experiment_level"]]
+    of_message = messages["conversation"].to_numpy()
     return {
-        "messages": pl.concat([labels, messages], how="horizontal").select(*MESSAGES.schema),
-        "dialogues": dialogues.select(*DIALOGUES.schema),
+        "messages": messages.hstack([*labels[of_message], *compared])[list(MESSAGES.schema)],
+        "dialogues": dialogues[list(DIALOGUES.schema)],
     }
 
 
-def _compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The distinct pairs of a state and the persona that it is compared with.
+
+    They are few, however many messages there are.
+
+    Parameters
+    ----------
+    of_message
+        The pair of each message, int64 (messages,).
+    persona, state
+        Their rows in the frames, int64 (pairs,); -1 for none.
+    is_exit
+        Whether the message is an exit, which is compared with nothing, bool (pairs,).
+    """
+
+    of_message: Indices
+    persona: Indices
+    state: Indices
+    is_exit: Mask
+
+
+def _compare_states(frames: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, Reals]:
     """Compare each message's state with what its persona lets expect.
 
     A message's score is the share of the components that have an expected and an actual value;
     without attributes it follows from the kind of persona that its description is of.
-    """
-    messages = frames["messages"]
-    numbers, pairs = _pairs(frames)
-    compared = pl.concat(
-        [
-            pairs,
-            _rows_or_null(frames["personas"], pairs["persona_code"]),
-            _rows_or_null(frames["states"], pairs["state"]),
-        ],
-        how="horizontal",
-    ).join(
-        frames["moods"].with_columns(pl.lit(True).alias("in_mood")),
-        on=["persona_code", "mood_tone"],
-        how="left",
-        maintain_order="left",
-    )
-    by_attributes = pl.col("PAS_source") == "attributes"
-    has_state = pl.col("mood_tone").is_not_null()
-    matches = (
-        pl.when(by_attributes).then(pl.col("is_ordering_complete") == pl.col("complete")),
-        pl.when(by_attributes).then(pl.col("menu_exploration_style") == pl.col("exploration")),
-        pl.when(by_attributes & ~pl.col("any_mood") & has_state).then(
-            pl.col("in_mood").fill_null(False)
-        ),
-        pl.when(by_attributes).then(pl.col("ordering_style") == pl.col("ordering")),
-    )
-    compared = compared.with_columns(
-        pl.when(~pl.col("is_exit")).then(match).alias(name)
-        for name, match in zip(MATCH_COLUMNS, matches, strict=True)
-    )
-    present = pl.sum_horizontal(pl.col(name).is_not_null() for name in MATCH_COLUMNS)
-    matched = pl.sum_horizontal(pl.col(name).fill_null(False) for name in MATCH_COLUMNS)
-    fallback = pl.lit(_FALLBACK_OTHER)
-    for kind, weights in _FALLBACK_WEIGHTS.items():
-        terms = [weight * _FALLBACK_TESTS[test] for test, weight in weights.items()]
-        total = terms[0] + terms[1]
-        for term in terms[2:]:
-            total = total + term
-        fallback = pl.when(pl.col("kind") == kind).then(total).otherwise(fallback)
-    compared = compared.select(
-        *STATE_COLUMNS,
-        *MATCH_COLUMNS,
-        pl.when(has_state & ~pl.col("is_exit") & (pl.col("persona_code") >= 0))
-        .then(pl.when(by_attributes).then(matched / present).otherwise(fallback))
-        .alias("message_score"),
-    )
-    return pl.concat([messages, compared.select(pl.all().gather(numbers))], how="horizontal")
-
-
-def _rows_or_null(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
-    """Gather rows of a frame, of nulls where the row is negative."""
-    numbers = rows.to_numpy()
-    return pl.concat([frame, frame.clear(1)])[np.where(numbers < 0, frame.height, numbers)]
-
-
-def _pairs(frames: Mapping[str, pl.DataFrame]) -> tuple[Indices, pl.DataFrame]:
-    """Pair each message's state with its conversation's persona.
 
     Returns
     -------
     tuple
-        The pair of each message, and the distinct pairs: ``persona_code`` and ``state``, -1 for
-        none, and ``is_exit``. They are few, however many messages there are.
+        `STATE_COLUMNS`, `MATCH_COLUMNS` and ``message_score`` of each message; and the latter
+        once more, float64 (messages,), NaN for null.
     """
+    states, personas = frames["states"], frames["personas"]
+    pairs = _pairs(frames)
+    by_attributes = np.append((personas["PAS_source"] == "attributes").to_numpy(), False)
+    compared = (pairs.state >= 0) & ~pairs.is_exit & (pairs.persona >= 0)
+    with_attributes = compared & by_attributes[pairs.persona]
+    matches = _matches(pairs, with_attributes, frames)
+    present = np.sum([known for known, _ in matches.values()], axis=0)
+    matched = np.sum([known & same for known, same in matches.values()], axis=0)
+    fallback = _fallback_scores(pairs, states, personas["kind"])
+    score = np.where(with_attributes, matched / np.maximum(present, 1), fallback)
+    of_pairs = pl.DataFrame(
+        {
+            **{name: gather_or_null(states[name], pairs.state) for name in STATE_COLUMNS},
+            **{name: where(*matches[name]) for name in MATCH_COLUMNS},
+            "message_score": where(compared, score),
+        }
+    )
+    return of_pairs[pairs.of_message], np.where(compared, score, np.nan)[pairs.of_message]
+
+
+def _pairs(frames: Mapping[str, pl.DataFrame]) -> _Pairs:
+    """Pair each message's state with its conversation's persona."""
     messages = frames["messages"]
     codes = frames["conversations"]["persona_code"].to_numpy()
     persona = codes[messages["conversation"].to_numpy()]
     state, is_exit = messages["state"].to_numpy(), messages["is_exit"].to_numpy()
     key = ((persona + 1) * (frames["states"].height + 1) + state + 1) * 2 + is_exit
     numbers, firsts = number_hashes(key.astype(np.uint64))
-    pairs = {"persona_code": persona[firsts], "state": state[firsts], "is_exit": is_exit[firsts]}
-    return numbers, pl.DataFrame(pairs)
+    return _Pairs(numbers, persona[firsts], state[firsts], is_exit[firsts])
+
+
+def _matches(
+    pairs: _Pairs, with_attributes: Mask, frames: Mapping[str, pl.DataFrame]
+) -> dict[str, tuple[Mask, Mask]]:
+    """Tell for each part of a state where something is expected of it, and where it is that."""
+    states, personas, moods = frames["states"], frames["personas"], frames["moods"]
+    matches = {}
+    for name, (part, expected) in _EXPECTED.items():
+        codes, _ = distinct(pl.concat([states[part], personas[expected]]))
+        # a place for -1, which is equal to nothing
+        of_state = np.append(codes[: states.height], -1)[pairs.state]
+        of_persona = np.append(codes[states.height :], -2)[pairs.persona]
+        given = np.append(personas[expected].is_not_null().to_numpy(), False)[pairs.persona]
+        matches[name] = with_attributes & given, of_state == of_persona
+    codes, values = distinct(pl.concat([states["mood_tone"], moods["mood_tone"]]))
+    of_state = np.append(codes[: states.height], -1)[pairs.state]
+    expected_moods = moods["persona_code"].to_numpy() * len(values) + codes[states.height :]
+    given = ~np.append(personas["any_mood"].to_numpy(), True)[pairs.persona]
+    in_mood = np.isin(pairs.persona * len(values) + of_state, expected_moods)
+    matches["mood_match"] = with_attributes & given, in_mood
+    return matches
+
+
+def _fallback_scores(pairs: _Pairs, states: pl.DataFrame, kinds: pl.Series) -> Reals:
+    """Score states by the kind of persona that a description is of."""
+    scores = np.full(len(pairs.state), _FALLBACK_OTHER)
+    for kind, weights in _FALLBACK_WEIGHTS.items():
+        of_kind = np.append((kinds == kind).to_numpy(), False)[pairs.persona]
+        rows = np.flatnonzero(of_kind & (pairs.state >= 0))
+        if len(rows):
+            of_state = sum(
+                weight * _passes(states, *_FALLBACK_TESTS[test]) for test, weight in weights.items()
+            )
+            scores[rows] = np.asarray(of_state)[pairs.state[rows]]
+    return scores
+
+
+def _passes(states: pl.DataFrame, part: str, values: tuple[str, ...]) -> Mask:
+    """Tell which states have one of some values in a part."""
+    passed: Mask = np.any([(states[part] == value).to_numpy() for value in values], axis=0)
+    return passed
 
 
 def _count(
-    messages: pl.DataFrame, states: pl.DataFrame, n_conversations: int
-) -> dict[str, pl.Series]:
+    messages: pl.DataFrame, score: Reals, states: pl.DataFrame, n_conversations: int
+) -> dict[str, npt.NDArray[Any]]:
     """Add up, in order of the messages, what the metrics of each conversation need."""
     conversation = messages["conversation"].to_numpy()
 
-    def count(rows: Mask, weights: Reals | None = None) -> pl.Series:
-        kept = None if weights is None else weights[rows]
-        totals = np.bincount(conversation[rows], kept, minlength=n_conversations)
-        return pl.Series(totals.astype(np.int64 if weights is None else np.float64))
+    def count(rows: Mask) -> Indices:
+        return counts_of(conversation[rows], n_conversations)
 
     by_role = messages["by_role"].to_numpy()
-    scored = messages["message_score"].is_not_null().to_numpy()
-    has_state = messages["state"].to_numpy() >= 0
-    scores = messages["message_score"].fill_null(0.0).to_numpy()
+    state = messages["state"].to_numpy()
+    scored = ~np.isnan(score)
+    sums = np.bincount(conversation[scored], score[scored], minlength=n_conversations)
     uses = {name: by_role & messages[name].to_numpy() for name in TOOL_COLUMNS}
     return {
         "n_guest_messages": count(by_role),
         "n_scored_messages": count(scored),
-        "message_score_sum": count(scored, scores),
-        "n_states": count(has_state),
-        "n_transitions": _transitions(
-            conversation, messages["state"].to_numpy(), states, n_conversations
-        ),
+        # without any score the sums are of integers
+        "message_score_sum": sums.astype(np.float64, copy=False),
+        "n_states": count(state >= 0),
+        "n_transitions": _transitions(conversation, state, states, n_conversations),
         **{f"n_{name.removeprefix('uses_')}": count(rows) for name, rows in uses.items()},
     }
 
 
 def _transitions(
     conversation: Indices, state: Indices, states: pl.DataFrame, n_conversations: int
-) -> pl.Series:
+) -> Indices:
     """Count the changes of ordering, exploration and mood from each state to the next."""
     rows = np.flatnonzero(state >= 0)
     before, after = rows[:-1], rows[1:]
@@ -200,7 +236,7 @@ def _transitions(
         changes += behaviour[state[before]] != behaviour[state[after]]
     changes[conversation[before] != conversation[after]] = 0
     totals = np.bincount(conversation[after], changes, minlength=n_conversations)
-    return pl.Series(totals.astype(np.int64))
+    return totals.astype(np.int64)
 
 
 def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Reals:
@@ -252,10 +288,9 @@ def explainability(counts: Mapping[str, Indices], level: Indices) -> Reals:
 
 
 def _score(
-    conversations: pl.DataFrame, counted: Mapping[str, pl.Series], *, published: bool
+    conversations: pl.DataFrame, counts: Mapping[str, npt.NDArray[Any]], *, published: bool
 ) -> tuple[dict[str, pl.Series], pl.Series]:
     """Compute the metrics, and say why one is null."""
-    counts = {name: column.to_numpy() for name, column in counted.items()}
     given = {
         name: conversations[name].to_numpy()
         for name in ("persona_code", "persona_bad", "has_target", "target_bad", "order_broken")
@@ -311,8 +346,5 @@ def _score(
         [(metric, reason, rows) for reason in _GRAVITY for metric, rows in causes[reason].items()],
         height,
     )
-    scores = {
-        metric.id: pl.Series(values[metric.id]).set(pl.Series(null[metric.id]), None)
-        for metric in METRICS
-    }
+    scores = {metric.id: where(~null[metric.id], values[metric.id]) for metric in METRICS}
     return scores, reasons

@@ -16,6 +16,7 @@ from fastscore.suites.guest_simulation.orders import (
     join_names,
     read_lists,
 )
+from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import (
     DEFAULT_STATE,
     ORDER_SOURCES,
@@ -82,8 +83,8 @@ class FinalOrders:
 
 
 def read_behaviours(
-    messages: pl.DataFrame,
-    rows: pl.DataFrame,
+    messages: Rows,
+    rows: Rows,
     tools: ToolCells,
     targets: Names,
     n_conversations: int,
@@ -94,7 +95,7 @@ def read_behaviours(
     A conversation's states come from one source: the first that any of its messages has, or the
     one that the option forces. Of a state that has some part, the others are the default's.
     """
-    conversation = messages["conversation"].to_numpy()
+    conversation = messages.conversation
     columns = _column_states(messages, published=options.published)
     if options.states == "auto":
         source = np.full(n_conversations, HEURISTIC)
@@ -108,15 +109,12 @@ def read_behaviours(
     columns, by_tools, words, default = _same_values([columns, tools.states, words, default])
     code = np.where((of_message == COLUMNS)[:, None], columns.code, words.code)
     code = np.where((of_message == TOOLS)[:, None], by_tools.code, code)
-    counts = (code >= 0).any(axis=1) & ~messages["is_exit"].to_numpy()
+    counts = (code >= 0).any(axis=1) & ~messages.is_exit
     code = np.where(counts[:, None] & (code >= 0), code, default.code)
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
     numbers, firsts = distinct_rows(list(code.T))
     states = pl.DataFrame(
-        {
-            name: default.values.gather(code[firsts, place])
-            for place, name in enumerate(STATE_COLUMNS)
-        }
+        {name: default.values[code[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
     )
     if not options.published:
         numbers, state_source = np.where(counts, numbers, -1), np.where(counts, of_message, -1)
@@ -136,12 +134,12 @@ def _same_values(sources: Sequence[States]) -> list[States]:
     return same
 
 
-def _column_states(messages: pl.DataFrame, *, published: bool) -> States:
+def _column_states(messages: Rows, *, published: bool) -> States:
     """Read the states that columns give; blank cells give none."""
-    cells = pl.concat([messages[name].alias("state") for name in STATE_COLUMNS])
-    given = np.flatnonzero(cells.is_not_null().to_numpy())
-    code = np.full(len(cells), -1, np.int64)
-    code[given], values = distinct(cells.gather(given))
+    columns = [messages[name] for name in STATE_COLUMNS]
+    given = np.flatnonzero(np.concatenate([each.is_not_null().to_numpy() for each in columns]))
+    code = np.full(len(columns) * len(messages), -1, np.int64)
+    code[given], values = distinct(pl.concat([each.drop_nulls() for each in columns]))
     if not published:
         values = values.str.strip_chars().str.to_lowercase()
     empty = np.append((values == "").to_numpy(), True)
@@ -149,25 +147,24 @@ def _column_states(messages: pl.DataFrame, *, published: bool) -> States:
     return States(code.reshape(len(STATE_COLUMNS), -1).T, values)
 
 
-def _heuristic(messages: pl.DataFrame, rows: pl.DataFrame, targets: Names, needed: Mask) -> States:
+def _heuristic(messages: Rows, rows: Rows, targets: Names, needed: Mask) -> States:
     """Read the states of the conversations that need the heuristic."""
-    code = np.full((len(STATE_COLUMNS), messages.height), -1, np.int64).T
-    spoken = needed[rows["conversation"].to_numpy()] & ~rows["is_case"].to_numpy()
-    columns = ("conversation", "role", "content", "is_guest", "is_exit")
-    found = states_by_words(rows.select(*columns).filter(pl.Series(spoken)), targets)
-    code[needed[messages["conversation"].to_numpy()]] = found.code
+    code = np.full((len(STATE_COLUMNS), len(messages)), -1, np.int64).T
+    spoken = rows.where(needed[rows.conversation] & ~rows.is_case, ("role", "content"))
+    found = states_by_words(spoken, targets)
+    code[needed[messages.conversation]] = found.code
     return States(code, found.values)
 
 
 def read_final_orders(
-    messages: pl.DataFrame, tools: ToolCells, n_conversations: int, options: GuestSimulationOptions
+    messages: Rows, tools: ToolCells, n_conversations: int, options: GuestSimulationOptions
 ) -> FinalOrders:
     """Read the last tracked order of each conversation that is not empty.
 
     Its orders come from one source: the first that any of its messages has, or the one that the
     option forces; the heuristic reads none. In the published profile an exit has no order.
     """
-    conversation = messages["conversation"].to_numpy()
+    conversation = messages.conversation
     column = column_lists(messages["current_items_in_order"], published=options.published)
     lists = (column, tools.orders)
     allowed = [options.states in ("auto", name) for name in ORDER_SOURCES]
@@ -175,11 +172,11 @@ def read_final_orders(
     for number in (TOOLS, COLUMNS):
         if allowed[number]:
             source[conversation[lists[number].present]] = number
-    counts = np.ones(messages.height, np.bool_)
+    counts = np.ones(len(messages), np.bool_)
     if options.published:
-        counts = ~messages["is_exit"].to_numpy()
-    order_source = np.full(messages.height, _NONE)
-    has_items = np.zeros(messages.height, np.bool_)
+        counts = ~messages.is_exit
+    order_source = np.full(len(messages), _NONE)
+    has_items = np.zeros(len(messages), np.bool_)
     for number, each in enumerate(lists):
         of_source = (source[conversation] == number) & counts
         order_source[of_source & each.present] = number

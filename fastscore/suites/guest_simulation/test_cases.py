@@ -20,6 +20,7 @@ from fastscore.suites.guest_simulation.personas import (
     is_whole,
     read_attributes,
 )
+from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
     WHOLE_TEXT,
@@ -84,15 +85,14 @@ class Targets:
 
 
 def read_test_cases(
-    rows: pl.DataFrame, test_case: pl.Series, file: PersonaFile
+    rows: Rows, test_case: pl.Series, file: PersonaFile
 ) -> tuple[Personas, Targets, Problems]:
     """Read the test case of every conversation.
 
     Parameters
     ----------
     rows
-        The log's rows by conversation: ``conversation``, ``row``, ``is_case``, ``content``,
-        ``guest_persona``, ``target_order``.
+        The log's rows by conversation.
     test_case
         The id of each conversation's test case.
     file
@@ -101,12 +101,11 @@ def read_test_cases(
     Returns
     -------
     tuple
-        Personas, targets, and what cannot be read, by ``row``.
+        Personas, targets, and what cannot be read, by its row's place in the log.
     """
-    conversation, row = rows["conversation"].to_numpy(), rows["row"].to_numpy()
     n_conversations = len(test_case)
-    owner = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
-    owner[row] = conversation
+    owner = np.zeros(len(rows), np.int64)
+    owner[rows.place] = rows.conversation
     of_case, of_persona, of_target = Problems(), Problems(), Problems()
     case = _cases(rows, of_case)
     ids, at = distinct(test_case)
@@ -115,7 +114,7 @@ def read_test_cases(
     def from_file(key: str) -> pl.Series:
         known = [None if each is None else getattr(each, key) for each in by_file]
         values = pl.Series(known or [None], dtype=pl.String)
-        return values.gather(ids if known else np.zeros(n_conversations, np.int64))
+        return values[ids if known else np.zeros(n_conversations, np.int64)]
 
     places, persona = _first_texts(
         rows, case["guest_persona"], "guest_persona", from_file("guest_persona"), of_persona
@@ -142,14 +141,14 @@ def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
     return found
 
 
-def _cases(rows: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
+def _cases(rows: Rows, problems: Problems) -> dict[str, JsonValues]:
     """Read the JSON of the rows that hold test cases, the first of each conversation.
 
     A test case runs at every level, so that each distinct text is read once.
     """
-    at = np.flatnonzero(rows["is_case"].to_numpy())
-    at = at[first_of_group(rows["conversation"].to_numpy()[at]) == np.arange(len(at))]
-    codes, contents = distinct(rows["content"].gather(at).alias("content"))
+    at = np.flatnonzero(rows.is_case)
+    at = at[first_of_group(rows.conversation[at]) == np.arange(len(at))]
+    codes, contents = distinct(rows["content"][at])
     values = column_values(contents)
     of_text = Problems()
     for number in np.flatnonzero(values.tags != OBJECT).tolist():
@@ -157,9 +156,11 @@ def _cases(rows: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
         of_text.by_dialogue[number] = Problem("content", "wrong_type", repr(found), _CASE_EXPECTED)
     keys = ("guest_persona", "target_order")
     found_values = members(values.where(values.tags == OBJECT), keys, of_text)
-    row = rows["row"].to_numpy()[at]
-    _note_for_all(of_text, codes, row, problems)
-    return {key: replace(each.take(codes), dialogue=row) for key, each in found_values.items()}
+    _note_for_all(of_text, codes, rows.place[at], problems)
+    return {
+        key: replace(each.take(codes), dialogue=rows.place[at])
+        for key, each in found_values.items()
+    }
 
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
@@ -170,7 +171,7 @@ def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: 
 
 
 def _first_texts(
-    rows: pl.DataFrame, of_case: JsonValues, column: str, of_file: pl.Series, problems: Problems
+    rows: Rows, of_case: JsonValues, column: str, of_file: pl.Series, problems: Problems
 ) -> tuple[Indices, pl.Series]:
     """Choose each conversation's value: of its test case, else of the column, else of the file.
 
@@ -181,18 +182,17 @@ def _first_texts(
         strings as they are, null without a value.
     """
     n_conversations = len(of_file)
-    conversation, row = rows["conversation"].to_numpy(), rows["row"].to_numpy()
-    position = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
-    position[row] = np.arange(len(row))
+    owner_of = np.zeros(len(rows), np.int64)
+    owner_of[rows.place] = rows.conversation
     given = np.flatnonzero(rows[column].is_not_null().to_numpy())
-    cells = rows[column].gather(given).alias(column)
+    cells = rows[column][given]
     parts = [
         (
-            conversation[position[of_case.dialogue]],
+            owner_of[of_case.dialogue],
             of_case.dialogue,
             _value_texts(of_case, problems),
         ),
-        (conversation[given], row[given], _cell_texts(cells, problems)),
+        (rows.conversation[given], rows.place[given], _cell_texts(cells, problems)),
         (np.arange(n_conversations), np.full(n_conversations, -1), of_file),
     ]
     owners, places, values = [], [], []

@@ -105,14 +105,14 @@ class ToolCells:
     Parameters
     ----------
     uses
-        A row a message: `TOOL_COLUMNS`, Boolean.
+        A row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3).
     states
         What tools gave.
     orders
         The tracked orders.
     """
 
-    uses: pl.DataFrame
+    uses: Mask
     states: States
     orders: OrderLists
 
@@ -142,7 +142,7 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
         for place in range(len(TOOL_COLUMNS)):
             uses[message[found.row[named[has_word[:, place]]]], place] = True
     return ToolCells(
-        pl.DataFrame({name: uses[:, place] for place, name in enumerate(TOOL_COLUMNS)}),
+        uses,
         _read_states(scan, message, len(cells)),
         _read_orders(scan, message, len(cells)),
     )
