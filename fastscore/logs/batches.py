@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.jsonl import JsonlRuns, runs_jsonl, scan_jsonl
+from fastscore_kernels.jsonl import scan_jsonl
 
 from fastscore.logs.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.streams import BLOCK_BYTES, Lines
@@ -77,10 +77,6 @@ class Batch:
         )
         in_documents = self.segments[0].numbers is not None
         return of_jsonl(scan, "json" if in_documents else "jsonl")
-
-    def runs(self, keys: tuple[bytes, ...]) -> JsonlRuns:
-        """Find the batch's runs of lines that give the keys the same values; not of CSV."""
-        return runs_jsonl(self.data, keys, restarts=self._restarts(), n_ends=self._n_ends())
 
     def _restarts(self) -> Longs:
         numbers = [

@@ -25,8 +25,8 @@ from fastscore_kernels.jsonl import (
     OBJECT,
     STRING,
     TRUE,
-    JsonlRuns,
 )
+from fastscore_kernels.jsonl_names import NamedLines
 from fastscore_kernels.located_values import EXACT, PlainViews
 
 from fastscore.logs.inputs import Format
@@ -103,7 +103,7 @@ def array_key(source: Source) -> bytes | None:
 
 
 def places(
-    scan: LineScan | JsonlRuns,
+    scan: LineScan | NamedLines,
     keys: tuple[bytes, ...],
     column: Column,
     *,

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import text_hash128
-from fastscore_kernels.jsonl import JsonlRuns
+from fastscore_kernels.jsonl_names import NamedLines
 from fastscore_kernels.located_values import changes
 
 from fastscore.content_hash import CellHash, ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.batches import Batch, gather, map_ordered
-from fastscore.logs.columns import array_key, convert, places, wanted_keys
+from fastscore.logs.columns import Places, array_key, convert, places, wanted_keys
 from fastscore.logs.csv_records import csv_header, read_records
 from fastscore.logs.inputs import Compression, InputFile
 from fastscore.logs.json_documents import read_document
 from fastscore.logs.line_cells import line_cells
-from fastscore.logs.line_scan import LineScan
+from fastscore.logs.line_names import join_names, line_names
 from fastscore.logs.parquet import parquet_rows, read_parquet
 from fastscore.logs.pieces import Damage, Piece
 from fastscore.logs.seals import stamp
@@ -30,8 +31,7 @@ from fastscore.logs.streams import (
     BLOCK_BYTES,
     DamageError,
     Lines,
-    line_blocks,
-    passing_blocks,
+    passing_lines,
     read_blocks,
     read_lines,
 )
@@ -39,7 +39,10 @@ from fastscore.suites.base import Column, Source
 
 _Block = TypeVar("_Block", bytes, memoryview, bytes | memoryview)
 
+Longs = npt.NDArray[np.int64]
+
 _CELLS_PER_SHARD = 256
+_NAMES_AT_ONCE = 1 << 16
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
 
@@ -118,9 +121,11 @@ def index_files(
             ):
                 spans.add(found)
                 yield state
-        elif format == "jsonl" and format in source.row_dialogues and not source.dialogue_key:
+        elif format == "jsonl" and (source.dialogue_key or format in source.row_dialogues):
             for some, found in map_ordered(
-                lambda some: _index_rows(some, shard_bytes, scratch), _by_size(group), threads
+                lambda some: (some, _index_jsonl(some, source, shard_bytes, scratch)),
+                _by_size(group),
+                threads,
             ):
                 spans.add(found)
                 yield from some
@@ -161,7 +166,7 @@ def _index_lines(
     offset = states[0].index
     ready = 0
     for batch, found in map_ordered(
-        lambda batch: (batch, _spans(batch, keys, cell)), gather(streams), threads
+        lambda batch: (batch, _batch_spans(batch, keys, cell)), gather(streams), threads
     ):
         while ready < int(batch.parts[0]):
             yield states[ready]
@@ -170,9 +175,17 @@ def _index_lines(
     yield from states[ready:]
 
 
+def _index_jsonl(
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+) -> pl.DataFrame:
+    """Index files of JSON Lines."""
+    index = _index_names if source.dialogue_key else _index_rows
+    return index(states, source, shard_bytes, scratch)
+
+
 def _index_rows(
-    states: tuple[FileState, ...], shard_bytes: int, scratch: Path
-) -> tuple[tuple[FileState, ...], pl.DataFrame]:
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+) -> pl.DataFrame:
     """Index files each line of which is a dialogue of its own: none is read for that."""
     width = max(1, shard_bytes // _CELLS_PER_SHARD)
     found = [line_cells(_passing(state, shard_bytes, scratch), width) for state in states]
@@ -187,15 +200,51 @@ def _index_rows(
         "line": line,
         "dialogues": lines,
     }
-    return states, pl.DataFrame(spans, schema=SPAN_SCHEMA)
+    return pl.DataFrame(spans, schema=SPAN_SCHEMA)
+
+
+def _index_names(
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+) -> pl.DataFrame:
+    """Index files of JSON Lines by what the lines name, which is all that is read of most."""
+    keys = wanted_keys(key_columns(source))
+    is_row = "jsonl" in source.row_dialogues
+    cell = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
+    spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
+    found: list[tuple[int, NamedLines]] = []
+    waiting = 0
+    for state in states:
+        for names in line_names(
+            read_lines(_passing(state, shard_bytes, scratch)), keys, one_by_one=is_row
+        ):
+            found.append((state.index, names))
+            waiting += names.line.size
+            if waiting >= _NAMES_AT_ONCE:
+                spans.append(_named_spans(found, keys, source, cell))
+                found.clear()
+                waiting = 0
+    if found:
+        spans.append(_named_spans(found, keys, source, cell))
+    return pl.concat(spans)
+
+
+def _named_spans(
+    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, cell: int
+) -> pl.DataFrame:
+    """Make spans of what the lines of some files name."""
+    names = join_names([names for _, names in found])
+    parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
+    columns = key_columns(source)
+    named = [places(names, keys, column, names_dialogue=True) for column in columns]
+    return _spans(parts, names.start, names.last, names.line, named, columns, cell)
 
 
 def _passing(
     state: FileState, shard_bytes: int, scratch: Path
-) -> Iterator[bytes] | Iterator[memoryview]:
-    """Stream a file's bytes, each block to be used before the next is asked for."""
+) -> Iterator[bytes] | Iterator[bytes | memoryview]:
+    """Stream the bytes of JSON Lines, each block to be used before the next is asked for."""
     if state.compression == "none":
-        return _counted(passing_blocks(state.path, state.observe), state)
+        return _counted(passing_lines(state.path, state.observe), state)
     packed = read_blocks(state.path, state.compression, observe=state.observe)
     return _spilled(packed, state, shard_bytes, scratch)
 
@@ -247,8 +296,6 @@ def _keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
-    if state.compression == "none" and state.file.format == "jsonl":
-        return read_lines(_counted(line_blocks(state.path, state.observe), state))
     blocks = read_blocks(state.path, state.compression, observe=state.observe)
     if state.compression == "none":
         blocks = _counted(blocks, state)
@@ -306,51 +353,57 @@ def _spilled(
             temporary.unlink(missing_ok=True)
 
 
-def _spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
-    """Find the dialogues of a batch; rows that are some are kept together by ``cell`` bytes."""
+def _batch_spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
+    """Find the dialogues of a batch."""
     if batch.alone:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     columns, keys = key_columns(source), wanted_keys(source.columns)
-    runs: LineScan | JsonlRuns
-    if cell or source.array_column is not None or batch.in_records:
-        runs = batch.scan(keys, array_key(source))
-        last_starts = runs.start
-    else:
-        runs = batch.runs(keys)
-        last_starts = runs.last
-    if runs.start.size == 0:
+    scan = batch.scan(keys, array_key(source))
+    if scan.start.size == 0:
         return pl.DataFrame(schema=SPAN_SCHEMA)
-    parts, offsets = batch.places(runs.start)
-    _, last_offsets = batch.places(last_starts)
-    found = [places(runs, keys, column, names_dialogue=True) for column in columns]
+    parts, offsets = batch.places(scan.start)
+    named = [places(scan, keys, column, names_dialogue=True) for column in columns]
+    return _spans(parts, offsets, offsets, scan.line, named, columns, cell)
+
+
+def _spans(
+    parts: Longs,
+    offsets: Longs,
+    last_offsets: Longs,
+    lines: Longs,
+    named: Sequence[Places],
+    columns: Sequence[Column],
+    cell: int,
+) -> pl.DataFrame:
+    """Make spans of runs of rows; rows that are dialogues are kept together by ``cell`` bytes."""
     # neighbouring runs may be of one dialogue: only where its name changes is it read
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     if cell:
         begins[1:] |= offsets[1:] // cell != offsets[:-1] // cell
-    for place in found:
+    for place in named:
         begins |= changes(place.data, place.tags, place.starts, place.ends)
     first = np.flatnonzero(begins)
     last = np.append(first[1:], parts.size) - 1
     good = np.ones(first.size, np.bool_)
-    named: dict[str, pl.Series] = {}
-    for index, (place, column) in enumerate(zip(found, columns, strict=True)):
+    values: dict[str, pl.Series] = {}
+    for index, (place, column) in enumerate(zip(named, columns, strict=True)):
         at_first = replace(
             place, tags=place.tags[first], starts=place.starts[first], ends=place.ends[first]
         )
         converted = convert(at_first, column)
-        named[f"key{index}"] = converted.values
+        values[f"key{index}"] = converted.values
         good &= converted.faults == 0
     spans = pl.DataFrame(
         {
             "file": parts[first],
             "first": offsets[first],
             "last": last_offsets[last],
-            "line": runs.line[first],
+            "line": lines[first],
             "rows": last - first + 1,
-            **named,
+            **values,
         }
     )
-    return _spans_of(spans.filter(pl.Series(good)), list(named), cell)
+    return _spans_of(spans.filter(pl.Series(good)), list(values), cell)
 
 
 def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.DataFrame:

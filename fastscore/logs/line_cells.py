@@ -9,7 +9,9 @@ from fastscore_kernels.jsonl import line_starts
 _RETURN = ord("\r")
 
 
-def line_cells(blocks: Iterator[bytes] | Iterator[memoryview], cell: int) -> npt.NDArray[np.int64]:
+def line_cells(
+    blocks: Iterator[bytes] | Iterator[bytes | memoryview], cell: int
+) -> npt.NDArray[np.int64]:
     """Find the first and the last line that begin in each cell of a file.
 
     Parameters

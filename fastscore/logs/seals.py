@@ -55,7 +55,7 @@ def sealed_lines(piece: Piece) -> Iterator[bytes | memoryview]:
         As `sealed_blocks`.
     """
     digest = CellHash(piece.start)
-    yield from line_blocks(piece.path, digest.update, piece.start, piece.stop, whole=True)
+    yield from line_blocks(piece.path, digest.update, piece.start, piece.stop)
     _compare(piece, digest.digest().hex())
 
 

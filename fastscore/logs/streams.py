@@ -28,7 +28,7 @@ _LARGEST_WHOLE = 8
 _SHORT_PART = 8
 """A cut line is read again if it is less than one such part of a block."""
 # whoever looks at such a block finds it in the cache
-_PASSING_BYTES = 512 << 10
+_PASSING_BYTES = 2 << 20
 MAX_RECORD_BYTES = 256 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
@@ -140,43 +140,12 @@ def read_blocks(
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
 
 
-def passing_blocks(path: str, observe: Callable[[memoryview], object]) -> Iterator[memoryview]:
-    """Yield the bytes of a file that is not compressed; each block is overwritten by the next.
-
-    Parameters
-    ----------
-    path
-        The file.
-    observe
-        Called with each block.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read.
-    """
-    room = memoryview(bytearray(_PASSING_BYTES))
-    try:
-        with open(path, "rb", buffering=0) as file:
-            while size := file.readinto(room):
-                observe(room[:size])
-                yield room[:size]
-    except OSError as error:
-        raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
-
-
-def line_blocks(
-    path: str,
-    observe: Callable[[bytes | memoryview], object],
-    start: int = 0,
-    stop: int | None = None,
-    *,
-    whole: bool = False,
+def passing_lines(
+    path: str, observe: Callable[[bytes | memoryview], object]
 ) -> Iterator[bytes | memoryview]:
     """Yield the bytes of a file that is not compressed in blocks that mostly end at line ends.
 
-    Views are of whole lines: what was read of the line behind them is read again, which costs less
-    than to join it to the next block.
+    Views are of whole lines, and overwritten by the next block.
 
     Parameters
     ----------
@@ -184,24 +153,62 @@ def line_blocks(
         The file.
     observe
         Called with each block once it is used.
-    start, stop
-        The bytes to read; they are whole lines.
-    whole
-        As in `read_blocks`.
 
     Raises
     ------
     InputError
         When the file cannot be read.
     """
-    left = sys.maxsize if stop is None else stop - start
-    fits = whole and left <= _LARGEST_WHOLE * BLOCK_BYTES
+    room = np.empty(_PASSING_BYTES, np.uint8).data
+    return _line_blocks(path, observe, 0, sys.maxsize, lambda left: room)
+
+
+def line_blocks(
+    path: str, observe: Callable[[bytes | memoryview], object], start: int, stop: int
+) -> Iterator[bytes | memoryview]:
+    """Yield bytes of a file that is not compressed as `passing_lines` does, in blocks to be kept.
+
+    Parameters
+    ----------
+    path, observe
+        As there.
+    start, stop
+        The bytes to read; they are whole lines. They are one block if they are no more than
+        `_LARGEST_WHOLE` of `BLOCK_BYTES`: what is kept until it is scored need not be cut.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    fits = stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
+    # numpy asks for large pages: some page faults instead of thousands
+    return _line_blocks(
+        path,
+        observe,
+        start,
+        stop,
+        lambda left: np.empty(left if fits else min(left, BLOCK_BYTES), np.uint8).data,
+    )
+
+
+def _line_blocks(
+    path: str,
+    observe: Callable[[bytes | memoryview], object],
+    start: int,
+    stop: int,
+    room_for: Callable[[int], memoryview],
+) -> Iterator[bytes | memoryview]:
+    """Read into rooms; what was read of the line behind whole ones is read again.
+
+    That costs less than to join it to the next block, unless it is much.
+    """
+    left = stop - start
     try:
         with open(path, "rb", buffering=0) as file:
             file.seek(start)
             while left > 0:
-                # numpy asks for large pages: some page faults instead of thousands
-                room = np.empty(left if fits else min(left, BLOCK_BYTES), np.uint8).data
+                room = room_for(left)[:left]
                 block = room[: file.readinto(room)]
                 if not block:
                     break

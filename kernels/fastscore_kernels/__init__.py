@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Any:
 
 _MODULES_OF_SCANNERS = (
     *("csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
-    *("jsonl", "literals", "located_values", "python_literals"),
+    *("jsonl", "jsonl_names", "literals", "located_values", "python_literals"),
 )
 
 

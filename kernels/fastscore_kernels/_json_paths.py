@@ -133,7 +133,8 @@ def _walk(
                 inside = 1 if tag == STRING or tag == ESCAPED else 0
                 at = nodes[node, BASE] + slot
                 tags[at] = tag
-                starts[at], ends[at] = start + inside, index - inside
+                # a string that is not closed after all has no closing quote to leave out
+                starts[at], ends[at] = start + inside, max(index - inside, start + inside)
         while not entered:
             # here a value has ended
             if depth == 0:

@@ -23,6 +23,7 @@ from fastscore_kernels._jsonl_bytes import (
     address_of,
     load_byte,
     load_word,
+    same_bytes,
     skip_blanks,
 )
 from fastscore_kernels._jsonl_scan import (
@@ -47,7 +48,7 @@ def _is_word_byte(byte: int) -> bool:
 
 
 @inlined
-def _before_blanks(data: int, index: int, start: int) -> int:
+def before_blanks(data: int, index: int, start: int) -> int:
     """Last position at or before ``index`` that is no blank, ``start - 1`` without any."""
     while index >= start:
         byte = load_byte(data, index)
@@ -65,10 +66,10 @@ def _member_comma(data: int, start: int, value: int, names: int, name: int, leng
     """
     if length == 0 or not _is_word_byte(load_byte(names, name)):
         return -1
-    index = _before_blanks(data, value - 1, start)
+    index = before_blanks(data, value - 1, start)
     if index < start or load_byte(data, index) != _COLON:
         return -1
-    index = _before_blanks(data, index - 1, start)
+    index = before_blanks(data, index - 1, start)
     if index - length - 1 < start or load_byte(data, index) != QUOTE:
         return -1
     index -= length
@@ -77,7 +78,7 @@ def _member_comma(data: int, start: int, value: int, names: int, name: int, leng
             return -1
     if load_byte(data, index - 1) != QUOTE:
         return -1
-    index = _before_blanks(data, index - 2, start)
+    index = before_blanks(data, index - 2, start)
     return index if index >= start and load_byte(data, index) == _COMMA else -1
 
 
@@ -110,22 +111,7 @@ def _ending(
 
 
 @inlined
-def _same_bytes(data: int, left: int, right: int, length: int) -> bool:
-    """Whether two ranges of ``length`` bytes are equal."""
-    position = 0
-    while position + 8 <= length:
-        if load_word(data, left + position) != load_word(data, right + position):
-            return False
-        position += 8
-    while position < length:
-        if load_byte(data, left + position) != load_byte(data, right + position):
-            return False
-        position += 1
-    return True
-
-
-@inlined
-def _behind_line_end(data: int, index: int, stop: int) -> int:
+def behind_line_end(data: int, index: int, stop: int) -> int:
     """Position of the line behind the line end at ``index``."""
     if index >= stop:
         return stop
@@ -137,8 +123,7 @@ def _behind_line_end(data: int, index: int, stop: int) -> int:
 @kernel(fastmath=False)
 def scan_runs(
     data: Any,
-    restarts: Any,
-    restart_lines: Any,
+    number: int,
     names: Any,
     offsets: Any,
     words: Any,
@@ -149,31 +134,25 @@ def scan_runs(
 ) -> int:
     """Find runs of lines that give the wanted keys the same values.
 
-    ``restarts`` and ``restart_lines`` are those of `scan_lines`; no run goes on behind a restart.
-    ``lines`` (3, capacity) takes, for each run, the number of its first line and the starts of
-    its first and its last line. Returns the number of runs, or -1 when there are more.
+    ``lines`` (3, capacity) takes, for each run, the number of its first line, the first of all
+    being ``number``, and the starts of its first and its last line. Returns the number of runs, or
+    -1 when there are more.
     """
     stop = data.size
     stack = np.zeros(MAX_DEPTH, np.uint8)
     objects, base = address_of(stack), address_of(data)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
     n_keys = words.size
-    row = restart = 0
-    number = 1
-    index = 0
+    row = index = 0
     ending: Any = np.int64(0)
     length: Any = np.int64(0)
     while index < stop:
-        if index >= restarts[restart]:
-            number = restart_lines[restart]
-            restart += 1
-            length = 0
         start = index
         if length > 0:
             index = line_end(base, start, stop)
-            if index - start > length and _same_bytes(base, index - length, ending, length):
+            if index - start > length and same_bytes(base + index - length, base + ending, length):
                 lines[2, row - 1] = start
-                index = _behind_line_end(base, index, stop)
+                index = behind_line_end(base, index, stop)
                 number += 1
                 continue
             index = start
@@ -207,7 +186,7 @@ def scan_runs(
                 for key in range(n_keys):
                     tags[key, row] = ABSENT
                 index = start
-        index = _behind_line_end(base, line_end(base, index, stop), stop)
+        index = behind_line_end(base, line_end(base, index, stop), stop)
         number += 1
     # naming the array here keeps it alive until its address is used no more
     return int(row + stack.size - MAX_DEPTH)

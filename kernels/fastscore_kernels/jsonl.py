@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use
-from fastscore_kernels._jsonl_runs import scan_runs
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ARRAY,
@@ -52,12 +51,10 @@ __all__ = [
     "STRING",
     "TOO_DEEP",
     "TRUE",
-    "JsonlRuns",
     "JsonlScan",
     "compile_kernels",
     "count_line_ends",
     "line_starts",
-    "runs_jsonl",
     "scan_jsonl",
 ]
 
@@ -109,30 +106,7 @@ class JsonlScan:
     next_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class JsonlRuns:
-    """Runs of lines that give k keys the same values, as `runs_jsonl` found n of them.
-
-    Parameters
-    ----------
-    data
-        The buffer that was scanned, uint8.
-    line, start, last
-        Number and start of each run's first line, and the start of its last one, int64 (n,).
-    tags, value_start, value_end
-        The values in the run's first line, as in `JsonlScan`, (k, n).
-    """
-
-    data: Bytes
-    line: Longs
-    start: Longs
-    last: Longs
-    tags: Bytes
-    value_start: Longs
-    value_end: Longs
-
-
-def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint64]]:
+def key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint64]]:
     """Flatten keys to their bytes, offsets and first eight bytes as words."""
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
@@ -177,7 +151,7 @@ def scan_jsonl(
         )
     compile_kernels()
     data = read_only(data)
-    names, offsets, words = _key_table(keys)
+    names, offsets, words = key_table(keys)
     positions, numbers = _restart_table(data, restarts)
     capacity = 1 + (int(count_ends(data)) if n_ends is None else n_ends)
     lines = np.empty((3, capacity), np.int64)
@@ -221,44 +195,6 @@ def scan_jsonl(
         n_blank=n_blank,
         next_line=next_line,
     )
-
-
-def runs_jsonl(
-    data: Bytes,
-    keys: Sequence[bytes],
-    *,
-    restarts: Sequence[tuple[int, int]] | Longs = (),
-    n_ends: int,
-) -> JsonlRuns:
-    """Find runs of neighbouring lines that give the wanted keys the same values.
-
-    A line whose end is that of the line before, from the first wanted key on, is read no further:
-    if it is valid, it belongs to the run; if not, it may count as of the run. Runs that stand
-    side by side may have equal values.
-
-    Parameters
-    ----------
-    data, keys, restarts, n_ends
-        As in `scan_jsonl`; no run goes on behind a restart.
-
-    Returns
-    -------
-    JsonlRuns
-        The runs, in order. Blank lines and lines that are no objects belong to none.
-    """
-    compile_kernels()
-    data = read_only(data)
-    positions, numbers = _restart_table(data, restarts)
-    capacity = 1 + n_ends
-    lines = np.empty((3, capacity), np.int64)
-    tags = np.zeros((len(keys), capacity), np.uint8)
-    starts = np.empty((len(keys), capacity), np.int64)
-    ends = np.empty((len(keys), capacity), np.int64)
-    n = scan_runs(data, positions, numbers, *_key_table(keys), lines, tags, starts, ends)
-    if n < 0:
-        raise ValueError(f"n_ends is {n_ends}, but the data hold more line ends")
-    line, start, last = lines[0, :n], lines[1, :n], lines[2, :n]
-    return JsonlRuns(data, line, start, last, tags[:, :n], starts[:, :n], ends[:, :n])
 
 
 def _restart_table(data: Bytes, restarts: Sequence[tuple[int, int]] | Longs) -> tuple[Longs, Longs]:
@@ -309,7 +245,7 @@ def _compile() -> None:
         data,
         read_only(np.array([data.size])),
         read_only(np.zeros(1, np.int64)),
-        *_key_table((b"a",)),
+        *key_table((b"a",)),
         -1,
         np.empty((3, 1), np.int64),
         np.zeros((1, 1), np.uint8),
@@ -317,14 +253,4 @@ def _compile() -> None:
         found,
         np.empty((5, 1), np.int64),
         np.zeros(6, np.int64),
-    )
-    scan_runs(
-        data,
-        read_only(np.array([data.size])),
-        read_only(np.zeros(1, np.int64)),
-        *_key_table((b"a",)),
-        np.empty((3, 1), np.int64),
-        np.zeros((1, 1), np.uint8),
-        found,
-        found,
     )

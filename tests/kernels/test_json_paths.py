@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fastscore_kernels import jsonl
 from fastscore_kernels.json_paths import Place, Shape, find_places
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.kernels.test_jsonl import tag_of
@@ -140,6 +140,7 @@ def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) ->
 
 
 @given(st.binary(max_size=200), SHAPES)
+@example(b'"', None)
 def test_what_is_not_valid_after_all_is_left_at_its_end(text: bytes, shape: Shape) -> None:
     place, _, data = find([text, b"[]"], shape, validated=True)
     found = place.tags != jsonl.ABSENT

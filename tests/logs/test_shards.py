@@ -5,6 +5,7 @@ import itertools
 import json
 import pickle
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -383,7 +384,7 @@ def test_progress_ends_at_the_total(tmp_path: Path, one_log: Path) -> None:
 def test_blocks_end_at_line_ends_and_hold_every_byte_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(streams, "_PASSING_BYTES", 64)
     rng = random.Random(5)
     for _ in range(300):
         ends = rng.choices([b"\n", b"\r", b"\r\n", b"\n\n"], k=40)
@@ -394,14 +395,17 @@ def test_blocks_end_at_line_ends_and_hold_every_byte_once(
         observed: list[bytes] = []
         blocks = [
             (bytes(block), isinstance(block, memoryview))
-            for block in streams.line_blocks(
+            for block in streams.passing_lines(
                 str(path), lambda block, to=observed: to.append(bytes(block))
             )
         ]
         assert b"".join(block for block, _ in blocks) == b"".join(observed) == data
         assert all(block[-1:] in b"\n\r" for block, is_view in blocks if is_view)
-        lines = list(streams.read_lines(streams.line_blocks(str(path), lambda _: None)))
-        assert b"".join(bytes(line.data) for line in lines) == data
+        lines = [
+            replace(lines, data=bytes(lines.data))
+            for lines in streams.read_lines(streams.passing_lines(str(path), lambda _: None))
+        ]
+        assert b"".join(line.data for line in lines) == data
         expected = list(streams.read_lines(streams.read_blocks(str(path), "none")))
         assert sum(line.n_ends for line in lines) == sum(line.n_ends for line in expected)
         begun = 0

@@ -1,4 +1,4 @@
-"""Runs of lines with equal values, against what Python's json reads of every line."""
+"""What lines of JSON name, against what Python's json reads of every line."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastscore_kernels import jsonl
+from fastscore_kernels.jsonl_names import NamedLines, named_lines, named_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -45,13 +46,13 @@ BEGINNINGS = (
 )
 
 
-def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, **restarts: Any) -> jsonl.JsonlRuns:
+def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, line: int = 1) -> NamedLines:
     buffer = np.frombuffer(data, np.uint8)
     n_ends = jsonl.count_line_ends(buffer)
-    return jsonl.runs_jsonl(buffer, tuple(key.encode() for key in keys), n_ends=n_ends, **restarts)
+    return named_runs(buffer, tuple(key.encode() for key in keys), line=line, n_ends=n_ends)
 
 
-def values_of(runs: jsonl.JsonlRuns, run: int, keys: tuple[str, ...]) -> dict[str, Any]:
+def values_of(runs: NamedLines, run: int, keys: tuple[str, ...]) -> dict[str, Any]:
     """Read the wanted values of a run's first line from their places."""
     values = {}
     for key, name in enumerate(keys):
@@ -124,14 +125,83 @@ def test_keys_that_stand_first_or_not_at_all_are_read_line_by_line() -> None:
     assert check_runs(b'{"t":1,"":"a"}\n' * 4, ("",)) == 4
 
 
-def test_no_run_goes_on_behind_a_restart() -> None:
+def test_lines_are_numbered_from_the_first_one_on() -> None:
     line = b'{"t":1,"uid":"a","miner":"m"}\n'
-    runs = runs_of(line * 4, restarts=((0, 5), (2 * len(line), 1)))
-    assert runs.line.tolist() == [5, 1]
-    assert runs.start.tolist() == [0, 2 * len(line)]
-    assert runs.last.tolist() == [len(line), 3 * len(line)]
+    runs = runs_of(line * 2 + b"\n" + line.replace(b"a", b"b"), line=5)
+    assert runs.line.tolist() == [5, 8]
+    assert runs.start.tolist() == [0, 2 * len(line) + 1]
+    assert runs.last.tolist() == [len(line), 2 * len(line) + 1]
 
 
-def test_a_wrong_count_of_line_ends_is_refused() -> None:
+def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> NamedLines:
+    """Compare every line that is a valid object; others may be noted too."""
+    buffer = np.frombuffer(data, np.uint8)
+    encoded = tuple(key.encode() for key in keys)
+    found = named_lines(buffer, encoded, n_ends=jsonl.count_line_ends(buffer))
+    assert found.start.tolist() == found.last.tolist()
+    places = {int(start): place for place, start in enumerate(found.start)}
+    assert len(places) == found.line.size
+    for line in naive_scan(data):
+        if line.status == "row":
+            place = places[line.start]
+            assert found.line[place] == line.number
+            expected = {key: line.values[key] for key in keys if key in line.values}
+            assert values_of(found, place, keys) == expected
+    return found
+
+
+@given(logs())
+@example(b"")
+@example(b"\n\r")
+@example(b'{"uid" :\t"a"}\x0b\n')
+@example(b'{"a":"\\u0075","uid":1}\n{"u\\u0069d":2}')
+@example(b'{"a":"\\"uid","miner":"x\\"uid\\":"}')
+@example(b'{"a":["uid","miner",{"uid":3}],"b":"uid"}')
+def test_every_line_with_its_values(data: bytes) -> None:
+    check_lines(data)
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    "filling", ["", "x" * 80, '\\"uid' * 40, "\\u0075" * 20, '","uid":4,"y":"']
+)
+def test_long_lines_with_their_values(beginning: str, ending: str, filling: str) -> None:
+    line = f"{beginning}{ending}"
+    filled = f'{{"f":"{filling}",{line[1:]}'
+    check_lines(f"{filled}\n{line}\n{filled}\n{filled}".encode())
+
+
+def test_what_is_surely_no_object_is_not_noted() -> None:
+    data = b'[{"uid":1}]\n7\n\n{"uid":1\n{"uid":2}x\n {"uid":3} \n'
+    found = check_lines(data)
+    assert found.line.tolist() == [6]
+    assert found.data.tobytes() == b"3"
+
+
+@given(st.lists(st.text(alphabet='uid"\\:,{}[] \u00e9\u4e2d', max_size=12), max_size=12), st.data())
+def test_texts_full_of_what_looks_like_keys(texts: list[str], data: st.DataObject) -> None:
+    values = st.recursive(
+        st.sampled_from(["uid", "miner", 1, None, *texts]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["uid", "miner", "x", *texts]), inner, max_size=3)
+        ),
+        max_leaves=6,
+    )
+    objects = st.dictionaries(st.sampled_from(["uid", "miner", "y", *texts]), values, max_size=5)
+    rows = data.draw(st.lists(objects, max_size=4))
+    is_ascii = data.draw(st.booleans())
+    lines = (json.dumps(row, ensure_ascii=is_ascii) for row in rows)
+    check_lines("\n".join(lines).encode())
+
+
+def test_an_empty_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="a key is empty"):
+        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", b""), n_ends=0)
+
+
+@pytest.mark.parametrize("find", [named_lines, named_runs])
+def test_a_wrong_count_of_line_ends_is_refused(find: Any) -> None:
     with pytest.raises(ValueError, match="n_ends is 0"):
-        jsonl.runs_jsonl(np.frombuffer(b"{}\n{}\n", np.uint8), (b"a",), n_ends=0)
+        find(np.frombuffer(b"{}\n{}\n", np.uint8), (b"a",), n_ends=0)
