@@ -285,7 +285,7 @@ def vector_cases(rng: np.random.Generator, scale: float) -> Iterator[Case]:
         asked,
         {
             "fastscore": lambda: max_cosine_ragged(
-                matrix, a[:asked], b[: 20 * asked], offsets, threads=1
+                matrix, a[:asked], np.arange(asked), b[: 20 * asked], offsets, threads=1
             )[0],
             "numpy einsum on gathered rows": gathered,
         },

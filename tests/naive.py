@@ -148,6 +148,11 @@ def murmur3_x64_128(data: bytes) -> list[int]:
     return [h1, (h2 + h1) & MASK]
 
 
+def group_rows(owners: Sequence[int], n_owners: int) -> list[list[int]]:
+    """Return the rows of each owner, in order."""
+    return [[row for row, of in enumerate(owners) if of == owner] for owner in range(n_owners)]
+
+
 def ragged(rows: Iterable[Iterable[Any]]) -> tuple[list[Any], list[int]]:
     """Concatenate rows; return all values and the offsets of the rows."""
     values: list[Any] = []

@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_kernels import number_hashes
+from fastscore_kernels import ragged as kernels
 
 Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -26,21 +28,20 @@ def offsets_of(sizes: npt.NDArray[np.integer]) -> Indices:
 
 def group_rows(owners: Indices, n_owners: int) -> Ragged:
     """Return the rows of each owner, in order."""
-    order = np.argsort(owners, kind="stable")
-    return order, offsets_of(np.bincount(owners, minlength=n_owners))
+    order, offsets = kernels.group_rows(owners, n_owners)
+    return order, offsets
 
 
 def first_of_each(keys: Indices) -> Indices:
     """Return the rows in which each key stands first, ascending."""
-    return np.flatnonzero(pl.Series(keys).is_first_distinct().to_numpy())
+    firsts: Indices = number_hashes(keys.astype(np.uint64))[1]
+    return firsts
 
 
 def number_keys(keys: Indices) -> Indices:
     """Return the number of each key, equal ones having one, by first appearance."""
-    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[number.reshape(-1)]
+    numbers: Indices = number_hashes(keys.astype(np.uint64))[0]
+    return numbers
 
 
 def take(rows_of: Ragged, rows: Indices) -> Ragged:
@@ -52,9 +53,8 @@ def take(rows_of: Ragged, rows: Indices) -> Ragged:
 
 def take_ranges(values: npt.NDArray[np.int64], starts: Indices, sizes: Indices) -> Ragged:
     """Return ranges of values, each a row."""
-    offsets = offsets_of(sizes)
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-    return values[np.repeat(starts, sizes) + within], offsets
+    taken, offsets = kernels.take_ranges(values, starts, sizes)
+    return taken, offsets
 
 
 def sum_by(owners: Indices, values: Reals, n_owners: int) -> Reals:

@@ -22,6 +22,7 @@ _MODULE_OF = {
     "find_phrases": "targets",
     "first_recovery": "sequences",
     "gini_ragged": "inequality",
+    "group_rows": "ragged",
     "idf_cosine_counted_csr": "bags",
     "idf_cosine_csr": "sets",
     "intersection_size_csr": "sets",
@@ -46,6 +47,7 @@ _MODULE_OF = {
     "set_difference_csr": "sets",
     "set_f1_csr": "sets",
     "string_changes": "strings",
+    "take_ranges": "ragged",
     "text_hash128": "hashing",
     "transition_rates": "sequences",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "find_phrases",
     "first_recovery",
     "gini_ragged",
+    "group_rows",
     "idf_cosine_counted_csr",
     "idf_cosine_csr",
     "intersection_size_csr",
@@ -87,6 +90,7 @@ __all__ = [
     "set_difference_csr",
     "set_f1_csr",
     "string_changes",
+    "take_ranges",
     "text_hash128",
     "transition_rates",
     "warm",
@@ -103,15 +107,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_MODULES_OF_SCANNERS = (
-    *("csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
+_FURTHER_MODULES = (
+    *("arrow", "csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
     *("jsonl", "jsonl_names", "literals", "located_values", "python_literals"),
 )
 
 
 def warm() -> None:
     """Compile every kernel, or load it from the cache, so that no later call has to."""
-    for module in sorted({*_MODULE_OF.values(), *_MODULES_OF_SCANNERS}):
+    for module in sorted({*_MODULE_OF.values(), *_FURTHER_MODULES}):
         import_module(f"{__name__}.{module}").compile_kernels()
 
 

@@ -63,10 +63,11 @@ def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-u
         view = views + 16 * (start + row)
         length = load_int32_at(view)
         lengths[row] = length
-        if length <= _INLINE_BYTES:
-            addresses[row] = view + 4
-        else:
-            addresses[row] = data[load_int32_at(view + 8)] + load_int32_at(view + 12)
+        addresses[row] = view + 4
+        buffer = load_int32_at(view + 8)
+        # the view of a null may name a buffer that is not there
+        if length > _INLINE_BYTES and buffer < data.size:
+            addresses[row] = data[buffer] + load_int32_at(view + 12)
 
 
 @inlined

@@ -22,6 +22,11 @@ def load_word(base: int, index: int) -> Any:
     )
 
 
+def load_int32_at(address: int) -> int:
+    """Read the 32-bit integer at an address, sign-extended."""
+    return ctypes.c_int32.from_address(int(address)).value
+
+
 def load_byte(base: int, index: int) -> int:
     """Read the byte at ``base + index``."""
     return ctypes.c_uint8.from_address(int(base) + int(index)).value

@@ -10,8 +10,9 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from fastscore_kernels import _plain
 from fastscore_kernels._ir import I64, broadcast, integer, load
-from fastscore_kernels._jit import instruction
+from fastscore_kernels._jit import instruction, instruction_or
 
 LANES = 16
 
@@ -53,7 +54,7 @@ def load_byte_at(context, address):  # type: ignore[no-untyped-def]
     return types.int64(types.int64), generate
 
 
-@instruction
+@instruction_or(_plain.load_int32_at)
 def load_int32_at(context, address):  # type: ignore[no-untyped-def]
     """Load the 32-bit integer at an address, sign-extended."""
 

@@ -51,13 +51,15 @@ def as_offsets(name: str, offsets: npt.ArrayLike, length: int) -> npt.NDArray[np
     return array
 
 
-def as_rows(name: str, rows: npt.ArrayLike, length: int) -> npt.NDArray[np.int64]:
-    """Return int64 row numbers, each from 0 to ``length - 1``."""
+def as_rows(
+    name: str, rows: npt.ArrayLike, length: int, *, least: int = 0
+) -> npt.NDArray[np.int64]:
+    """Return int64 row numbers, each from ``least`` to ``length - 1``."""
     array: npt.NDArray[np.int64] = as_vector(name, rows, np.int64)
-    if array.size and (array.min() < 0 or array.max() >= length):
-        at = int(np.flatnonzero((array < 0) | (array >= length))[0])
+    if array.size and (array.min() < least or array.max() >= length):
+        at = int(np.flatnonzero((array < least) | (array >= length))[0])
         raise IndexError(
-            f"`{name}` holds {array[at]} at position {at}; expected row numbers from 0 to "
+            f"`{name}` holds {array[at]} at position {at}; expected row numbers from {least} to "
             f"{length - 1}"
         )
     return array

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._addressed import compile_addressing, located_rows
+from fastscore_kernels._jit import first_use
 from fastscore_kernels._validate import read_only
-
-_INLINE_BYTES = 12
-_VIEW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +134,16 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
         As `string_column` raises them.
     """
     column = addressed_strings(name, strings, nulls=nulls)
-    addresses, lengths = (np.empty(len(column), np.int64) for _ in range(2))
-    if column.views:
-        views = np.frombuffer(column.array.buffers()[1], np.int32).reshape(-1, 4)
-        views = views[column.array.offset : column.array.offset + len(column)]
-        lengths[:] = views[:, 0]
-        inline = lengths <= _INLINE_BYTES
-        own = column.views + _VIEW_BYTES * np.arange(len(column)) + 4
-        buffer = np.where(inline, 0, views[:, 2])
-        addresses[:] = np.where(inline, own, column.data[buffer] + views[:, 3])
-    elif len(column):
-        lengths[:] = np.diff(column.offsets)
-        addresses[:] = column.data[0] + column.offsets[:-1]
+    compile_kernels()
+    addresses, lengths = located_rows(column, 0, len(column))
     if nulls and column.array.null_count:
         lengths[column.array.is_null().to_numpy(zero_copy_only=False)] = -1
     return TextRows(column.array, addresses, lengths)
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, compile_addressing)
 
 
 def _checked_strings(name: str, strings: Any, *, nulls: bool = False) -> Any:

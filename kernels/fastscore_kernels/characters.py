@@ -5,25 +5,21 @@ walked by compiled code. Runs of spaces become one, and none stands at an end.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._threads import run_chunks
+from fastscore_kernels._jit import always_inlined, first_use, kernel
+from fastscore_kernels._jsonl_bytes import load_byte
 from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import string_column
+from fastscore_kernels.arrow import text_rows
 
-_ROWS_PER_CHUNK = 1 << 12
 _CODE_POINTS = 0x110000
 _SPACE = 32
 
 
-def replace_characters(
-    strings: Any, replacement: Callable[[str], str], *, threads: int | None = None
-) -> Any:
+def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
     """Replace each character, then squeeze spaces.
 
     Parameters
@@ -32,8 +28,6 @@ def replace_characters(
         Arrow strings or a polars Series, without nulls.
     replacement
         What stands for a character: any text, also none. Called once for each distinct one.
-    threads
-        None for one a processor.
 
     Returns
     -------
@@ -42,43 +36,38 @@ def replace_characters(
     """
     import pyarrow as pa
 
-    column = string_column("strings", strings)
+    rows = text_rows("strings", strings)
     compile_kernels()
+    addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
     seen = np.zeros(_CODE_POINTS, np.bool_)
-    rows = len(column)
-    run_chunks(
-        partial(_mark_seen, column.data, column.offsets, seen),
-        rows,
-        chunk=_ROWS_PER_CHUNK,
-        threads=threads,
-    )
-    starts, pieces = _replacements(np.flatnonzero(seen), replacement)
-    table = (column.data, column.offsets, starts, pieces)
-    sizes = np.zeros(rows + 1, np.int64)
-    run_chunks(partial(_measure, *table, sizes), rows, chunk=_ROWS_PER_CHUNK, threads=threads)
-    offsets = np.cumsum(sizes)
-    out = np.empty(offsets[-1], np.uint8)
-    run_chunks(
-        partial(_write, *table, read_only(offsets), out),
-        rows,
-        chunk=_ROWS_PER_CHUNK,
-        threads=threads,
-    )
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.large_string(), rows, buffers)
+    largest = _mark_seen(addresses, lengths, seen)
+    starts, pieces, widest = _replacements(np.flatnonzero(seen[: largest + 1]), replacement)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    room = int(lengths.sum()) + widest * int(lengths.max(initial=0))
+    out, row = np.empty(room, np.uint8), 0
+    while True:
+        row = _write(addresses, lengths, starts, pieces, widest, row, offsets, out)
+        if row == len(lengths):
+            break
+        wider = np.empty(2 * out.size, np.uint8)
+        wider[: offsets[row]] = out[: offsets[row]]
+        out = wider
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[: offsets[-1]])]
+    return pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
 
 
 def _replacements(
     code_points: npt.NDArray[np.int64], replacement: Callable[[str], str]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return where each code point's replacement lies: places ``2 c`` and ``2 c + 1``."""
-    starts = np.zeros((_CODE_POINTS, 2), np.int32)
-    written = bytearray()
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], int]:
+    """Return where each code point's replacement lies, and how many times as long one can be."""
+    starts = np.zeros((int(code_points.max(initial=0)) + 1, 2), np.int32)
+    written, widest = bytearray(), 1
     for code_point in code_points.tolist():
         piece = replacement(chr(code_point)).encode()
         starts[code_point] = len(written), len(written) + len(piece)
         written += piece
-    return read_only(starts), read_only(np.frombuffer(bytes(written), np.uint8))
+        widest = max(widest, len(piece))
+    return read_only(starts), read_only(np.frombuffer(bytes(written), np.uint8)), widest
 
 
 def compile_kernels() -> None:
@@ -87,14 +76,13 @@ def compile_kernels() -> None:
 
 
 def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
+    none, pieces = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0, np.uint8))
     starts = read_only(np.zeros((1, 2), np.int32))
-    _mark_seen(data, offsets, np.zeros(1, np.bool_), 0, 0)
-    _measure(data, offsets, starts, data, np.zeros(1, np.int64), 0, 0)
-    _write(data, offsets, starts, data, offsets, np.empty(0, np.uint8), 0, 0)
+    _mark_seen(none, none, np.zeros(1, np.bool_))
+    _write(none, none, starts, pieces, 1, 0, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
-@inlined
+@always_inlined
 def _size_of(lead):  # type: ignore[no-untyped-def]
     if lead < 0x80:
         return 1
@@ -103,63 +91,53 @@ def _size_of(lead):  # type: ignore[no-untyped-def]
     return 3 if lead < 0xF0 else 4
 
 
-@inlined
-def _code_point(data, at, size):  # type: ignore[no-untyped-def]
-    lead = np.int64(data[at])
+@always_inlined
+def _code_point(address, at, size):  # type: ignore[no-untyped-def]
+    lead = load_byte(address, at)
     if size == 1:
         return lead
     code = lead & (0x7F >> size)
     for step in range(1, size):
-        code = (code << 6) | (np.int64(data[at + step]) & 0x3F)
+        code = (code << 6) | (load_byte(address, at + step) & 0x3F)
     return code
 
 
 @kernel(fastmath=False)
-def _mark_seen(data, offsets, seen, start, stop):  # type: ignore[no-untyped-def]
-    at = offsets[start]
-    while at < offsets[stop]:
-        size = _size_of(data[at])
-        seen[_code_point(data, at, size)] = True
-        at += size
-
-
-@inlined
-def _squeeze(data, begin, end, starts, pieces, out, place):  # type: ignore[no-untyped-def]
-    """Write a replaced row at ``place`` unless ``out`` is empty; return its length."""
-    writes = out.size > 0
-    length = np.int64(0)
-    pending = np.int64(0)
-    at = begin
-    while at < end:
-        size = _size_of(data[at])
-        code = _code_point(data, at, size)
-        at += size
-        for piece in range(starts[code, 0], starts[code, 1]):
-            byte = pieces[piece]
-            if byte == _SPACE:
-                pending = np.int64(length > 0)
-                continue
-            if pending > 0:
-                if writes:
-                    out[place + length] = _SPACE
-                length += 1
-                pending = np.int64(0)
-            if writes:
-                out[place + length] = byte
-            length += 1
-    return length
+def _mark_seen(addresses, lengths, seen):  # type: ignore[no-untyped-def]
+    """Mark the code points that stand in rows; return the largest."""
+    largest = np.int64(-1)
+    for row in range(lengths.size):
+        address, at = addresses[row], np.int64(0)
+        while at < lengths[row]:
+            size = _size_of(load_byte(address, at))
+            code = _code_point(address, at, size)
+            seen[code] = True
+            largest = max(largest, code)
+            at += size
+    return largest
 
 
 @kernel(fastmath=False)
-def _measure(data, offsets, starts, pieces, sizes, start, stop):  # type: ignore[no-untyped-def]
-    nothing = np.empty(0, np.uint8)
-    for row in range(start, stop):
-        sizes[row + 1] = _squeeze(
-            data, offsets[row], offsets[row + 1], starts, pieces, nothing, np.int64(0)
-        )
-
-
-@kernel(fastmath=False)
-def _write(data, offsets, starts, pieces, places, out, start, stop):  # type: ignore[no-untyped-def]
-    for row in range(start, stop):
-        _squeeze(data, offsets[row], offsets[row + 1], starts, pieces, out, places[row])
+def _write(  # type: ignore[no-untyped-def]
+    addresses, lengths, starts, pieces, widest, row, offsets, out
+):
+    """Write replaced rows from ``row`` on; return the first for which there may be no room."""
+    while row < lengths.size:
+        address, length = addresses[row], lengths[row]
+        begin = end = offsets[row]
+        if begin + widest * length > out.size:
+            break
+        at, last = np.int64(0), np.uint8(_SPACE)
+        while at < length:
+            size = _size_of(load_byte(address, at))
+            code = _code_point(address, at, size)
+            at += size
+            for place in range(starts[code, 0], starts[code, 1]):
+                byte = pieces[place]
+                out[end] = byte
+                # a space behind another, or at the beginning, is written over
+                end += np.int64(byte != _SPACE or last != _SPACE)
+                last = byte
+        row += 1
+        offsets[row] = end - np.int64(end > begin and last == _SPACE)
+    return row

@@ -14,9 +14,11 @@ from fastscore_kernels._dot import dot_rows
 from fastscore_kernels._jit import first_use, kernel
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import as_matrix, as_offsets, as_rows, read_only, same_length
+from fastscore_kernels.ragged import group_rows
 from fastscore_kernels.sampling import mt19937_pairs
 
 _PAIRS_PER_CHUNK = 1 << 14
+_QUERIES_PER_CHUNK = 1 << 15
 _DOTS_PER_CHUNK = 1 << 16
 
 
@@ -127,12 +129,15 @@ def mean_pair_cosine_groups(
 def max_cosine_ragged(
     matrix: npt.ArrayLike,
     rows: npt.ArrayLike,
+    groups: npt.ArrayLike,
     candidates: npt.ArrayLike,
     offsets: npt.ArrayLike,
     *,
     threads: int | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Find, for each row, the nearest of its own candidates.
+    """Find, for each row, the nearest of the candidates in its group.
+
+    Equal pairs of row and candidate are multiplied once, in whichever groups they meet.
 
     Parameters
     ----------
@@ -140,10 +145,12 @@ def max_cosine_ragged(
         C-contiguous; rows L2-normalised.
     rows : int (n,)
         Row number that asks.
+    groups : int (n,)
+        The group that each asks; -1 for none.
     candidates : int (m,)
         Row numbers of all candidates.
-    offsets : int (n + 1,)
-        Row ``i`` has the candidates ``candidates[offsets[i]:offsets[i + 1]]``.
+    offsets : int (groups + 1,)
+        Group ``g`` has the candidates ``candidates[offsets[g]:offsets[g + 1]]``.
     threads
         None for one a processor.
 
@@ -152,19 +159,21 @@ def max_cosine_ragged(
     cosine : float64 (n,)
         The greatest cosine; NaN where there is no candidate.
     position : int64 (n,)
-        Place of the first such candidate within its row's; -1 where there is none.
+        Place of the first such candidate within its group; -1 where there is none.
     """
     vectors = as_matrix("matrix", matrix)
     queries = as_rows("rows", rows, len(vectors))
     choices = as_rows("candidates", candidates, len(vectors))
     bounds = as_offsets("offsets", offsets, choices.size)
-    same_length("rows", queries.size, "offsets[1:]", bounds.size - 1)
+    asked = as_rows("groups", groups, bounds.size - 1, least=-1)
+    same_length("rows", queries.size, "groups", asked.size)
     compile_kernels()
     best, position = np.empty(queries.size, np.float64), np.empty(queries.size, np.int64)
+    order = read_only(group_rows(queries, len(vectors))[0])
     run_chunks(
-        partial(_nearest, vectors, queries, choices, bounds, best, position),
+        partial(_nearest, vectors, (queries, asked, order), (choices, bounds), best, position),
         queries.size,
-        chunk=_PAIRS_PER_CHUNK,
+        chunk=_QUERIES_PER_CHUNK,
         threads=threads,
     )
     return best, position
@@ -192,7 +201,7 @@ def _compile() -> None:
     weight = read_only(np.ones(1))
     _weighted_means(vectors, rows, rows, rows, rows, weight, 1, np.empty(1), 0, 1)
     none = np.empty(0, np.int64)
-    _nearest(vectors, rows, rows, rows, np.empty(0), none, 0, 0)
+    _nearest(vectors, (rows, rows, rows), (rows, rows), np.empty(0), none, 0, 0)
 
 
 @kernel(fastmath=False)
@@ -215,14 +224,23 @@ def _weighted_means(  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=False)
-def _nearest(  # type: ignore[no-untyped-def]
-    matrix, rows, candidates, offsets, best, position, start, stop
-):
-    for row in range(start, stop):
-        best[row] = np.nan
-        position[row] = -1
-        for at in range(offsets[row], offsets[row + 1]):
-            cosine = np.float64(dot_rows(matrix, rows[row], candidates[at]))
-            if cosine > best[row] or (position[row] < 0 and not np.isnan(cosine)):
-                best[row] = cosine
-                position[row] = at - offsets[row]
+def _nearest(matrix, asked, groups, best, position, start, stop):  # type: ignore[no-untyped-def]
+    """Answer the rows from place ``start`` of the order on, equal ones one after the other."""
+    rows, group_of, order = asked
+    candidates, offsets = groups
+    # the cosine of each candidate that the present row has been multiplied with
+    cosines, known_to = np.empty(matrix.shape[0], np.float32), np.full(matrix.shape[0], -1)
+    for place in range(start, stop):
+        query = order[place]
+        row, group = rows[query], group_of[query]
+        greatest, nearest = np.nan, np.int64(-1)
+        if group >= 0:
+            for at in range(offsets[group], offsets[group + 1]):
+                candidate = candidates[at]
+                if known_to[candidate] != row:
+                    known_to[candidate] = row
+                    cosines[candidate] = dot_rows(matrix, row, candidate)
+                cosine = np.float64(cosines[candidate])
+                if cosine > greatest or (nearest < 0 and not np.isnan(cosine)):
+                    greatest, nearest = cosine, at - offsets[group]
+        best[query], position[query] = greatest, nearest

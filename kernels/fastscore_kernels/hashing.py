@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_kernels._jit import first_use, inlined, kernel
+from fastscore_kernels._jsonl_bytes import load_byte, load_word
 from fastscore_kernels._threads import run_chunks
 from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import string_column
+from fastscore_kernels.arrow import text_rows
 
 _ROWS_PER_CHUNK = 1 << 16
 _C1 = np.uint64(0x87C37B91114253D5)
@@ -31,12 +32,13 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         The two words of MurmurHash3_x64_128 with seed 0, the same on every platform. The empty
         string is (0, 0).
     """
-    column = string_column("strings", strings)
+    rows = text_rows("strings", strings)
     compile_kernels()
-    out = np.empty((len(column), 2), np.uint64)
+    addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
+    out = np.empty((len(lengths), 2), np.uint64)
     run_chunks(
-        lambda start, stop: _hash_rows(column.data, column.offsets, start, stop, out),
-        len(column),
+        lambda start, stop: _hash_rows(addresses, lengths, start, stop, out),
+        len(lengths),
         chunk=_ROWS_PER_CHUNK,
         threads=threads,
     )
@@ -49,8 +51,8 @@ def compile_kernels() -> None:
 
 
 def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
-    _hash_rows(data, offsets, 0, 0, np.empty((0, 2), np.uint64))
+    none = read_only(np.zeros(0, np.int64))
+    _hash_rows(none, none, 0, 0, np.empty((0, 2), np.uint64))
 
 
 @inlined
@@ -59,26 +61,14 @@ def _rotate_left(word, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _little_endian(data, start, stop):  # type: ignore[no-untyped-def]
-    """Read up to eight bytes as one word; the loop over eight becomes a single load."""
+def _little_endian(address, start, stop):  # type: ignore[no-untyped-def]
+    """Read up to eight bytes as one word."""
+    if stop - start == 8:
+        return load_word(address, start)
     word = np.uint64(0)
     for at in range(stop - start):
-        word |= np.uint64(data[start + at]) << np.uint64(8 * at)
+        word |= np.uint64(load_byte(address, start + at)) << np.uint64(8 * at)
     return word
-
-
-@inlined
-def _load8(data, at):  # type: ignore[no-untyped-def]
-    return (
-        np.uint64(data[at])
-        | (np.uint64(data[at + 1]) << np.uint64(8))
-        | (np.uint64(data[at + 2]) << np.uint64(16))
-        | (np.uint64(data[at + 3]) << np.uint64(24))
-        | (np.uint64(data[at + 4]) << np.uint64(32))
-        | (np.uint64(data[at + 5]) << np.uint64(40))
-        | (np.uint64(data[at + 6]) << np.uint64(48))
-        | (np.uint64(data[at + 7]) << np.uint64(56))
-    )
 
 
 @inlined
@@ -91,23 +81,23 @@ def _finish(word):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=False)
-def _hash_rows(data, offsets, start, stop, out):  # type: ignore[no-untyped-def]
+def _hash_rows(addresses, lengths, start, stop, out):  # type: ignore[no-untyped-def]
     for row in range(start, stop):
-        at = offsets[row]
-        end = offsets[row + 1]
-        length = np.uint64(end - at)
+        address, end = addresses[row], lengths[row]
+        at = np.int64(0)
+        length = np.uint64(end)
         h1 = np.uint64(0)
         h2 = np.uint64(0)
         while at + 16 <= end:
-            k1 = _rotate_left(_load8(data, at) * _C1, 31) * _C2
+            k1 = _rotate_left(load_word(address, at) * _C1, 31) * _C2
             h1 = (_rotate_left(h1 ^ k1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
-            k2 = _rotate_left(_load8(data, at + 8) * _C2, 33) * _C1
+            k2 = _rotate_left(load_word(address, at + 8) * _C2, 33) * _C1
             h2 = (_rotate_left(h2 ^ k2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
             at += 16
         if at + 8 < end:
-            h2 ^= _rotate_left(_little_endian(data, at + 8, end) * _C2, 33) * _C1
+            h2 ^= _rotate_left(_little_endian(address, at + 8, end) * _C2, 33) * _C1
         if at < end:
-            h1 ^= _rotate_left(_little_endian(data, at, min(end, at + 8)) * _C1, 31) * _C2
+            h1 ^= _rotate_left(_little_endian(address, at, min(end, at + 8)) * _C1, 31) * _C2
         h1 ^= length
         h2 ^= length
         h1 += h2

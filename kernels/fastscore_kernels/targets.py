@@ -20,6 +20,7 @@ from fastscore_kernels._validate import (
     read_only,
     same_length,
 )
+from fastscore_kernels.ragged import group_rows
 
 _TARGETS_PER_CHUNK = 1 << 10
 
@@ -98,9 +99,7 @@ def _over_targets(
         if values.size and values.min() < 0:
             raise ValueError(f"`{name}` holds {values.min()}; expected ids from 0")
     compile_kernels()
-    order = np.argsort(owner, kind="stable")
-    counts = np.bincount(owner, minlength=bounds.size - 1)
-    query_bounds = np.append(0, np.cumsum(counts))
+    order, query_bounds = group_rows(owner, bounds.size - 1)
     vocabulary = 1 + max(int(ids.max()) if ids.size else 0, int(wanted.max()) if wanted.size else 0)
     out = np.zeros(owner.size, np.int64)
     run_chunks(

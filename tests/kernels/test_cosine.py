@@ -48,12 +48,18 @@ def test_means_of_groups_equal_the_oracle(data):
 @given(st.data())
 def test_nearest_candidate_equals_the_oracle(data):
     matrix, rows = data.draw(views())
-    asked = data.draw(st.lists(st.tuples(rows, st.lists(rows, max_size=6)), max_size=4))
-    candidates, offsets = ragged(choices for _, choices in asked)
+    groups = data.draw(st.lists(st.lists(rows, max_size=6), max_size=4))
+    asked = data.draw(st.lists(st.tuples(rows, st.integers(-1, len(groups) - 1)), max_size=6))
+    candidates, offsets = ragged(groups)
     best, position = max_cosine_ragged(
-        matrix, np.array([row for row, _ in asked], int), np.array(candidates, int), offsets
+        matrix,
+        np.array([row for row, _ in asked], int),
+        np.array([group for _, group in asked], int),
+        np.array(candidates, int),
+        offsets,
     )
-    for (row, choices), cosine, place in zip(asked, best, position, strict=True):
+    for (row, group), cosine, place in zip(asked, best, position, strict=True):
+        choices = groups[group] if group >= 0 else []
         if not choices:
             assert np.isnan(cosine)
             assert place == -1
@@ -62,6 +68,7 @@ def test_nearest_candidate_equals_the_oracle(data):
         assert cosine == pytest.approx(max(exact), abs=1e-6)
         assert exact[place] == pytest.approx(max(exact), abs=1e-6)
         assert choices.index(choices[place]) == place
+        assert cosine == cosine_pairs(matrix, [row], [choices[place]])[0]
 
 
 def test_a_group_does_not_depend_on_its_neighbours_or_threads():
@@ -91,7 +98,7 @@ def test_nan_and_infinity_spread():
     assert got[0] == 1
     assert np.isnan(got[1])
     assert np.isinf(got[2])
-    best, position = max_cosine_ragged(matrix, [0, 0], [1, 0, 1], [0, 2, 3])
+    best, position = max_cosine_ragged(matrix, [0, 0], [0, 1], [1, 0, 1], [0, 2, 3])
     assert best[0] == 1
     assert position.tolist() == [1, -1]
 
@@ -120,5 +127,7 @@ def test_bad_groups_are_named():
         mean_pair_cosine_groups(matrix, [0, 1], [0, 2, 1], 5, 0)
     with pytest.raises(ValueError, match="`pairs` is 0"):
         mean_pair_cosine_groups(matrix, [0, 1], [0, 2], 0, 0)
-    with pytest.raises(ValueError, match="offsets"):
-        max_cosine_ragged(matrix, [0], [1], [0, 0, 1])
+    with pytest.raises(ValueError, match="`rows` has 1 rows and `groups` has 2"):
+        max_cosine_ragged(matrix, [0], [0, 1], [1], [0, 0, 1])
+    with pytest.raises(IndexError, match="`groups` holds -2 at position 0"):
+        max_cosine_ragged(matrix, [0], [-2], [1], [0, 1])

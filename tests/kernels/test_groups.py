@@ -2,7 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from fastscore_kernels import first_recovery, gini_ragged, segment_first_argmax, transition_rates
+from fastscore_kernels import (
+    first_recovery,
+    gini_ragged,
+    group_rows,
+    segment_first_argmax,
+    take_ranges,
+    transition_rates,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,3 +109,31 @@ def test_bad_recovery_arguments_are_named():
         first_recovery([True], [0, 1], [0], [-1], 1)
     with pytest.raises(IndexError, match="`groups` holds 1"):
         first_recovery([True], [0, 1], [1], [0], 1)
+
+
+@given(st.integers(1, 5).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1)))))
+def test_grouped_rows_equal_the_oracle(case):
+    n_owners, owners = case
+    rows, offsets = naive.ragged(naive.group_rows(owners, n_owners))
+    order, bounds = group_rows(np.array(owners, np.int64), n_owners)
+    assert order.tolist() == rows
+    assert bounds.tolist() == offsets
+
+
+@given(st.lists(st.integers(-9, 9), max_size=8), st.data())
+def test_taken_ranges_equal_the_oracle(values, data):
+    place = st.integers(0, len(values))
+    ranges = data.draw(st.lists(st.tuples(place, place).map(sorted), max_size=6))
+    expected, offsets = naive.ragged(values[start:end] for start, end in ranges)
+    starts = np.array([start for start, _ in ranges], np.int64)
+    sizes = np.array([end - start for start, end in ranges], np.int64)
+    taken, bounds = take_ranges(np.array(values, np.int64), starts, sizes)
+    assert taken.tolist() == expected
+    assert bounds.tolist() == offsets
+
+
+def test_bad_owners_and_ranges_are_named():
+    with pytest.raises(IndexError, match="`owners` holds 2 at position 1"):
+        group_rows([0, 2], 2)
+    with pytest.raises(ValueError, match="`starts` and `ends` hold 1 and 3 at position 0"):
+        take_ranges([5, 6], [1], [2])

@@ -37,7 +37,15 @@ def shouted(character: str) -> str:
 def test_replaced_characters_oracle(given_texts):
     expected = naive_texts.replace_characters(given_texts, shouted)
     assert replace_characters(given_texts, shouted).to_pylist() == expected
-    assert replace_characters(given_texts, shouted, threads=1).to_pylist() == expected
+    assert replace_characters(pl.Series(given_texts, dtype=pl.String), shouted).to_pylist() == (
+        expected
+    )
+
+
+def test_replaced_characters_may_need_more_room():
+    given_texts = ["a" * 50, "'" * 50, "&" * 50, "&" * 3000, "a&"]
+    expected = naive_texts.replace_characters(given_texts, shouted)
+    assert replace_characters(given_texts, shouted).to_pylist() == expected
 
 
 @given(

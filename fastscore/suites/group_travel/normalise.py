@@ -41,7 +41,7 @@ def normalise(texts: pl.Series) -> pl.Series:
     Null stays null.
     """
     codes, found = distinct(texts.fill_null(""))
-    normal = pl.Series(replace_characters(found, normal_character, threads=1), dtype=pl.String)
+    normal = pl.Series(replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal.gather(codes).rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
 
@@ -110,7 +110,7 @@ class Tokens:
 
 def tokenise(texts: pl.Series) -> Tokens:
     """Cut texts into tokens."""
-    found = number_tokens(replace_characters(texts, normal_character, threads=1))
+    found = number_tokens(replace_characters(texts, normal_character))
     vocabulary = pl.Series("token", found.vocabulary, dtype=pl.String)
     folds = pl.select(fold(pl.lit(vocabulary)).alias("token")).to_series()
     numbers, whole = distinct(pl.concat([vocabulary, folds]))

@@ -14,7 +14,7 @@ from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
 from fastscore.suites.group_travel.schema import NULLS
-from fastscore.suites.ragged import Ragged, group_rows, take
+from fastscore.suites.ragged import Ragged, group_rows
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -112,8 +112,10 @@ class Similarity:
         """
         if not self.is_on:
             return np.full(len(owners), np.nan)
-        asked = take(candidates, np.where(rows >= 0, owners, -1))
-        greatest, _ = max_cosine_ragged(self.matrix, np.maximum(rows, 0), *asked, threads=1)
+        asked = np.where(rows >= 0, owners, -1)
+        greatest, _ = max_cosine_ragged(
+            self.matrix, np.maximum(rows, 0), asked, *candidates, threads=1
+        )
         return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
 
     def pairwise(self, rows: Indices, others: Indices) -> Reals:

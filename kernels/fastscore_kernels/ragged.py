@@ -1,0 +1,95 @@
+"""Rows of varying length as flat arrays: rows sorted by owner, and ranges of values taken."""
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_kernels._jit import first_use, kernel
+from fastscore_kernels._validate import as_ranges, as_rows, as_vector, read_only
+
+Longs = npt.NDArray[np.int64]
+
+
+def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:
+    """Return the rows of each owner.
+
+    Parameters
+    ----------
+    owners : int (n,)
+        The owner of each row, from 0 to ``n_owners - 1``.
+    n_owners
+        How many owners there are.
+
+    Returns
+    -------
+    tuple of int64 arrays
+        The rows by owner, in order within each, (n,); and the offsets at which those of each owner
+        begin, (n_owners + 1,).
+    """
+    of_rows = as_rows("owners", owners, n_owners)
+    compile_kernels()
+    order, offsets = _group(of_rows, n_owners)
+    return order, offsets
+
+
+def take_ranges(
+    values: npt.ArrayLike, starts: npt.ArrayLike, sizes: npt.ArrayLike
+) -> tuple[Longs, Longs]:
+    """Return ranges of values one behind the other.
+
+    Parameters
+    ----------
+    values : int (m,)
+        What is taken from.
+    starts, sizes : int (n,)
+        Range ``i`` is ``values[starts[i]:starts[i] + sizes[i]]``.
+
+    Returns
+    -------
+    tuple of int64 arrays
+        The values, and the offsets at which each range begins, (n + 1,).
+    """
+    flat, first = as_vector("values", values, np.int64), as_vector("starts", starts, np.int64)
+    ends = first + as_vector("sizes", sizes, np.int64)
+    as_ranges("starts", first, "ends", ends, flat.size)
+    compile_kernels()
+    taken, offsets = _take(flat, first, read_only(ends))
+    return taken, offsets
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    none = read_only(np.zeros(0, np.int64))
+    _group(none, 0)
+    _take(none, none, none)
+
+
+@kernel(fastmath=False)
+def _group(owners, n_owners):  # type: ignore[no-untyped-def]
+    """Sort rows by owner: count those of each, then put each row behind those before it."""
+    offsets = np.zeros(n_owners + 1, np.int64)
+    for row in range(owners.size):
+        offsets[owners[row] + 1] += 1
+    for owner in range(n_owners):
+        offsets[owner + 1] += offsets[owner]
+    order, places = np.empty(owners.size, np.int64), offsets.copy()
+    for row in range(owners.size):
+        order[places[owners[row]]] = row
+        places[owners[row]] += 1
+    return order, offsets
+
+
+@kernel(fastmath=False)
+def _take(values, starts, ends):  # type: ignore[no-untyped-def]
+    offsets = np.zeros(starts.size + 1, np.int64)
+    for row in range(starts.size):
+        offsets[row + 1] = offsets[row] + ends[row] - starts[row]
+    taken = np.empty(offsets[-1], np.int64)
+    for row in range(starts.size):
+        shift = offsets[row] - starts[row]
+        for at in range(starts[row], ends[row]):
+            taken[at + shift] = values[at]
+    return taken, offsets
