@@ -54,7 +54,7 @@ class CellHash:
         return ContentHash(b"".join((*self.cells, *rest))).digest()
 
 
-def hash_bytes(data: bytes) -> str:
+def hash_bytes(data: bytes | memoryview) -> str:
     """Return the hash of bytes, hexadecimal."""
     return ContentHash(data).hexdigest()
 

@@ -111,9 +111,13 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 yield _batch([(part, lines)])
                 waiting, size = [], 0
                 continue
+            # a block less its last, cut line is not joined to another
+            is_large = len(lines.data) >= BLOCK_BYTES // 2
+            if is_large and waiting:
+                yield _batch(waiting)
+                waiting, size = [], 0
             waiting.append((part, lines))
             size += len(lines.data)
-            # a block less its last, cut line is not joined to another
             if size >= BLOCK_BYTES // 2 or lines.damage is not None:
                 yield _batch(waiting)
                 waiting, size = [], 0

@@ -202,7 +202,7 @@ def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:
     """Name the file of each row."""
     if parts.size == 0 or parts[0] == parts[-1]:
         name = files[int(parts[0])] if parts.size else ""
-        return pl.repeat(name, parts.size, dtype=pl.String, eager=True)
+        return pl.Series([name], dtype=pl.String).new_from_index(0, parts.size)
     first = int(parts[0])
     names = pl.Series(files[first : int(parts[-1]) + 1], dtype=pl.String)
     return names.gather(pl.Series(parts - first))

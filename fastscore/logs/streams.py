@@ -28,7 +28,7 @@ _LARGEST_WHOLE = 8
 _SHORT_PART = 8
 """A cut line is read again if it is less than one such part of a block."""
 # whoever looks at such a block finds it in the cache
-_PASSING_BYTES = 2 << 20
+_PASSING_BYTES = 4 << 20
 MAX_RECORD_BYTES = 256 << 20
 
 # small enough that the densest zstd input unpacks to some 64 MB a step

@@ -1,0 +1,38 @@
+"""A table appears whole, as it was made, or not at all."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.errors import RunError
+from fastscore.run.commit import commit_table
+
+FRAME = pl.DataFrame({"value": [1, 2, 3]})
+
+
+def test_a_table_reads_back_as_it_was_committed(tmp_path: Path) -> None:
+    committed = commit_table(tmp_path / "part.parquet", FRAME, {"about": "numbers"})
+    assert committed.rows == 3
+    assert committed.n_bytes == (tmp_path / "part.parquet").stat().st_size
+    assert pl.read_parquet(tmp_path / "part.parquet").equals(FRAME)
+
+
+def test_what_the_disk_does_not_keep_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "part.parquet"
+    commit_table(path, FRAME, {})
+    before = path.read_bytes()
+    write = Path.write_bytes
+
+    def flip_a_bit(self: Path, data: memoryview) -> int:
+        flipped = bytearray(data)
+        flipped[len(flipped) // 2] ^= 1
+        return write(self, flipped)
+
+    monkeypatch.setattr(Path, "write_bytes", flip_a_bit)
+    with pytest.raises(RunError, match="what was read back is not what was written"):
+        commit_table(path, FRAME.reverse(), {})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
