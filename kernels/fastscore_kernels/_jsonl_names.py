@@ -36,6 +36,7 @@ from fastscore_kernels._jsonl_scan import (
     find_escaped_key,
     find_key,
     line_end,
+    note_value,
     skip_spaces,
 )
 
@@ -104,12 +105,16 @@ def _note_members(
     offsets: int,
     words: int,
     n_keys: int,
-    row: int,
-    tags: Any,
-    starts: Any,
-    ends: Any,
+    slot: int,
+    capacity: int,
+    tags: int,
+    starts: int,
+    ends: int,
 ) -> bool:
-    """Note the wanted members of an object up to ``last``; whether it may be valid."""
+    """Note the wanted members of an object up to ``last``; whether it may be valid.
+
+    ``slot``, ``capacity`` and the addresses are those of `scan_object`.
+    """
     index = skip_blanks(data, index + 1, end)
     while index <= last and index < end and load_byte(data, index) == QUOTE:
         name = index + 1
@@ -134,9 +139,9 @@ def _note_members(
             inside = 1 if tag == STRING or tag == ESCAPED else 0
             if index - inside < value + inside:
                 return False
-            tags[key, row] = tag
-            starts[key, row] = value + inside
-            ends[key, row] = index - inside
+            note_value(
+                tags, starts, ends, key * capacity + slot, tag, value + inside, index - inside
+            )
         index = skip_blanks(data, index, end)
         if index >= end:
             return False
@@ -174,6 +179,7 @@ def note_names(
     stop = data.size
     base = address_of(data)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
+    tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
     n_keys = words.size
     longest = np.int64(0)
     for key in range(n_keys):
@@ -197,9 +203,10 @@ def note_names(
                 name_words,
                 n_keys,
                 row,
-                tags,
-                starts,
-                ends,
+                tags.shape[1],
+                tag_bytes,
+                start_words,
+                end_words,
             ):
                 lines[0, row], lines[1, row], lines[2, row] = number, start, start
                 row += 1

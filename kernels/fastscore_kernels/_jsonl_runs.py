@@ -142,6 +142,7 @@ def scan_runs(
     stack = np.zeros(MAX_DEPTH, np.uint8)
     objects, base = address_of(stack), address_of(data)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
+    tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
     n_keys = words.size
     row = index = 0
     ending: Any = np.int64(0)
@@ -172,9 +173,10 @@ def scan_runs(
                 n_keys,
                 objects,
                 row,
-                tags,
-                starts,
-                ends,
+                tags.shape[1],
+                tag_bytes,
+                start_words,
+                end_words,
             )
             index = skip_spaces(base, after, stop) if after >= 0 else -1
             if index >= 0 and (index >= stop or ends_line(base, index)):

@@ -29,6 +29,7 @@ from fastscore_kernels._jsonl_bytes import (
     skip_blanks,
     space_length,
     store_byte,
+    store_word,
     trailing_zeros,
     utf8_fault,
 )
@@ -185,6 +186,16 @@ def find_escaped_key(
 
 
 @inlined
+def note_value(
+    tags: int, starts: int, ends: int, place: int, tag: int, start: int, end: int
+) -> None:
+    """Note a value's type and bytes. Addresses: arrays as arguments cost more than the rest."""
+    store_byte(tags, place, tag)
+    store_word(starts, 8 * place, np.uint64(start))
+    store_word(ends, 8 * place, np.uint64(end))
+
+
+@inlined
 def scan_object(
     data: int,
     index: int,
@@ -194,12 +205,16 @@ def scan_object(
     words: int,
     n_keys: int,
     objects: int,
-    row: int,
-    tags: Any,
-    starts: Any,
-    ends: Any,
+    slot: int,
+    capacity: int,
+    tags: int,
+    starts: int,
+    ends: int,
 ) -> int:
-    """Walk a line's object from its brace, and note the wanted members of it."""
+    """Walk a line's object from its brace, and note the wanted members of it.
+
+    The values of a key stand at ``capacity`` places; ``slot`` is the first one's for this line.
+    """
     index = skip_blanks(data, index + 1, stop)
     if index < stop and load_byte(data, index) == _CLOSE_OBJECT:
         return index + 1
@@ -230,9 +245,9 @@ def scan_object(
             key = find_key(data, name, name_end, stop, names, offsets, words, n_keys)
         if key >= 0:
             inside = 1 if tag == STRING or tag == ESCAPED else 0
-            tags[key, row] = tag
-            starts[key, row] = value + inside
-            ends[key, row] = index - inside
+            note_value(
+                tags, starts, ends, key * capacity + slot, tag, value + inside, index - inside
+            )
         index = skip_blanks(data, index, stop)
         if index >= stop:
             return -1 - stop
@@ -356,6 +371,7 @@ def scan_lines(
     objects = address_of(stack)
     base = address_of(data)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
+    tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
     n_keys = words.size
     row = fault = total = blank = restart = 0
     number = 1
@@ -387,9 +403,10 @@ def scan_lines(
                     n_keys,
                     objects,
                     row,
-                    tags,
-                    starts,
-                    ends,
+                    tags.shape[1],
+                    tag_bytes,
+                    start_words,
+                    end_words,
                 )
             else:
                 status = NOT_OBJECT
