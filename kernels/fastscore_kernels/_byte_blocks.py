@@ -16,6 +16,7 @@ from fastscore_kernels._jit import inlined, instruction_or
 BLOCK = 64
 
 _QUOTE, _BACKSLASH, _SPACE = 0x22, 0x5C, 0x20
+_MOST_PREFETCHED = 1024
 _BYTES = ir.VectorType(ir.IntType(8), BLOCK)
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
@@ -79,6 +80,30 @@ def copy_block(typing_context: Any, source: Any, target: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.prefetch)
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address, which need not be there."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        wanted = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer] + [number] * 3)
+        )
+        to_read, to_keep, data = 0, 3, 1
+        how = (ir.Constant(number, value) for value in (to_read, to_keep, data))
+        builder.call(wanted, [builder.inttoptr(arguments[0], pointer), *how])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@inlined
+def prefetch_text(address: int, length: int) -> None:
+    """Ask for a text that is read soon: texts that lie far apart are not guessed by processors."""
+    for at in range(0, min(length, _MOST_PREFETCHED), BLOCK):
+        prefetch(address + at)
 
 
 @inlined

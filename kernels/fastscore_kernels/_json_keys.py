@@ -10,7 +10,14 @@ import numpy as np
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_blocks
 from fastscore_kernels._jit import inlined
-from fastscore_kernels._jsonl_bytes import QUOTE, load_byte, scan_string, skip_blanks
+from fastscore_kernels._jsonl_bytes import (
+    QUOTE,
+    load_byte,
+    load_word,
+    scan_string,
+    skip_blanks,
+    store_word,
+)
 from fastscore_kernels._jsonl_scan import find_escaped_key, find_key
 
 MOST_RECENT = 32
@@ -18,14 +25,16 @@ MOST_RECENT = 32
 
 _TRIES = 6
 _COLON = 0x3A
-_AT, _LENGTH, _KEY = range(3)
+_AT, _LENGTH, _KEY, _KEY_BYTES = range(0, 32, 8)
+_COUNT = MOST_RECENT * _KEY_BYTES
+NODE_BYTES = _COUNT + _KEY_BYTES
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
 def recent_keys(n_nodes: int) -> Any:
     """Room for what nodes remember: nothing yet. The last row counts a node's keys."""
-    return np.zeros((n_nodes, MOST_RECENT + 1, 3), np.int64)
+    return np.zeros(n_nodes * (MOST_RECENT + 1) * 3, np.int64)
 
 
 @inlined
@@ -38,7 +47,7 @@ def member_key(
     names: int,
     offsets: int,
     words: int,
-    recent: Any,
+    recent: int,
     turn: int,
 ) -> tuple[int, int, int]:
     """Walk a member's key.
@@ -46,15 +55,17 @@ def member_key(
     Returns the position of its value or ``-1 - fault``, which of the wanted keys it is or -1, and
     the ``turn`` of the object's next key, from 0 on.
     """
-    count = recent[MOST_RECENT, _AT]
+    count: Any = np.int64(load_word(recent, _COUNT))
     if index + BLOCK <= stop:
         for _ in range(min(_TRIES, count)):
             turn = turn if turn < count else 0
-            length = recent[turn, _LENGTH]
-            same = equal_blocks(data + index, data + recent[turn, _AT])
+            known = recent + _KEY_BYTES * turn
+            length: Any = np.int64(load_word(known, _LENGTH))
+            same = equal_blocks(data + index, data + np.int64(load_word(known, _AT)))
             # the lowest bit that is not set is that of the first byte that differs
             if ~same & (_ALL >> np.uint64(BLOCK - length)) == np.uint64(0):
-                return skip_blanks(data, index + length, stop), recent[turn, _KEY], turn + 1
+                key: Any = np.int64(load_word(known, _KEY)) - 1
+                return skip_blanks(data, index + length, stop), key, turn + 1
             turn += 1
     if index >= stop or load_byte(data, index) != QUOTE:
         return -1 - index, -1, turn
@@ -74,10 +85,13 @@ def member_key(
     if value - index <= BLOCK and index + BLOCK <= stop:
         turn = count
         if count < MOST_RECENT:
-            recent[MOST_RECENT, _AT] = count + 1
+            store_word(recent, _COUNT, np.uint64(count + 1))
         else:
             turn = MOST_RECENT - 1
-        recent[turn, _AT], recent[turn, _LENGTH] = index, value - index
-        recent[turn, _KEY] = key
+        latest = recent + _KEY_BYTES * turn
+        store_word(latest, _AT, np.uint64(index))
+        store_word(latest, _LENGTH, np.uint64(value - index))
+        # none is -1, and words are not negative
+        store_word(latest, _KEY, np.uint64(key + 1))
         turn += 1
     return value, key, turn

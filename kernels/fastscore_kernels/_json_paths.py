@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_kernels._jit import inlined, kernel
-from fastscore_kernels._json_keys import member_key, recent_keys
+from fastscore_kernels._json_keys import NODE_BYTES, member_key, recent_keys
 from fastscore_kernels._json_skips import skip_container, skip_scalar
 from fastscore_kernels._jsonl_bytes import address_of, load_byte, skip_blanks
 from fastscore_kernels._jsonl_scan import (
@@ -73,7 +73,7 @@ def _walk(
     offsets: int,
     words: int,
     nodes_of_keys: Any,
-    recent: Any,
+    recent: int,
     objects: int,
     frames: Any,
     tags: Any,
@@ -155,8 +155,9 @@ def _walk(
             in_object, turn = frames[depth, 2] != 0, frames[depth, 3]
         if in_object:
             first, n_keys = nodes[parent, FIRST_KEY], nodes[parent, N_KEYS]
+            of_node = recent + NODE_BYTES * parent
             index, key, turn = member_key(
-                data, index, stop, first, n_keys, names, offsets, words, recent[parent], turn
+                data, index, stop, first, n_keys, names, offsets, words, of_node, turn
             )
             if index < 0:
                 return index
@@ -207,7 +208,7 @@ def walk_values(
     stack = np.zeros(MAX_DEPTH, np.uint8)
     frames = np.empty((nodes[:, LEVELS].max() + 1, 4), np.int64)
     recent = recent_keys(nodes.shape[0])
-    base, objects = address_of(data), address_of(stack)
+    base, objects, recent_bytes = address_of(data), address_of(stack), address_of(recent)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
     while row < value_starts.size:
         counts[0] = row + 1
@@ -227,7 +228,7 @@ def walk_values(
                 name_offsets,
                 name_words,
                 nodes_of_keys,
-                recent,
+                recent_bytes,
                 objects,
                 frames,
                 tags,
@@ -242,5 +243,5 @@ def walk_values(
                     break
                 faulty[row] = True
         row += 1
-    # naming the array here keeps it alive until its address is used no more
-    return int(row + stack.size - MAX_DEPTH)
+    # naming the arrays here keeps them alive until their addresses are used no more
+    return int(row + stack.size - MAX_DEPTH + 0 * recent.size)

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes, lower_bytes, lowest_bit
+from fastscore_kernels._byte_blocks import (
+    BLOCK,
+    copy_block,
+    equal_bytes,
+    lower_bytes,
+    lowest_bit,
+    prefetch_text,
+)
 from fastscore_kernels._jit import first_use, inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
@@ -37,6 +44,7 @@ Mask = npt.NDArray[np.bool_]
 PLAIN, ESCAPED, NUMBERED = range(3)
 r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""
 
+_AHEAD = 2
 _NONE, _1 = np.uint64(0), np.uint64(1)
 _SMALL_U, _SLASH = 0x75, 0x2F
 
@@ -166,21 +174,26 @@ def _find_halved(data: Any, starts: Any, ends: Any, halved: Any) -> None:
 def _place(text: int, size: int, needle: int, length: int) -> int:
     """Where the bytes at one address hold those at another, at least one; -1 if nowhere."""
     last = length - 1
-    first_byte, last_byte = load_byte(needle, 0), load_byte(needle, last)
+    # of a character the last byte tells most
+    first = min(2, last)
+    first_byte, last_byte = load_byte(needle, first), load_byte(needle, last)
     index, behind = 0, size - last
     while index < behind:
         if behind < BLOCK:
-            if load_byte(text, index) == first_byte and same_bytes(text + index, needle, length):
+            if load_byte(text, index + last) == last_byte and same_bytes(
+                text + index, needle, length
+            ):
                 return index
             index += 1
             continue
         # the last block overlaps the one before
         index = min(index, behind - BLOCK)
-        found = equal_bytes(text + index, first_byte) & equal_bytes(text + index + last, last_byte)
+        at = text + index
+        found = equal_bytes(at + first, first_byte) & equal_bytes(at + last, last_byte)
         while found != _NONE:
-            at = index + lowest_bit(found)
-            if same_bytes(text + at, needle, length):
-                return int(at)
+            place = index + lowest_bit(found)
+            if same_bytes(text + place, needle, length):
+                return int(place)
             found &= found - _1
         index += BLOCK
     return -1
@@ -206,17 +219,20 @@ def _stands_for_itself(needle: int, length: int) -> bool:
 
 @inlined
 def _holds_as_written(
-    parts: Any, sizes: Any, escapes: Any, first: int, behind: int, needle: int, length: int
+    parts: int, sizes: int, escapes: int, first: int, behind: int, needle: int, length: int
 ) -> int:
     """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
     for part in range(first, behind):
-        if escapes[part] == NUMBERED:
+        how = load_byte(escapes, part)
+        if how == NUMBERED:
             return -1
-        at = _place(parts[part], sizes[part], needle, length)
+        text: Any = np.int64(load_word(parts, 8 * part))
+        size: Any = np.int64(load_word(sizes, 8 * part))
+        at = _place(text, size, needle, length)
         if at < 0:
             continue
         # what follows a backslash may be its letter
-        if at > 0 and escapes[part] != PLAIN and load_byte(parts[part], at - 1) == BACKSLASH:
+        if at > 0 and how != PLAIN and load_byte(text, at - 1) == BACKSLASH:
             return -1
         return 1
     return 0
@@ -249,18 +265,32 @@ def _search(
     lengths: Any,
     found: Any,
 ) -> None:
+    # addresses: an array costs a call much more
+    part_places, part_sizes = address_of(parts), address_of(sizes)
+    part_escapes = address_of(escapes)
     room = np.empty(1 << 16, np.uint8)
     searched: Any = np.int64(-1)
     text: Any = np.int64(0)
     size: Any = np.int64(0)
     for pair in range(haystacks.size):
+        if pair + _AHEAD < haystacks.size:
+            prefetch_text(needles[pair + _AHEAD], lengths[pair + _AHEAD])
+            ahead = haystacks[pair + _AHEAD]
+            for part in range(offsets[ahead], offsets[ahead + 1]):
+                prefetch_text(parts[part], sizes[part])
         if lengths[pair] == 0:
             found[pair] = True
             continue
         first, behind = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
         if _stands_for_itself(needles[pair], lengths[pair]):
             held = _holds_as_written(
-                parts, sizes, escapes, first, behind, needles[pair], lengths[pair]
+                part_places,
+                part_sizes,
+                part_escapes,
+                first,
+                behind,
+                needles[pair],
+                lengths[pair],
             )
             if held >= 0:
                 found[pair] = held == 1

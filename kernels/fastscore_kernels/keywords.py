@@ -3,29 +3,31 @@
 Keywords come in groups, and a text is asked only whether it has a keyword of a group. The
 automaton is a dense Aho-Corasick table over UTF-8 bytes, whose states carry the groups of every
 keyword that ends there; substrings of valid UTF-8 are found on bytes exactly as on code points.
-Characters with which no keyword begins are passed over whole while nothing has begun; of three
-bytes, as most are where words are short, also those that the next bytes show to begin none.
+While nothing has begun, whole blocks are asked first where in them a keyword may begin, by its
+first six bytes: the automaton starts there only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._byte_blocks import BLOCK, lower_bytes, lowest_bit, prefetch_text
 from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._jsonl_bytes import load_byte, load_word
+from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
 from fastscore_kernels._validate import read_only
 from fastscore_kernels.arrow import text_rows
 
 Words = npt.NDArray[np.uint64]
 
 _WORD = 64
-_BEGINNING_BYTES = 6
-_BEGINNING_BITS = 13
-_BEGINNING = np.uint64((1 << 8 * _BEGINNING_BYTES) - 1)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_NEVER, _BY_BEGINNING, _ALWAYS = range(3)
+_AHEAD = 1
+_HEAD_BYTES, _NEXT_BYTE = 3, 5
+_HEAD_BITS = 15
+_ANY_NEXT = (1 << 32) - 1
+_NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
+_1, _31, _NEXT_SHIFT = np.uint64(1), np.uint64(31), np.uint64(8 * _NEXT_BYTE)
 
 
 def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
@@ -62,7 +64,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
         compile_kernels()
         automaton = _build(list(groups_of), list(groups_of.values()), n_words)
         places = read_only(rows.addresses), read_only(rows.lengths)
-        _search(*places, *automaton, *_begins(groups_of), bits)
+        _search(*places, *automaton, _beginnings(groups_of), bits)
     return bits
 
 
@@ -74,37 +76,32 @@ def compile_kernels() -> None:
 def _compile() -> None:
     automaton = _build([b"a"], [[0]], 1)
     none = read_only(np.zeros(0, np.int64))
-    _search(none, none, *automaton, *_begins([b"a"]), np.zeros((0, 1), np.uint64))
+    _search(none, none, *automaton, _beginnings([b"a"]), np.zeros((0, 1), np.uint64))
 
 
-def _begins(keywords: Iterable[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Tell with what keywords begin.
-
-    Returns
-    -------
-    tuple of arrays
-        For each code point below 2^16 whether no keyword begins with it, or only such that are
-        known by their first six bytes, or any; and the numbers of these beginnings.
-    """
-    begins = np.full(1 << 16, _NEVER, np.uint8)
-    beginnings = np.zeros(1 << _BEGINNING_BITS, np.bool_)
+def _beginnings(keywords: Collection[bytes]) -> npt.NDArray[np.uint32]:
+    """Tell how keywords begin: at the number of their first bytes the next ones, as bits."""
+    # two more: the last ones are read as a word of eight bytes, too
+    next_bytes = np.zeros((1 << _HEAD_BITS) + 2, np.uint32)
     for keyword in keywords:
-        point = ord(keyword.decode()[0])
-        if point >= len(begins):
-            continue
-        # a character of three bytes, and another at least
-        known = point >= 0x800 and len(keyword) >= _BEGINNING_BYTES
-        begins[point] = max(begins[point], _BY_BEGINNING if known else _ALWAYS)
-        if known:
-            word = int.from_bytes(keyword[:_BEGINNING_BYTES], "little")
-            mixed = word * int(_MULTIPLIER) & ((1 << 64) - 1)
-            beginnings[mixed >> (64 - _BEGINNING_BITS)] = True
-    return read_only(begins), read_only(beginnings)
+        head = np.uint64(int.from_bytes(keyword[:_HEAD_BYTES], "little"))
+        if len(keyword) < _HEAD_BYTES:
+            # any bytes may follow
+            following = np.arange(1 << 8 * (_HEAD_BYTES - len(keyword)), dtype=np.uint64)
+            next_bytes[_head_number(head | following << np.uint64(8 * len(keyword)))] = _ANY_NEXT
+        elif len(keyword) <= _NEXT_BYTE:
+            next_bytes[_head_number(head)] = _ANY_NEXT
+        else:
+            next_bytes[_head_number(head)] |= 1 << (keyword[_NEXT_BYTE] & 31)
+    return read_only(next_bytes)
 
 
-@inlined
-def _number_of_beginning(word: Any) -> Any:
-    return ((word & _BEGINNING) * _MULTIPLIER) >> np.uint64(64 - _BEGINNING_BITS)
+def _head_number(word: Any) -> Any:
+    """Return the number of three first bytes: all that tells characters of three apart."""
+    return (word >> np.uint64(7)) & np.uint64((1 << _HEAD_BITS) - 1)
+
+
+_head = inlined(_head_number)
 
 
 def _build(
@@ -177,6 +174,28 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
     return step[:n_states].astype(np.uint32), bits[:n_states].copy()
 
 
+@inlined
+def _beginning_marks(block: int, next_bytes: int) -> Any:
+    """Mark the bytes of a block at which a keyword may begin; eight bytes behind it are read."""
+    characters = lower_bytes(block, 0x80) | ~lower_bytes(block, 0xC0)
+    marks = _NONE
+    while characters != _NONE:
+        place = lowest_bit(characters)
+        characters &= characters - _1
+        word = load_word(block, place)
+        following = load_word(next_bytes, 4 * np.int64(_head(word)))
+        marks |= (following >> (word >> _NEXT_SHIFT & _31) & _1) << np.uint64(place)
+    return marks
+
+
+@inlined
+def _marks_from(marks: Any, place: int) -> Any:
+    """Keep the marks from a place of the block on."""
+    if place >= BLOCK:
+        return _NONE
+    return marks >> np.uint64(place) << np.uint64(place)
+
+
 @kernel(fastmath=False)
 def _search(
     addresses: Any,
@@ -184,54 +203,35 @@ def _search(
     step: Any,
     classes: Any,
     state_bits: Any,
-    begins: Any,
-    beginnings: Any,
+    next_bytes: Any,
     bits: Any,
 ) -> None:
-    n_words = bits.shape[1]
+    beginnings = address_of(next_bytes)
     for row in range(lengths.size):
-        # unsigned indices spare Numba's check for negative ones
-        state = np.uint64(0)
+        if row + _AHEAD < lengths.size:
+            prefetch_text(addresses[row + _AHEAD], lengths[row + _AHEAD])
         text, position, stop = addresses[row], 0, lengths[row]
         while position < stop:
-            if state == 0 and position + 8 <= stop:
-                word = load_word(text, position)
-                if word & np.uint64(0xF0) == np.uint64(0xE0):
-                    point = (
-                        (word & np.uint64(0x0F)) << np.uint64(12)
-                        | (word >> np.uint64(8) & np.uint64(0x3F)) << np.uint64(6)
-                        | (word >> np.uint64(16) & np.uint64(0x3F))
-                    )
-                    kind = begins[point]
-                    if kind == _NEVER or (
-                        kind == _BY_BEGINNING and not beginnings[_number_of_beginning(word)]
-                    ):
-                        position += 3
-                        continue
-            byte = np.uint64(load_byte(text, position))
-            if state == 0:
-                point, length = byte, 1
-                if byte >= 0xE0:
-                    if byte < 0xF0:
-                        second = np.uint64(load_byte(text, position + 1))
-                        third = np.uint64(load_byte(text, position + 2))
-                        point = (
-                            (byte & np.uint64(0x0F)) << np.uint64(12)
-                            | (second & np.uint64(0x3F)) << np.uint64(6)
-                            | (third & np.uint64(0x3F))
-                        )
-                        length = 3
-                elif byte >= 0xC0:
-                    second = np.uint64(load_byte(text, position + 1))
-                    point = (byte & np.uint64(0x1F)) << np.uint64(6) | (second & np.uint64(0x3F))
-                    length = 2
-                # what stands inside a character, and the longest ones, the automaton looks at
-                if begins[point] == _NEVER and (byte < 0x80 or length > 1):
-                    position += length
-                    continue
-            after = step[state, classes[byte]]
-            state = np.uint64(after >> np.uint32(1))
-            if after & np.uint32(1):
-                for word in range(n_words):
-                    bits[row, word] |= state_bits[state, word]
-            position += 1
+            # the last block overlaps the one before; all is looked at where none fits
+            block = min(position, stop - BLOCK - 8)
+            behind = block + BLOCK
+            if block >= 0 and position < behind:
+                marks = _marks_from(_beginning_marks(text + block, beginnings), position - block)
+            else:
+                block, behind = position, min(position + BLOCK, stop)
+                marks = _ALL >> np.uint64(BLOCK - (behind - block))
+            while marks != _NONE:
+                position = block + lowest_bit(marks)
+                # unsigned indices spare Numba's check for negative ones
+                state = np.uint64(0)
+                while position < stop:
+                    after = step[state, classes[np.uint64(load_byte(text, position))]]
+                    state = np.uint64(after >> np.uint32(1))
+                    position += 1
+                    if after & np.uint32(1):
+                        for word in range(bits.shape[1]):
+                            bits[row, word] |= state_bits[state, word]
+                    if state == 0:
+                        break
+                marks = _marks_from(marks, position - block)
+            position = max(position, behind)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_kernels._byte_blocks import prefetch_text
 from fastscore_kernels._jit import first_use, inlined, kernel
 from fastscore_kernels._jsonl_bytes import load_byte, load_word, same_bytes
 from fastscore_kernels._validate import read_only
@@ -92,6 +93,7 @@ def _number(hashes: Any) -> Any:
     return codes, firsts[:count].copy()
 
 
+_AHEAD = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -105,29 +107,42 @@ def _mixed(mix: Any, word: Any) -> Any:
 def _hash(address: int, length: int) -> Any:
     """Hash the bytes at an address; a null has a length of -1."""
     mix = np.uint64(length)
+    if length < 8:
+        word = np.uint64(0)
+        for at in range(length):
+            word = word << np.uint64(8) | np.uint64(load_byte(address, at))
+        return _mixed(mix, word)
+    # words that overlap hold all bytes: no loop whose end must be guessed
+    first, last = load_word(address, 0), load_word(address, length - 8)
+    if length <= 16:
+        return _mixed(_mixed(mix, first), last)
+    if length <= 32:
+        second, third = load_word(address, 8), load_word(address, length - 16)
+        return _mixed(_mixed(mix, first) ^ third, last) ^ _mixed(~mix, second)
+    # four chains at once: none waits for another's multiplication
+    second, third, fourth = ~mix, mix << np.uint64(32), _MULTIPLIER
     at = 0
-    if length >= 64:
-        # four chains at once: none waits for another's multiplication
-        second, third, fourth = ~mix, mix << np.uint64(32), _MULTIPLIER
-        while at + 32 <= length:
-            mix = _mixed(mix, load_word(address, at))
-            second = _mixed(second, load_word(address, at + 8))
-            third = _mixed(third, load_word(address, at + 16))
-            fourth = _mixed(fourth, load_word(address, at + 24))
-            at += 32
-        mix = _mixed(_mixed(_mixed(mix, second), third), fourth)
+    while at + 32 <= length:
+        mix = _mixed(mix, load_word(address, at))
+        second = _mixed(second, load_word(address, at + 8))
+        third = _mixed(third, load_word(address, at + 16))
+        fourth = _mixed(fourth, load_word(address, at + 24))
+        at += 32
     while at + 8 <= length:
         mix = _mixed(mix, load_word(address, at))
         at += 8
-    if at < length:
-        if length >= 8:
-            return _mixed(mix, load_word(address, length - 8))
-        word = np.uint64(0)
-        while at < length:
-            word = word << np.uint64(8) | np.uint64(load_byte(address, at))
-            at += 1
-        mix = _mixed(mix, word)
-    return mix
+    return _mixed(_mixed(_mixed(_mixed(mix, second), third), fourth), last)
+
+
+@inlined
+def _same(one: int, other: int, length: int) -> bool:
+    """Whether as many bytes at two addresses are equal."""
+    if length < 8:
+        return same_bytes(one, other, length)
+    different = load_word(one, length - 8) ^ load_word(other, length - 8)
+    for at in range(0, length - 8, 8):
+        different |= load_word(one, at) ^ load_word(other, at)
+    return bool(different == np.uint64(0))
 
 
 @kernel(fastmath=False)
@@ -142,6 +157,8 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
     count = 0
     for row in range(n):
         address, length = addresses[row], lengths[row]
+        if row + _AHEAD < n:
+            prefetch_text(addresses[row + _AHEAD], lengths[row + _AHEAD])
         value = _hash(address, length)
         slot = np.int64(value >> np.uint64(20)) & (size - 1)
         while True:
@@ -153,7 +170,7 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
                 break
             first = firsts[code]
             alike = hashes[code] == value and lengths[first] == length
-            if alike and same_bytes(address, addresses[first], length):
+            if alike and _same(address, addresses[first], length):
                 break
             slot = (slot + 1) & (size - 1)
         codes[row] = code

@@ -11,7 +11,10 @@ from tests.naive import naive_keyword_groups, naive_numbers
 
 ALPHABET = "ab波动é߿一丁😀🙂"
 TEXTS = st.lists(
-    st.text(alphabet=ALPHABET, max_size=12) | st.text(alphabet="波动一二", max_size=30), max_size=6
+    st.text(alphabet=ALPHABET, max_size=12)
+    | st.text(alphabet="波动一二", max_size=30)
+    | st.text(alphabet=ALPHABET + " ,的是", min_size=20, max_size=150),
+    max_size=6,
 )
 KEYWORDS = st.text(alphabet=ALPHABET, min_size=1, max_size=3) | st.text(
     alphabet="波动一", min_size=1, max_size=4
@@ -36,11 +39,25 @@ def test_keyword_groups_by_hand() -> None:
     texts = ["abcab", "xbc", "市场有波动风险", "波", ""]
     groups = [["ab", "bc"], ["abcabc"], ["波动", "动风"], ["风险"], []]
     assert keyword_groups(texts, groups)[:, 0].tolist() == [1, 1, 0b1100, 0, 0]
+    # at every place of a block, and across its end
+    texts = ["的" * before + "波动" + "是" * 40 for before in range(70)]
+    assert (keyword_groups(texts, [["波动"], ["动"], ["动波"]]) == 0b011).all()
     with pytest.raises(ValueError, match="empty keyword"):
         keyword_groups(texts, [[""]])
 
 
-@given(st.lists(st.none() | st.text("ab\0é", max_size=3) | st.text(max_size=20), max_size=40))
+@given(
+    st.lists(
+        st.none()
+        | st.text("ab\0é", max_size=3)
+        | st.text(max_size=20)
+        # texts of a few lengths that differ in one byte
+        | st.tuples(st.sampled_from((7, 8, 9, 16, 17, 31, 33, 64, 70)), st.integers(0, 69)).map(
+            lambda drawn: "a" * drawn[1] + "b" + "a" * (drawn[0] - drawn[1])
+        ),
+        max_size=40,
+    )
+)
 @settings(deadline=None)
 def test_number_texts_oracle(texts: list[str | None]) -> None:
     codes, firsts = number_texts(texts)
