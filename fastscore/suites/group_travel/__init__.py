@@ -44,9 +44,7 @@ class GroupTravelSuite:
 
     def texts(self, events: Events, options: GroupTravelOptions) -> pl.Series:
         """Return the distinct texts that any metric compares by meaning."""
-        from fastscore.suites.group_travel.similarity import compared_texts
-
-        return compared_texts(events.frames)
+        return events.frames["compared"]["text"]
 
     def score(
         self, events: Events, vectors: "VectorView", options: GroupTravelOptions

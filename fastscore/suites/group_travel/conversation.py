@@ -20,7 +20,7 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
 )
 from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
-from fastscore.suites.ragged import Ragged, group_rows, offsets_of, ragged, take
+from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
 
 Indices = npt.NDArray[np.int64]
 
@@ -180,16 +180,17 @@ def _wish_sets(
     the slot names some; else informative tokens.
     """
     slot_row = pairs["slot_row"].to_numpy()
-    room_number = {room: number for number, room in enumerate(ROOM_TYPES)}
-    rooms = wishes["wanted_rooms"].list.eval(
-        pl.element().replace_strict(room_number, return_dtype=pl.Int64).sort()
-    )
-    tokens = wishes["category_tokens"].explode(empty_as_null=False)
+    tokens, offsets = _flat(wishes["category_tokens"])
     codes, _ = distinct(tokens)
-    sizes = wishes["category_tokens"].list.len().to_numpy()
-    order = np.lexsort((codes, np.repeat(np.arange(len(sizes)), sizes)))
-    categories = (codes[order], offsets_of(sizes))
-    named = (ragged(rooms), categories, take(informative.every, informative.row))
+    order = np.lexsort((codes, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+    named_rooms, room_offsets = _flat(wishes["wanted_rooms"])
+    # these are ascending: they stand in the order of room types
+    rooms = named_rooms.cast(pl.Enum(ROOM_TYPES)).to_physical().to_numpy().astype(np.int64)
+    named = (
+        (rooms, room_offsets),
+        (codes[order], offsets),
+        take(informative.every, informative.row),
+    )
 
     slot = pairs["slot"]
     is_lodging = (slot == "lodging").to_numpy()
@@ -209,6 +210,11 @@ def _wish_sets(
         ),
     )
     return take(stacked, kind * len(slot) + np.arange(len(slot)))
+
+
+def _flat(lists: pl.Series) -> tuple[pl.Series, Indices]:
+    """Return the items of lists, and the offsets at which those of each begin."""
+    return lists.explode(empty_as_null=False), offsets_of(lists.list.len().to_numpy())
 
 
 def _detected(synthesis: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:

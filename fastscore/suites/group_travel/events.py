@@ -23,6 +23,7 @@ from fastscore.suites.group_travel.schema import (
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
 )
+from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.synthesis import read_synthesis
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
 from fastscore.suites.ragged import Indices, first_of_each, number_keys, take
@@ -50,7 +51,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         ``synthesis_texts`` and ``resolutions`` by dialogue and slot; ``plan_texts`` and
         ``plan_lines`` by dialogue; what `_choices` says by ``choice``, a slot of an itinerary;
         ``places``, ``place_texts`` and ``itineraries``; ``vocabulary``, parts of categories by
-        catalogue and slot.
+        catalogue and slot; ``compared``, as `number_compared` says.
     """
     lexicon = load_lexicon(options.lexicon)
     read = read_turns(raw)
@@ -90,7 +91,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         "pairs": pairs.height,
         PARTIAL_REJECTS: read.n_partial,
     }
-    return Events(frames, read.rejects, counts)
+    return Events({**frames, **number_compared(frames)}, read.rejects, counts)
 
 
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:

@@ -12,7 +12,7 @@ from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
-from fastscore.suites.group_travel.similarity import Similarity, reaches, says_something
+from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
 from fastscore.suites.ragged import group_rows, offsets_of, take
 
@@ -175,7 +175,7 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
         null for want of vectors only.
     """
     pairs = frames["pairs"]
-    said = says_something(pairs["preference"])
+    said = pairs["compared"] >= 0
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
     choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
     to_slot = similarity.pairwise(

@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.base import NULL_REASONS_DTYPE, Events, NullReason
+from fastscore.suites.base import Events, NullReason
+from fastscore.suites.columns import reasons_of_kinds
+from fastscore.suites.distinct import distinct_rows
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.addressing import address_pairs
 from fastscore.suites.group_travel.conversation import count_conversation
@@ -42,7 +44,7 @@ def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravelO
     events
         Whole dialogues.
     vectors
-        A vector for each of `similarity.compared_texts`; none turns all that is compared by
+        A vector for each text of the frame ``compared``; none turns all that is compared by
         meaning off.
     options
         Thresholds and targets.
@@ -220,14 +222,9 @@ def _first_reason(rules: list[tuple[pl.Expr, int]]) -> pl.Expr:
 
 def _reasons_column(reasons: dict[str, Reasons]) -> pl.Series:
     """Return ``null_reasons``: the metrics that are null in each row, and why."""
-    table = np.stack(list(reasons.values()), axis=1)
-    kinds, kind = np.unique(table, axis=0, return_inverse=True)
-    listed = [
-        [
-            {"metric": metric, "reason": _REASONS[reason]}
-            for metric, reason in zip(reasons, row, strict=True)
-            if reason >= 0
-        ]
-        for row in kinds.tolist()
+    kind, firsts = distinct_rows([found.astype(np.int64) + 1 for found in reasons.values()])
+    kinds = [
+        {metric: _REASONS[found[row]] for metric, found in reasons.items() if found[row] >= 0}
+        for row in firsts.tolist()
     ]
-    return pl.Series("null_reasons", listed, dtype=NULL_REASONS_DTYPE).gather(kind.reshape(-1))
+    return reasons_of_kinds(kinds, kind)

@@ -13,6 +13,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
+from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.schema import NULLS
 from fastscore.suites.ragged import Ragged, group_rows
 
@@ -36,22 +37,34 @@ _COMPARED = {
 """By frame of the events the column whose texts are compared."""
 
 
-def compared_texts(frames: Mapping[str, pl.DataFrame]) -> pl.Series:
-    """Return the distinct texts that are compared by meaning."""
-    return _compared(frames).unique(maintain_order=True).drop_nulls()
+def number_compared(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Number the texts that are compared by meaning.
 
-
-def _compared(frames: Mapping[str, pl.DataFrame]) -> pl.Series:
-    """Return the texts of all frames, null where one stands for nothing: it has no similarity."""
+    Returns
+    -------
+    dict of pl.DataFrame
+        ``compared``, their distinct ``text``; and the frames that they stand in, with the row of
+        each in ``compared``, -1 for one that stands for nothing: it has no similarity.
+    """
     columns = [frames[name][column].rename("text") for name, column in _COMPARED.items()]
-    texts = pl.concat(columns)
-    return texts.set(~says_something(texts), None)
+    codes, texts = distinct(pl.concat(columns))
+    said = _say_something(texts)
+    rows = np.where(said, np.cumsum(said) - 1, -1)[codes]
+    cuts = np.cumsum([len(column) for column in columns])[:-1]
+    return {
+        **{
+            name: frames[name].with_columns(pl.Series("compared", part))
+            for name, part in zip(_COMPARED, np.split(rows, cuts), strict=True)
+        },
+        "compared": texts.filter(pl.Series(said)).to_frame("text"),
+    }
 
 
-def says_something(texts: pl.Series) -> pl.Series:
+def _say_something(texts: pl.Series) -> Mask:
     """Tell which texts are more than a stand-in for nothing, such as N/A."""
     start = texts.str.strip_chars().str.head(_LONGEST_NULL + 1).str.to_lowercase()
-    return ~start.is_in(NULLS)
+    said: Mask = (~start.is_in(NULLS)).to_numpy()
+    return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +92,8 @@ class Similarity:
         is_on = len(vectors) > 0
         rows: dict[str, Indices] = {}
         if is_on:
-            codes = vectors.codes(_compared(events.frames)).astype(np.int64)
-            cuts = np.cumsum([events.frames[name].height for name in _COMPARED])[:-1]
-            rows = dict(zip(_COMPARED, np.split(codes, cuts), strict=True))
+            row_of = np.append(vectors.codes(events.frames["compared"]["text"]), -1).astype(np.int64)
+            rows = {name: row_of[events.frames[name]["compared"].to_numpy()] for name in _COMPARED}
         return cls(vectors.matrix, rows, is_on)
 
     def grouped(self, name: str, owners: pl.Series, n_owners: int) -> Ragged:
