@@ -2,21 +2,12 @@
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from fastscore_kernels import number_hashes
 from fastscore_kernels import ragged as kernels
 
 Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 Ragged = tuple[npt.NDArray[np.int64], Indices]
-
-
-def ragged(lists: pl.Series) -> Ragged:
-    """Return a column of lists of numbers without nulls as values and offsets."""
-    return (
-        lists.explode(empty_as_null=False).to_numpy().astype(np.int64),
-        offsets_of(lists.list.len().to_numpy()),
-    )
 
 
 def offsets_of(sizes: npt.NDArray[np.integer]) -> Indices:
@@ -36,6 +27,11 @@ def first_of_each(keys: Indices) -> Indices:
     """Return the rows in which each key stands first, ascending."""
     firsts: Indices = number_hashes(keys.astype(np.uint64))[1]
     return firsts
+
+
+def last_of_each(keys: Indices) -> Indices:
+    """Return the last rows of runs of equal keys, ascending."""
+    return np.flatnonzero(np.diff(keys, append=keys[-1:] - 1))
 
 
 def number_keys(keys: Indices) -> Indices:

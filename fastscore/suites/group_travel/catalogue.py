@@ -11,7 +11,7 @@ import polars as pl
 from fastscore_kernels.jsonl import ARRAY, NULL, OBJECT
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
+from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
     ABSENT_CELLS,
     as_text,
@@ -67,28 +67,28 @@ class Catalogue:
 
 
 def read_catalogue(
-    cells: dict[str, pl.Series], lexicon: Lexicon
-) -> tuple[dict[str, Indices], Catalogue]:
+    cells: pl.Series, codes: Indices, kinds: Indices, lexicon: Lexicon
+) -> tuple[Indices, Catalogue]:
     """Read catalogue cells.
 
     Parameters
     ----------
     cells
-        By kind the cells that hold something.
+        The distinct texts of cells.
+    codes, kinds : int64 (n,)
+        The text of each cell, and its kind of catalogue, a place in `CATALOGUES`.
     lexicon
         For categories and room types.
 
     Returns
     -------
     tuple
-        By kind the row of each cell in `Catalogue.cells`, and the distinct ones.
+        The row of each cell in `Catalogue.cells`, int64 (n,), and the distinct ones.
     """
-    codes, trees = read_trees(pl.concat([column.rename("cell") for column in cells.values()]))
-    kinds = np.repeat(np.arange(len(cells)), [len(column) for column in cells.values()])
+    trees = trees_of(cells)
     pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
     tree, kind = np.divmod(pairs, len(CATALOGUES))
-    cuts = np.cumsum([len(column) for column in cells.values()])[:-1]
-    kind_names = pl.Series(list(cells), dtype=KIND_DTYPE)
+    kind_names = pl.Series(CATALOGUES, dtype=KIND_DTYPE)
     records, n_entries, is_readable = _records(trees)
     nodes, offsets = take(records, tree)
     cell = np.repeat(np.arange(len(pairs)), np.diff(offsets))
@@ -108,7 +108,7 @@ def read_catalogue(
             ).to_series(),
         }
     )
-    return dict(zip(cells, np.split(row, cuts), strict=True)), Catalogue(described, complete)
+    return row, Catalogue(described, complete)
 
 
 def _records(trees: CellTrees) -> tuple[Ragged, Indices, Mask]:

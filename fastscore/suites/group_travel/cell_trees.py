@@ -209,23 +209,25 @@ def _read_json(text: str | None) -> Any:
 
 
 def read_trees(cells: pl.Series) -> tuple[Indices, CellTrees]:
-    """Read cells as trees.
-
-    Returns
-    -------
-    tuple
-        The number of each cell's tree, int64 (n,), and the trees. A root is an object or array
-        that is not empty; the text of a cell without a value; or a scalar or an empty value, JSON's
-        null where the cell is absent (`cells.parse_cell`). No object has a key twice.
-    """
+    """Read the distinct ones of cells; return the number of each cell's tree too, int64 (n,)."""
     numbers, found = distinct(cells)
-    column = string_column("cells", found)
+    return numbers, trees_of(found)
+
+
+def trees_of(cells: pl.Series) -> CellTrees:
+    """Read each cell as a tree.
+
+    A root is an object or array that is not empty; the text of a cell without a value; or a scalar
+    or an empty value, JSON's null where the cell is absent (`cells.parse_cell`). No object has a
+    key twice.
+    """
+    column = string_column("cells", cells)
     nodes = find_nodes(column.data, column.offsets[:-1], column.offsets[1:])
     # a container of something has more nodes than its root
     alone = np.flatnonzero(np.diff(nodes.offsets) == 1)
-    trees = _read_again(column.data, nodes, found, alone)
+    trees = _read_again(column.data, nodes, cells, alone)
     twice = _cells_with_a_key_twice(trees)
-    return numbers, _read_again(trees.data, trees.nodes, found, twice) if len(twice) else trees
+    return _read_again(trees.data, trees.nodes, cells, twice) if len(twice) else trees
 
 
 def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> CellTrees:

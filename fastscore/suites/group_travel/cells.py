@@ -5,7 +5,11 @@ import json
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
+
+from fastscore.suites.distinct import distinct
+from fastscore.suites.ragged import Indices
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
@@ -37,6 +41,21 @@ def _parse(text: str) -> Any:
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             pass
     return text
+
+
+def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:
+    """Find the cells that hold anything.
+
+    Returns
+    -------
+    tuple
+        Their rows and the number of each one's text, int64 (n,); and the distinct texts.
+    """
+    codes, found = distinct(cells)
+    present = is_present(found).to_numpy()
+    rows = np.flatnonzero(present[codes])
+    number = np.cumsum(present) - 1
+    return rows, number[codes[rows]], found.filter(pl.Series(present))
 
 
 def is_present(cells: pl.Series) -> pl.Series:

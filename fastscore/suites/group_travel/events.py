@@ -8,7 +8,7 @@ import polars as pl
 from fastscore.suites.base import PARTIAL_REJECTS, Events
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
-from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.cells import present_cells
 from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.faults import warnings_of
 from fastscore.suites.group_travel.grounding import PLACE_SLOTS, Grounded, ground_places
@@ -19,14 +19,13 @@ from fastscore.suites.group_travel.plans import Plans, read_plans
 from fastscore.suites.group_travel.schema import (
     ACTIONABLE,
     CATALOGUE_COLUMNS,
-    CATALOGUES,
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
 )
 from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.synthesis import read_synthesis
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
-from fastscore.suites.ragged import Indices, first_of_each, number_keys, take
+from fastscore.suites.ragged import Indices, first_of_each, last_of_each, number_keys, take
 
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
@@ -55,7 +54,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     """
     lexicon = load_lexicon(options.lexicon)
     read = read_turns(raw)
-    synthesis, synthesis_warnings = read_synthesis(read.turns)
+    synthesis, synthesis_warnings = read_synthesis(read)
     named = name_conditions(read, synthesis)
     plan_of, plans, plan_warnings = _plans(read, options)
     cells_of, catalogue, catalogue_warnings = _catalogues(read, lexicon)
@@ -96,36 +95,29 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
 
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
     """Return each dialogue's plan, the distinct plans, and what could not be read."""
-    cells = (
-        _present(read.turns, "plan")
-        .group_by("dialogue_row", maintain_order=True)
-        .agg(pl.col("line", "cell").last())
+    rows, codes, texts = present_cells(read.cells["plan"]["cell"])
+    turn = read.cells["plan"]["turn"].to_numpy()[rows]
+    last = last_of_each(read.turns["dialogue_row"].to_numpy()[turn])
+    turn, codes = turn[last], codes[last]
+    plans = read_plans(
+        texts.gather(codes[first_of_each(codes)]), strict_overnight=options.strict_overnight
     )
-    codes, plans = read_plans(cells["cell"], strict_overnight=options.strict_overnight)
-    plan_of = cells.select("dialogue_row", "line").with_columns(pl.Series("plan", codes))
-    faults = plan_of.with_columns(plans.plans["fault"].gather(codes))
+    plan_of = read.turns.select("dialogue_row", "line")[turn].with_columns(
+        pl.Series("plan", number_keys(codes))
+    )
+    faults = plan_of.with_columns(plans.plans["fault"].gather(plan_of["plan"]))
     return plan_of.drop("line"), plans, warnings_of(faults, pl.lit("plan"))
-
-
-def _present(turns: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return the cells of a column that hold anything: ``dialogue_row``, ``line``, ``cell``."""
-    found = turns.select("dialogue_row", "line", cell=column).drop_nulls("cell")
-    return found.filter(is_present(found["cell"]))
 
 
 def _catalogues(read: Turns, lexicon: Lexicon) -> tuple[pl.DataFrame, Catalogue, pl.DataFrame]:
     """Return the catalogue cells of each dialogue, the distinct ones, and what is not readable."""
-    found = {
-        kind: _present(read.turns, column)
-        for kind, column in zip(CATALOGUES, CATALOGUE_COLUMNS, strict=True)
-    }
-    rows_of, catalogue = read_catalogue(
-        {kind: cells["cell"] for kind, cells in found.items()}, lexicon
-    )
-    cells_of = pl.concat(
-        cells.select("dialogue_row", "line", pl.Series("cell", rows_of[kind], dtype=pl.Int64))
-        for kind, cells in found.items()
-    )
+    found = [read.cells[column] for column in CATALOGUE_COLUMNS]
+    cells = pl.concat(found)
+    rows, codes, texts = present_cells(cells["cell"])
+    kinds = np.repeat(np.arange(len(found)), [of_kind.height for of_kind in found])
+    cell, catalogue = read_catalogue(texts, codes, kinds[rows], lexicon)
+    cells_of = read.turns.select("dialogue_row", "line")[cells["turn"].to_numpy()[rows]]
+    cells_of = cells_of.with_columns(pl.Series("cell", cell, dtype=pl.Int64))
     faulty = catalogue.cells.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("cell")
     ).drop_nulls("fault")

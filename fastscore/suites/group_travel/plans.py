@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.cell_trees import read_trees
+from fastscore.suites.group_travel.cell_trees import trees_of
 from fastscore.suites.group_travel.normalise import join_texts, normalise
 from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_days
 from fastscore.suites.group_travel.schema import UNFILLED
@@ -58,16 +58,9 @@ class Plans:
     checks: pl.DataFrame
 
 
-def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Plans]:
-    """Read plan cells.
-
-    Returns
-    -------
-    tuple
-        The row of each cell's plan, and the distinct plans.
-    """
-    codes, trees = read_trees(cells)
-    plans, values = read_days(trees)
+def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:
+    """Read plan cells, a plan each."""
+    plans, values = read_days(trees_of(cells))
     is_stop = values["kind"] == STOP
     first_day = offsets_of(plans["n_days"].to_numpy())
     of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")
@@ -79,7 +72,7 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> tuple[Indices, Pl
         _named(stops, *_as_lists(*distinct(stops["name"]))),
     ]
     names = _by_day(pl.concat(named, rechunk=True), first_day)
-    return codes, Plans(
+    return Plans(
         plans,
         names.select(*_OF_NAME),
         of_slots.filter(is_filled(texts).gather(text)).select(

@@ -38,7 +38,7 @@ _COMPARED = {
 
 
 def number_compared(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Number the texts that are compared by meaning.
+    """Give the texts that are compared by meaning numbers.
 
     Returns
     -------
@@ -92,7 +92,9 @@ class Similarity:
         is_on = len(vectors) > 0
         rows: dict[str, Indices] = {}
         if is_on:
-            row_of = np.append(vectors.codes(events.frames["compared"]["text"]), -1).astype(np.int64)
+            row_of = np.append(vectors.codes(events.frames["compared"]["text"]), -1).astype(
+                np.int64
+            )
             rows = {name: row_of[events.frames[name]["compared"].to_numpy()] for name in _COMPARED}
         return cls(vectors.matrix, rows, is_on)
 

@@ -7,11 +7,17 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
+from fastscore.suites.columns import gather_or_null
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.faults import faults, warnings_of
 from fastscore.suites.group_travel.schema import NULLS
-from fastscore.suites.group_travel.turns import SYNTHESIZE, canonical_slot
+from fastscore.suites.group_travel.turns import (
+    SYNTHESIZE,
+    Turns,
+    canonical_slot,
+    cells_of_turns,
+)
 from fastscore.suites.ragged import Indices
 
 Mask = npt.NDArray[np.bool_]
@@ -111,13 +117,13 @@ def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
 
 
-def read_synthesis(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the synthesis of each slot.
 
     Parameters
     ----------
-    turns
-        `turns.Turns.turns`.
+    read
+        The turns and their cells.
 
     Returns
     -------
@@ -127,28 +133,21 @@ def read_synthesis(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         ``has_strategy``. A slot's last state, where no turn of it says anything, stands in each
         of its rows. And warnings of cells that could not be read.
     """
-    rows = turns.filter(pl.col("kind") == SYNTHESIZE).select(
-        "dialogue_row", "line", "slot", "utterance", "metadata", "constraint_state"
-    )
-    read = read_metadata_objects(rows["metadata"].fill_null(""))
-    rows = pl.concat([rows, read], how="horizontal")
+    turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
+    rows = read.turns.select("dialogue_row", "line", "slot", "utterance")[turn]
+    metadata = cells_of_turns(read.cells["metadata"], turn).fill_null("")
+    rows = pl.concat([rows, read_metadata_objects(metadata)], how="horizontal")
     warnings = [warnings_of(rows, pl.lit("metadata"))]
-    rows, of_states = _fill(rows, rows["line"], rows["constraint_state"])
+    states = read.cells["constraint_state"]
+    rows, of_states = _fill(rows, rows["line"], cells_of_turns(states, turn))
     warnings.append(of_states)
     silent = ~pl.col("is_object").any().over("dialogue_row", "slot")
     rows = rows.with_columns(silent.alias("is_silent"))
     if rows["is_silent"].any():
-        dialogues = rows.filter("is_silent")["dialogue_row"].unique()
-        states = turns.select("dialogue_row", "line", "constraint_state").drop_nulls()
-        states = states.filter(pl.col("dialogue_row").is_in(dialogues.implode()))
-        last = (
-            states.filter(is_present(states["constraint_state"]))
-            .group_by("dialogue_row")
-            .agg(pl.col("line", "constraint_state").last().name.prefix("last_"))
-        )
-        joined = rows.join(last, on="dialogue_row", how="left", maintain_order="left")
-        state = joined.select(pl.when("is_silent").then("last_constraint_state")).to_series()
-        rows, of_states = _fill(joined, joined["last_line"], state)
+        last = _last_states(read, rows.filter("is_silent")["dialogue_row"].to_numpy())
+        turn = np.where(rows["is_silent"].to_numpy(), last[rows["dialogue_row"].to_numpy()], -1)
+        lines = gather_or_null(read.turns["line"], turn)
+        rows, of_states = _fill(rows, lines, cells_of_turns(states, turn))
         warnings.append(of_states)
     read_rows = rows.select(
         *("dialogue_row", "line", "slot", "utterance", "has_conflict", "description"),
@@ -156,6 +155,20 @@ def read_synthesis(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         pl.col("strategy").is_not_null().any().over("dialogue_row", "slot").alias("has_strategy"),
     )
     return read_rows, pl.concat(warnings)
+
+
+def _last_states(read: Turns, dialogues: Indices) -> Indices:
+    """Return the turn of the last state that holds anything of some dialogues, -1 for none."""
+    of_turn = read.turns["dialogue_row"].to_numpy()
+    asked = np.zeros(read.dialogues.height, np.bool_)
+    asked[dialogues] = True
+    turn = read.cells["constraint_state"]["turn"].to_numpy()
+    rows = np.flatnonzero(asked[of_turn[turn]])
+    rows = rows[is_present(read.cells["constraint_state"]["cell"].gather(rows)).to_numpy()]
+    last = np.full(read.dialogues.height, -1)
+    # numpy assigns in order: of several the last stays
+    last[of_turn[turn[rows]]] = turn[rows]
+    return last
 
 
 def _fill(

@@ -1,5 +1,9 @@
-"""From raw rows to turns: whole dialogues of a row, or a row a turn, become one frame."""
+"""From raw rows to turns: whole dialogues of a row, or a row a turn, become one frame.
 
+Few turns have cells: these stand in frames of their own, column by column.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +12,7 @@ import polars as pl
 from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
+from fastscore.suites.columns import gather_or_null
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.schema import (
@@ -26,9 +31,10 @@ from fastscore.suites.json_values import (
     raw_texts,
     texts,
 )
-from fastscore.suites.ragged import offsets_of
+from fastscore.suites.ragged import first_of_each, offsets_of
 
 Indices = npt.NDArray[np.int64]
+Cells = Mapping[str, pl.DataFrame]
 
 TEXTS = ("speaker", "intent", "utterance")
 CELLS = ("metadata", "constraint_state", "plan", *CATALOGUE_COLUMNS)
@@ -59,8 +65,10 @@ class Turns:
         ``file``, ``line``, ``stem``, ``dialogue_id`` and ``metadata`` (cell), by first appearance.
     turns
         By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
-        ``is_system``, ``is_everyone``, ``intent``, ``kind``, ``slot``, ``utterance``, and the
-        cells as text. ``kind`` and ``slot`` are null for other intents, ``slot`` for plain ones.
+        ``is_system``, ``is_everyone``, ``intent``, ``kind``, ``slot``, ``utterance``. ``kind`` and
+        ``slot`` are null for other intents, ``slot`` for plain ones.
+    cells
+        By column the cells that are not null, as text, by ``turn``, a row of `turns`.
     rejects
         In the schema of `REJECT_SCHEMA`.
     n_partial
@@ -69,6 +77,7 @@ class Turns:
 
     dialogues: pl.DataFrame
     turns: pl.DataFrame
+    cells: Cells
     rejects: pl.DataFrame
     n_partial: int
 
@@ -89,26 +98,40 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     dialogue_row, dialogues = _number_dialogues(raw)
     rows = raw.with_columns(dialogue_row)
     is_whole = raw["turns"].is_not_null()
-    flat = rows.filter(~is_whole).select("dialogue_row", "line", *TEXTS, *CELLS)
     whole = rows.filter(is_whole)
     nested, rejects = _nested_turns(whole)
-    turns = pl.concat([flat, nested]).sort("dialogue_row", maintain_order=True)
-    first = turns["dialogue_row"].is_first_distinct()
-    of_first_turn = turns.filter(first).select("dialogue_row", pl.col("metadata").alias("first"))
-    dialogues = (
-        dialogues.join(of_first_turn, on="dialogue_row", how="left", maintain_order="left")
-        .with_columns(
-            pl.when(is_present(dialogues["metadata"])).then("metadata").otherwise("first")
-        )
-        .drop("first")
+    turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), *nested])
+    first_turn = np.full(dialogues.height, -1)
+    firsts = first_of_each(turns["dialogue_row"].to_numpy())
+    first_turn[turns["dialogue_row"].to_numpy()[firsts]] = firsts
+    dialogues = dialogues.with_columns(
+        pl.when(is_present(dialogues["metadata"]))
+        .then("metadata")
+        .otherwise(cells_of_turns(cells["metadata"], first_turn))
+        .alias("metadata")
     )
-    used = whole.filter(pl.col("dialogue_row").is_in(nested["dialogue_row"].unique().implode()))
+    used = whole.filter(pl.Series(first_turn >= 0).gather(whole["dialogue_row"]))
     turns, dialogues = _with_turns(turns, dialogues)
     turns = _with_speakers(_with_intents(turns.with_columns(pl.col(*TEXTS).fill_null(""))))
     nameless = _reject_nameless(turns, dialogues)
     rejects = pl.concat([unusable, rejects, nameless])
     n_partial = rejects.join(used, on=["file", "line"], how="semi").height if rejects.height else 0
-    return Turns(dialogues, turns, rejects, n_partial)
+    return Turns(dialogues, turns, cells, rejects, n_partial)
+
+
+def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:
+    """Return the cell of each turn, null where it has none or is negative.
+
+    Parameters
+    ----------
+    cells
+        ``turn``, ascending, and ``cell``.
+    turns
+        Rows of `Turns.turns`.
+    """
+    turn = np.append(cells["turn"].to_numpy(), -1)
+    place = np.searchsorted(turn[:-1], turns)
+    return gather_or_null(cells["cell"], np.where((turn[place] == turns) & (turns >= 0), place, -1))
 
 
 def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
@@ -163,7 +186,42 @@ def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     return dialogue_row, dialogues
 
 
-def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _flat_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, Cells]:
+    """Return rows that are turns, and their cells."""
+    numbered = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("turn"), *CELLS)
+    cells = {name: numbered.select("turn", cell=name).drop_nulls("cell") for name in CELLS}
+    return rows.select("dialogue_row", "line", *TEXTS), cells
+
+
+def _in_order(parts: Sequence[tuple[pl.DataFrame, Cells]]) -> tuple[pl.DataFrame, Cells]:
+    """Put turns, and the cells of each part's, together by dialogue."""
+    turns = pl.concat([turns for turns, _ in parts], rechunk=True)
+    of_parts = offsets_of(np.array([turns.height for turns, _ in parts])).tolist()
+    cells = {
+        name: pl.concat(
+            [
+                of_part[name].with_columns(pl.col("turn") + first)
+                for (_, of_part), first in zip(parts, of_parts[:-1], strict=True)
+            ],
+            rechunk=True,
+        )
+        for name in CELLS
+    }
+    row = turns["dialogue_row"].to_numpy()
+    if (row[1:] >= row[:-1]).all():
+        return turns, cells
+    order = np.argsort(row, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return turns[order], {
+        name: found.with_columns(pl.Series("turn", place[found["turn"].to_numpy()])).sort("turn")
+        for name, found in cells.items()
+    }
+
+
+def _nested_turns(
+    rows: pl.DataFrame,
+) -> tuple[Sequence[tuple[pl.DataFrame, Cells]], pl.DataFrame]:
     """Return the turns of rows that are whole dialogues, and what in them is no turn."""
     of_lines = rows["file"].unique().str.contains(_ROW_DIALOGUES).all()
     parts = line_parts(rows["turns"]) if of_lines else [rows["turns"]]
@@ -173,18 +231,21 @@ def _nested_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         for part, start, stop in zip(parts, bounds[:-1], bounds[1:], strict=True)
     ]
     turns, rejects = zip(*read, strict=True)
-    return pl.concat(turns), pl.concat(rejects)
+    return turns, pl.concat(rejects)
 
 
-def _turns_of(values: JsonValues, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _turns_of(
+    values: JsonValues, rows: pl.DataFrame
+) -> tuple[tuple[pl.DataFrame, Cells], pl.DataFrame]:
     problems = Problems()
     problems.note(values, np.flatnonzero(values.tags != ARRAY), "an array of turns")
     found = places(values, [dict.fromkeys((*TEXTS, "text", *CELLS))], problems).each
     is_turn = found.values.tags == OBJECT
     problems.note(found.values, np.flatnonzero(~is_turn), "an object that holds a turn")
-    kept = np.flatnonzero(is_turn)
-    turn = {name: found[name].values.take(kept) for name in (*TEXTS, "text", *CELLS)}
-    owner = found.owner[kept]
+    turn = {name: found[name].values for name in (*TEXTS, "text", *CELLS)}
+    owner = found.owner[is_turn]
+    if not is_turn.all():
+        turn = {name: each.take(np.flatnonzero(is_turn)) for name, each in turn.items()}
     n_turns = np.bincount(owner, minlength=len(values))
     problems.note(values, np.flatnonzero(n_turns == 0), "at least one turn")
     said = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
@@ -195,10 +256,10 @@ def _turns_of(values: JsonValues, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.
             "speaker": said["speaker"],
             "intent": said["intent"],
             "utterance": said["utterance"].fill_null(said["text"]),
-            **{name: _cells(turn[name], problems) for name in CELLS},
         }
     )
-    return frame, _rejects(rows, problems)
+    cells = {name: _cells(turn[name], problems) for name in CELLS}
+    return (frame, cells), _rejects(rows, problems)
 
 
 def _texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -223,10 +284,12 @@ def _with_turns(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFr
     )
 
 
-def _cells(values: JsonValues, problems: Problems) -> pl.Series:
+def _cells(values: JsonValues, problems: Problems) -> pl.DataFrame:
     """Return values as cells: strings as they are, everything else as its JSON text."""
-    written = ~values.is_text & ~values.is_missing
-    return texts(replace(values, tags=np.where(written, STRING, values.tags)), problems)
+    turn = np.flatnonzero(~values.is_missing)
+    present = values.take(turn)
+    written = replace(present, tags=np.where(present.is_text, present.tags, STRING))
+    return pl.DataFrame({"turn": turn, "cell": texts(written, problems)}).drop_nulls("cell")
 
 
 def _rejects(rows: pl.DataFrame, problems: Problems) -> pl.DataFrame:
