@@ -68,3 +68,29 @@ def string_changes(texts: Sequence[str]) -> list[bool]:
 
 def outer_whitespace(texts: Sequence[str]) -> list[bool]:
     return [text[:1].isspace() or text[-1:].isspace() for text in texts]
+
+
+def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return the length of each name and its minutes, by a pattern; -1 for what there is not."""
+
+    def minutes(clock: str) -> int:
+        hour, minute, half = re.fullmatch("([0-9]+):([0-9]+) ?([ap]m)?", clock, re.I).groups()
+        hours = [*range(25)] if half is None else [*range(1, 13)]
+        if int(hour) not in hours or int(minute) > 59:
+            return -1
+        if half is None:
+            return 60 * int(hour) + int(minute)
+        return 60 * (int(hour) % 12 + 12 * (half in ("pm", "PM", "pM", "Pm"))) + int(minute)
+
+    time = "([0-9]{1,2}:[0-9]{2}(?: ?[aApP][mM])?)"
+    found = []
+    for text in texts:
+        for lead in leads:
+            pattern = rf"([^:]*[!-9;-~]){re.escape(lead)}{time} to {time}(?:,|\Z)"
+            if match := re.match(pattern, text, re.DOTALL):
+                name, first, last = match.groups()
+                found.append((len(name), minutes(first), minutes(last)))
+                break
+        else:
+            found.append((-1, -1, -1))
+    return found
