@@ -112,6 +112,7 @@ def __getattr__(name: str) -> Any:
 _FURTHER_MODULES = (
     *("arrow", "csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
     *("jsonl", "jsonl_names", "literals", "located_values", "python_literals"),
+    *("text_parts", "tool_cells"),
 )
 
 

@@ -6,11 +6,12 @@ LLVM makes a comparison of a block one or a few vector instructions, whatever th
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
 from fastscore_kernels import _plain
-from fastscore_kernels._ir import I64, broadcast, load
+from fastscore_kernels._ir import I64, broadcast, integer, load
 from fastscore_kernels._jit import inlined, instruction_or
 
 BLOCK = 64
@@ -20,6 +21,14 @@ _MOST_PREFETCHED = 1024
 _BYTES = ir.VectorType(ir.IntType(8), BLOCK)
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
+
+
+def aligned(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Copy bytes to an address at which blocks begin: blocks across two cache lines cost double."""
+    room = np.empty(data.size + BLOCK, np.uint8)
+    shift = -room.ctypes.data % BLOCK
+    room[shift : shift + data.size] = data
+    return room[shift : shift + data.size]
 
 
 def _compared(builder: Any, arguments: Any, operator: str) -> Any:
@@ -56,6 +65,53 @@ def equal_blocks(typing_context: Any, one: Any, other: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         blocks = (load(builder, address, _BYTES) for address in arguments)
         return builder.bitcast(builder.icmp_unsigned("==", *blocks), I64)
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@instruction_or(_plain.word_bytes)
+def word_bytes(typing_context: Any, address: Any) -> Any:
+    """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def of(value: int) -> Any:
+            return ir.Constant(_BYTES, [value] * BLOCK)
+
+        block = load(builder, arguments[0], _BYTES)
+        folded = builder.or_(block, of(0x20))
+        letter = builder.icmp_unsigned("<", builder.sub(folded, of(ord("a"))), of(26))
+        digit = builder.icmp_unsigned("<", builder.sub(block, of(ord("0"))), of(10))
+        score = builder.icmp_unsigned("==", block, of(ord("_")))
+        return builder.bitcast(builder.or_(builder.or_(letter, digit), score), I64)
+
+    return types.uint64(types.int64), codegen
+
+
+RUNS, RUN_BYTES = 4, 3
+
+
+@instruction_or(_plain.run_marks)
+def run_marks(typing_context: Any, address: Any, runs: Any) -> Any:
+    """Mark at which of 64 places from an address on any of four runs of three bytes begins.
+
+    ``runs`` is the address of the runs, each byte repeated to a block: uint8 (4, 3, 64).
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at, table = arguments
+        blocks = [
+            load(builder, builder.add(at, integer(byte)), _BYTES) for byte in range(RUN_BYTES)
+        ]
+        found = None
+        for run in range(RUNS):
+            difference = None
+            for byte, block in enumerate(blocks):
+                place = builder.add(table, integer(BLOCK * (RUN_BYTES * run + byte)))
+                other = builder.xor(block, load(builder, place, _BYTES))
+                difference = other if difference is None else builder.or_(difference, other)
+            alike = builder.icmp_unsigned("==", difference, ir.Constant(_BYTES, [0] * BLOCK))
+            found = alike if found is None else builder.or_(found, alike)
+        return builder.bitcast(found, I64)
 
     return types.uint64(types.int64, types.int64), codegen
 

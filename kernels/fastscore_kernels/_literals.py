@@ -5,26 +5,23 @@ Comparisons are spelled out, as `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
+from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit, word_bytes
 from fastscore_kernels._jit import always_inlined, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
-from fastscore_kernels.ranges import hashed, range_place
+from fastscore_kernels._jsonl_bytes import address_of, load_byte
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
 _DOUBLE, _SINGLE, _BACKSLASH, _OPEN_ROUND = 0x22, 0x27, 0x5C, 0x28
+_OPEN_SQUARE, _CLOSE_SQUARE = 0x5B, 0x5D
 _COMMA, _COLON, _EQUALS, _LESS, _POINT = 0x2C, 0x3A, 0x3D, 0x3C, 0x2E
 _PLUS, _MINUS = 0x2B, 0x2D
 _NAME_KEYS, _MODIFIER_KEY, _MODIFIERS_KEY = 3, 4, 5
 _NO_RANK = 1 << 20
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_WORD = (1 << 64) - 1
 
 _OTHER, _SPACE, _DIGIT, _LETTER, _QUOTE, _OPEN, _CLOSE, _SEPARATOR = range(8)
 
@@ -53,7 +50,7 @@ def _is_space(byte: int) -> bool:
 
 
 @always_inlined
-def _is_word(byte: int) -> bool:
+def is_word(byte: int) -> bool:
     return bool(_CLASS[byte] == _LETTER or _CLASS[byte] == _DIGIT)
 
 
@@ -73,7 +70,7 @@ def _is_close(byte: int) -> bool:
 
 
 @always_inlined
-def _after_spaces(data: int, at: int, stop: int) -> int:
+def after_spaces(data: int, at: int, stop: int) -> int:
     while at < stop and _is_space(load_byte(data, at)):
         at += 1
     return at
@@ -81,7 +78,11 @@ def _after_spaces(data: int, at: int, stop: int) -> int:
 
 @always_inlined
 def _after_word(data: int, at: int, stop: int) -> int:
-    while at < stop and _is_word(load_byte(data, at)):
+    if at + BLOCK <= stop:
+        # nearly every word is short
+        others = ~word_bytes(data + at)
+        at += lowest_bit(others) if others != 0 else BLOCK
+    while at < stop and is_word(load_byte(data, at)):
         at += 1
     return at
 
@@ -104,29 +105,26 @@ def _key_number(data: int, start: int, end: int, names: Any, offsets: Any) -> in
 
 
 @always_inlined
-def _key_before(data: int, start: int, end: int, names: Any, offsets: Any) -> int:
-    """Find the key that is the whole word which ends at ``end``, -1 where none is."""
-    for key in range(offsets.size - 1):
-        begin = end - (offsets[key + 1] - offsets[key])
-        if begin < start:
-            continue
-        at, name = end - 1, offsets[key + 1] - 1
-        while at >= begin and load_byte(data, at) == names[name]:
-            at -= 1
-            name -= 1
-        if at < begin and (begin == start or not _is_word(load_byte(data, begin - 1))):
-            return key
-    return -1
+def skip_quotes(data: int, at: int, stop: int) -> int:
+    """Skip quotes and backslashes."""
+    while at < stop and (_is_quote(load_byte(data, at)) or load_byte(data, at) == _BACKSLASH):
+        at += 1
+    return at
 
 
 @always_inlined
-def _scalar(data: int, at: int, stop: int) -> Any:
+def scalar(data: int, at: int, stop: int) -> Any:
     """Find the text, enumeration member or bare word that begins at a place."""
     quote = at
     while quote < stop and load_byte(data, quote) == _BACKSLASH:
         quote += 1
     if quote < stop and _is_quote(load_byte(data, quote)):
         begin = end = quote + 1
+        if end + BLOCK <= stop:
+            block = data + end
+            marks = equal_bytes(block, _DOUBLE) | equal_bytes(block, _SINGLE)
+            marks |= equal_bytes(block, _BACKSLASH)
+            end += lowest_bit(marks) if marks != 0 else BLOCK
         while (
             end < stop
             and not _is_quote(load_byte(data, end))
@@ -141,7 +139,7 @@ def _scalar(data: int, at: int, stop: int) -> Any:
         return at, at
     end = at
     while end < stop and (
-        _is_word(load_byte(data, end))
+        is_word(load_byte(data, end))
         or load_byte(data, end) == _POINT
         or load_byte(data, end) == _PLUS
         or load_byte(data, end) == _MINUS
@@ -150,143 +148,15 @@ def _scalar(data: int, at: int, stop: int) -> Any:
     return at, end
 
 
-def key_endings(keys: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], int]:
-    """Mark the hashes (256,) of the bytes that keys end with; return them and how many bytes."""
-    size = min([8, *map(len, keys)])
-    marks = np.zeros(256, np.uint8)
-    for key in keys:
-        word = int.from_bytes(key[-size:], "little")
-        marks[(word * int(_MULTIPLIER) & _WORD) >> 56] = 1
-    return marks, size
-
-
 @always_inlined
-def _is_separator(byte: int) -> bool:
+def is_separator(byte: int) -> bool:
     return byte == _COLON or byte == _EQUALS
-
-
-@always_inlined
-def _separators(data: int, size: int, at: int, stop: int) -> Any:
-    """Mark the colons and equals signs among up to 64 bytes."""
-    if at + BLOCK <= size:
-        marks = equal_bytes(data + at, _COLON) | equal_bytes(data + at, _EQUALS)
-        if stop - at < BLOCK:
-            marks &= (np.uint64(1) << np.uint64(stop - at)) - np.uint64(1)
-        return marks
-    marks = np.uint64(0)
-    for place in range(stop - at):
-        if _is_separator(load_byte(data, at + place)):
-            marks |= np.uint64(1) << np.uint64(place)
-    return marks
-
-
-@always_inlined
-def _may_end_key(data: int, at: int, endings: int, spare: Any) -> bool:
-    """Tell whether a key may end before a separator, nearly always by eight bytes alone.
-
-    ``endings`` are those of `key_endings`, by address, and ``spare`` the bits of eight bytes that
-    do not count.
-    """
-    if at < 16:
-        return True
-    last = _CLASS[load_byte(data, at - 1)]
-    end = at
-    if last == _QUOTE:
-        end -= 1
-        last = _CLASS[load_byte(data, end - 1)]
-    if last == _QUOTE or last == _SPACE or load_byte(data, end - 1) == _BACKSLASH:
-        return True
-    slot = ((load_word(data, end - 8) >> spare) * _MULTIPLIER) >> np.uint64(56)
-    return bool(load_byte(endings, np.int64(slot)) != 0)
-
-
-@kernel(fastmath=False)
-def collect(
-    cells: Any,
-    offsets: Any,
-    names: Any,
-    name_offsets: Any,
-    key_ends: Any,
-    key_end_bytes: int,
-    first_row: int,
-    last_row: int,
-    found: Any,
-    values: Any,
-    table: Any,
-) -> Any:
-    """List (row, key, start of the key, start of the value, its simple value) of the members.
-
-    A simple value is its place among the distinct ``values``, which are listed by (start, end,
-    hash); ``table`` has room for twice as many numbers, a power of two, all of them -1. Returns how
-    many members and values there are, -1 where there is no room for all.
-    """
-    data, size = address_of(cells), cells.size
-    endings, spare = address_of(key_ends), np.uint64(64 - 8 * key_end_bytes)
-    value_bytes = 8 * values.shape[1]
-    starts = address_of(values)
-    known = starts, starts + value_bytes, starts + 2 * value_bytes
-    places, mask = address_of(table), table.size - 1
-    count = n_values = 0
-    row, last = first_row, offsets[last_row]
-    for block in range(offsets[first_row], last, BLOCK):
-        marks = _separators(data, size, block, last)
-        while marks != 0:
-            at = block + lowest_bit(marks)
-            marks &= marks - np.uint64(1)
-            if not _may_end_key(data, at, endings, spare):
-                continue
-            while at >= offsets[row + 1]:
-                row += 1
-            start, stop = offsets[row], offsets[row + 1]
-            end = at
-            while end > start and _is_space(load_byte(data, end - 1)):
-                end -= 1
-            while end > start and (
-                _is_quote(load_byte(data, end - 1)) or load_byte(data, end - 1) == _BACKSLASH
-            ):
-                end -= 1
-            key = _key_before(data, start, end, names, name_offsets)
-            if key < 0:
-                continue
-            value = _after_spaces(data, at + 1, stop)
-            begins, ends = _scalar(data, value, stop)
-            if count == found.shape[1] or n_values == values.shape[1]:
-                return -1, n_values
-            mixed = hashed(data, size, begins, ends)
-            place = range_place(data, begins, ends, mixed, places, mask, *known)
-            simple = table[place]
-            if simple < 0:
-                table[place] = simple = n_values
-                values[0, simple], values[1, simple] = begins, ends
-                values[2, simple] = np.int64(mixed)
-                n_values += 1
-            found[0, count], found[1, count] = row, key
-            found[2, count] = end - (name_offsets[key + 1] - name_offsets[key])
-            found[3, count], found[4, count] = value, simple
-            count += 1
-    return count, n_values
-
-
-@kernel(fastmath=False)
-def find_before(cells: Any, places: Any, lows: Any, marker: Any, reach: int, found: Any) -> None:
-    """Tell whether a marker stands in the bytes before each place, none of them below its low."""
-    data, size = address_of(cells), marker.size
-    for row in range(places.size):
-        found[row] = False
-        last = places[row] - size
-        for start in range(max(lows[row], places[row] - reach), last + 1):
-            place = 0
-            while place < size and load_byte(data, start + place) == marker[place]:
-                place += 1
-            if place == size:
-                found[row] = True
-                break
 
 
 @always_inlined
 def _closes(data: int, quote: int, stop: int) -> bool:
     """Tell whether what follows a quote shows that it ends its text."""
-    at = _after_spaces(data, quote + 1, stop)
+    at = after_spaces(data, quote + 1, stop)
     if at >= stop or _is_close(load_byte(data, at)) or load_byte(data, at) == _COLON:
         return True
     if load_byte(data, at) != _COMMA:
@@ -303,9 +173,9 @@ def _closes(data: int, quote: int, stop: int) -> bool:
     ):
         return True
     word = at
-    while at < stop and (_is_word(load_byte(data, at)) or load_byte(data, at) == _POINT):
+    while at < stop and (is_word(load_byte(data, at)) or load_byte(data, at) == _POINT):
         at += 1
-    after = _after_spaces(data, at, stop)
+    after = after_spaces(data, at, stop)
     if at == word or after >= stop:
         return False
     byte = load_byte(data, after)
@@ -411,7 +281,7 @@ def walk(
                     end -= 1
                 at = quote
                 assigned = False
-                after = _after_spaces(data, at + 1, stop)
+                after = after_spaces(data, at + 1, stop)
                 if after < stop and load_byte(data, after) == _COLON:
                     key = _key_number(data, begin, end, names, name_offsets)
                 elif begin < end and (level == 1 or (level == 3 and in_modifiers)):
@@ -433,7 +303,7 @@ def walk(
                 key, assigned = -1, False
             elif byte_class == _LETTER:
                 end = _after_word(data, at, stop)
-                after = _after_spaces(data, end, stop)
+                after = after_spaces(data, end, stop)
                 if after < stop and load_byte(data, after) == _EQUALS:
                     key = _key_number(data, at, end, names, name_offsets)
                     assigned = True
@@ -444,3 +314,37 @@ def walk(
                 return -1
             at += 1
     return count
+
+
+@always_inlined
+def _is_blank_or_quote(byte: int) -> bool:
+    return byte == _DOUBLE or byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D
+
+
+@always_inlined
+def list_has_items(data: int, at: int, stop: int) -> bool:
+    """Tell whether anything but white space stands between the brackets of the list at a place."""
+    closing = after_spaces(data, at + 1, stop)
+    return closing >= stop or load_byte(data, closing) != _CLOSE_SQUARE
+
+
+@kernel(fastmath=False)
+def find_lists(addresses: Any, lengths: Any, begins: Any, broken: Any, has_items: Any) -> None:
+    """Find where in its cell each list begins, -1 without one; `literals.list_places` has more."""
+    for row in range(lengths.size):
+        start, stop = addresses[row], addresses[row] + lengths[row]
+        begins[row] = -1
+        broken[row] = has_items[row] = False
+        at = after_spaces(0, start, stop)
+        if at >= stop:
+            continue
+        if load_byte(0, at) == _DOUBLE:
+            at = after_spaces(0, at + 1, stop)
+        if at < stop and load_byte(0, at) == _OPEN_SQUARE:
+            begins[row] = at - start
+            has_items[row] = list_has_items(0, at, stop)
+        else:
+            blank = start
+            while blank < stop and _is_blank_or_quote(load_byte(0, blank)):
+                blank += 1
+            broken[row] = has_items[row] = blank < stop

@@ -103,6 +103,20 @@ def equal_blocks(one: int, other: int) -> Any:
     return _marked(found == wanted for found, wanted in pair)
 
 
+def word_bytes(address: int) -> Any:
+    """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
+    found = ctypes.string_at(int(address), 64)
+    return _marked(byte < 128 and (chr(byte).isalnum() or byte == 0x5F) for byte in found)
+
+
+def run_marks(address: int, runs: int) -> Any:
+    """Mark at which of 64 places from an address on any of four runs of three bytes begins."""
+    found = ctypes.string_at(int(address), 64 + 2)
+    table = ctypes.string_at(int(runs), 4 * 3 * 64)
+    wanted = {table[3 * 64 * run : 3 * 64 * (run + 1) : 64] for run in range(4)}
+    return _marked(found[place : place + 3] in wanted for place in range(64))
+
+
 def copy_block(source: int, target: int) -> None:
     """Copy 64 bytes from one address to another."""
     ctypes.memmove(int(target), ctypes.string_at(int(source), 64), 64)

@@ -7,20 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_ranges, plain_words
-from fastscore_kernels.arrow import string_column
+from fastscore_kernels.arrow import text_rows
 from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
-from fastscore_kernels.literals import ITEM, MODIFIER, item_names
+from fastscore_kernels.literals import ITEM, MODIFIER, item_names, list_places
 from fastscore_kernels.located_values import unescaped
 
-from fastscore.suites.columns import Indices, Mask, counts_of
+from fastscore.suites.columns import Indices, Mask, counts_of, gather_or_null
 from fastscore.suites.distinct import distinct
-from fastscore.suites.guest_simulation.cell_bytes import (
-    BLANKS_AND_QUOTES,
-    WHITE_SPACE,
-    Bytes,
-    after,
-    texts_between,
-)
+from fastscore.suites.guest_simulation.cell_bytes import Bytes, texts_between
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
 from fastscore.suites.ragged import group_rows, offsets_of, take
 
@@ -125,29 +119,23 @@ def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
         Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
         then is an empty list.
     """
-    given, texts = np.flatnonzero(cells.is_not_null().to_numpy()), cells.drop_nulls()
-    if published:
-        present = texts.str.strip_chars(' \t\r\n"') != ""
-        given, texts = given[present.to_numpy()], _as_published(texts.filter(present))
-    column = string_column("current_items_in_order", texts)
-    begins, stop = column.offsets[:-1], column.offsets[1:]
-    at = after(WHITE_SPACE, column.data, begins, stop)
-    # a list in a JSON string begins behind the quote, and a blank cell may be one
-    blank = (at == stop) | (after(BLANKS_AND_QUOTES, column.data, begins, stop) == stop)
-    quoted = at < stop
-    quoted[quoted] = column.data[at[quoted]] == ord('"')
-    at = after(WHITE_SPACE, column.data, at + quoted, stop)
-    is_list = at < stop
-    is_list[is_list] = column.data[at[is_list]] == ord("[")
-    starts, stops = np.full(len(cells), -1, np.int64), np.full(len(cells), -1, np.int64)
-    starts[given[is_list]], stops[given[is_list]] = at[is_list], stop[is_list]
-    broken = np.zeros(len(cells), np.bool_)
-    broken[given[~is_list & ~blank]] = True
-    return OrderLists(column.data, starts, stops, broken)
+    rows = text_rows(
+        "current_items_in_order", _as_published(cells) if published else cells, nulls=True
+    )
+    return OrderLists(rows, *list_places(rows))
 
 
 def _as_published(cells: pl.Series) -> pl.Series:
-    """Make double quotes of single ones, and an empty list of what is no JSON array then."""
+    """Make double quotes of single ones, and an empty list of what is no JSON array then.
+
+    Blank cells become null.
+    """
+    present = (cells.str.strip_chars(' \t\r\n"') != "").fill_null(False).to_numpy()
+    lists = _json_lists(cells.filter(pl.Series(present)))
+    return gather_or_null(lists, np.where(present, np.cumsum(present) - 1, -1))
+
+
+def _json_lists(cells: pl.Series) -> pl.Series:
     scan = _scan_values(cells)
     strings = np.flatnonzero((scan.tags[0] == STRING) | (scan.tags[0] == ESCAPED))
     if len(strings):

@@ -180,7 +180,7 @@ def read_final_orders(
     for number, each in enumerate(lists):
         of_source = (source[conversation] == number) & counts
         order_source[of_source & each.present] = number
-        has_items |= of_source & each.has_items()
+        has_items |= of_source & each.has_items
     final = np.full(n_conversations, -1, np.int64)
     # numpy assigns in order, so the last message's place stays
     final[conversation[has_items]] = np.flatnonzero(has_items)
@@ -203,7 +203,9 @@ def _read_finals(
         at = final[owners]
         broken[owners] |= each.broken[at]
         owners, at = owners[~each.broken[at]], at[~each.broken[at]]
-        names = read_lists(each.data, each.start[at], each.stop[at], owners, option_first=False)
+        texts = each.texts(at)
+        begins, ends = texts.offsets[:-1], texts.offsets[1:]
+        names = read_lists(texts.data, begins, ends, owners, option_first=False)
         broken[names.broken] = True
         faults.append(final[names.broken])
         parts.append(names)

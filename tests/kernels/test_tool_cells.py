@@ -1,0 +1,160 @@
+"""What cells of tool calls say, against a plain reading of them one by one."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from fastscore_kernels.arrow import text_rows
+from fastscore_kernels.literals import list_places
+from fastscore_kernels.text_parts import copied
+from fastscore_kernels.tool_cells import ToolFormat, read_tool_cells
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from benchmarks import plain_guest_cells as plain
+
+WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
+FORMAT = ToolFormat(
+    tool_key=b"tool_name",
+    tool_words=tuple(tuple(word.encode() for word in words) for words in WORDS),
+    attribute_keys=tuple(key.encode() for key in plain.STATE_KEYS),
+    attributes_tool=plain.ATTRIBUTES_TOOL.encode(),
+    list_key=b"current_items_in_order",
+    end_key=b"target_items_to_order",
+    tracking_kind=0,
+    marker=plain.MARKER.encode(),
+    marker_reach=40,
+)
+ATTRIBUTES = (
+    "is_ordering_complete=<IsOrderingComplete.NO: 'no'>",
+    "'next_message_mood_tone': 'casual'",
+    'next_message_mood_tone = "Casual"',
+    "next_message_ordering_style=<OrderingStyle.ALL_AT_ONCE_AND_A_VERY_LONG_NAME_THAT_GOES_ON>",
+    "next_message_menu_exploration_style : explores",
+    "next_message_mood_tone=''",
+)
+TOKENS = (
+    *"[]{}()'\"\\,:=", " ", "\n", "x", "_", "é", "tool_name", *plain.STATE_KEYS, *ATTRIBUTES,
+    "'tool_name': 'update_order_tracking', ", "'tool_name': 'get_name_of_self', ",
+    f'\\"tool_name\\": \\"{plain.ATTRIBUTES_TOOL}\\", ', "tool_name=x_message_attributes ",
+    plain.MARKER, f"{plain.MARKER} : ", "current_items_in_order=[", "current_items_in_order=['a']",
+    "target_items_to_order=", " target_items_to_order=[]", "current_items_in_order=None", "." * 70,
+)  # fmt: skip
+cells = st.lists(
+    st.none() | st.lists(st.sampled_from(TOKENS), max_size=14).map("".join), max_size=8
+)
+
+
+def rows_of(texts):
+    return text_rows("cells", pa.array(texts, pa.string_view()), nulls=True)
+
+
+def texts_of(column):
+    data = column.data.tobytes()
+    bounds = zip(column.offsets[:-1].tolist(), column.offsets[1:].tolist(), strict=True)
+    return [data[start:end].decode() for start, end in bounds]
+
+
+def plain_cell(cell):
+    """Return the kinds of tools, the behaviour and the list of a cell, "broken" for a cut one."""
+    names = plain.tool_names(cell)
+    uses = [any(word in name for name in names for word in words) for words in WORDS]
+    listed = []
+
+    def noted(text, at):
+        listed.append(text[at:])
+
+    parse, plain.parse_items = plain.parse_items, noted
+    try:
+        plain.order_of_cell(cell)
+    except plain.MalformedError:
+        listed = ["broken"]
+    finally:
+        plain.parse_items = parse
+    return uses, plain.behaviour_of_cell(cell), listed[0] if listed else None
+
+
+def read_cell(texts):
+    """Return the same of what the kernel reads."""
+    found = read_tool_cells(rows_of(texts), FORMAT)
+    values = texts_of(found.values)
+    assert len(set(values)) == len(values)
+    read = []
+    for row, text in enumerate(texts):
+        parts = ["" if code < 0 else values[code].lower() for code in found.attributes[row]]
+        start = int(found.lists[row])
+        listed = (text or "").encode()[start:].decode() if start >= 0 else None
+        assert not (found.broken[row] and listed)
+        if found.broken[row]:
+            listed = "broken"
+        has_items = listed is not None and not listed[1:].lstrip(" \t\n\v\f\r").startswith("]")
+        assert found.has_items[row] == has_items
+        read.append((found.uses[row].tolist(), plain.filled(parts), listed))
+    return read
+
+
+@given(cells)
+@example([f"tool_name={plain.ATTRIBUTES_TOOL}", None, "", "'tool_name': 'update_order_tracking"])
+def test_cells_equal_the_oracle(texts):
+    assert read_cell(texts) == [plain_cell(text or "") for text in texts]
+
+
+def test_cells_by_hand():
+    before = "next_message_mood_tone=sad is_ordering_complete=yes "
+    gives = f"'tool_name': '{plain.ATTRIBUTES_TOOL}', "
+    after = "next_message_mood_tone=<Mood.CASUAL: 1> next_message_mood_tone=x"
+    found = read_tool_cells(rows_of([before + gives + after, before]), FORMAT)
+    values = texts_of(found.values)
+    named = [[values[code] if code >= 0 else None for code in row] for row in found.attributes]
+    assert named == [[None, None, "CASUAL", None], ["yes", None, "sad", None]]
+    assert found.uses.tolist() == [[False, True, False], [False] * 3]
+    result = f"{plain.MARKER} : current_items_in_order=[1] target_items_to_order=[2] "
+    cut = result + f"{plain.MARKER} : current_items_in_order=[3] "
+    called = "tool_name=order_tracking current_items_in_order=[ ] current_items_in_order=[4]"
+    found = read_tool_cells(rows_of([result, cut, called, "current_items_in_order=[5]"]), FORMAT)
+    assert found.lists.tolist() == [result.index("["), -1, called.index("["), -1]
+    assert found.broken.tolist() == [False, True, False, False]
+    assert found.has_items.tolist() == [True, True, False, False]
+
+
+def test_many_values_are_numbered():
+    texts = [f"is_ordering_complete={number % 3_000}" for number in range(9_000)]
+    found = read_tool_cells(rows_of(texts), FORMAT)
+    assert texts_of(found.values) == [str(number) for number in range(3_000)]
+    assert found.attributes[:, 0].tolist() == [number % 3_000 for number in range(9_000)]
+
+
+def test_keys_that_cannot_be_looked_for_are_named():
+    def of(**changed):
+        return ToolFormat(**{name: getattr(FORMAT, name) for name in FORMAT.__slots__} | changed)
+
+    with pytest.raises(ValueError, match="ASCII identifiers"):
+        read_tool_cells(rows_of([]), of(tool_key=b"a-b"))
+    with pytest.raises(ValueError, match="distinct"):
+        read_tool_cells(rows_of([]), of(tool_key=b"current_items_in_order"))
+    with pytest.raises(ValueError, match="longer ones"):
+        read_tool_cells(rows_of([]), of(tool_key=b"ab"))
+
+
+@given(st.lists(st.none() | st.text(alphabet=' \t\n\v\r"[]x', max_size=8), max_size=8))
+def test_lists_in_cells_equal_the_oracle(texts):
+    begins, broken, has_items = list_places(rows_of(texts))
+    for row, text in enumerate(texts):
+        inner = (text or "").lstrip(" \t\n\v\f\r")
+        if inner.startswith('"'):
+            inner = inner[1:].lstrip(" \t\n\v\f\r")
+        is_list = inner.startswith("[")
+        assert begins[row] == (len(text) - len(inner) if is_list else -1)
+        blank = not (text or "").strip() or not text.strip(' \t\r\n"')
+        assert broken[row] == (not is_list and not blank)
+        closed = inner[1:].lstrip(" \t\n\v\f\r").startswith("]")
+        assert has_items[row] == ((is_list and not closed) or broken[row])
+
+
+@given(st.lists(st.text(max_size=30), max_size=8), st.data())
+def test_copied_parts_are_the_texts(texts, data):
+    rows = rows_of(texts)
+    chosen = data.draw(
+        st.lists(st.sampled_from(range(len(texts))), max_size=8) if texts else st.just([])
+    )
+    at = np.array(chosen, np.int64)
+    assert texts_of(copied(rows.addresses[at], rows.lengths[at])) == [texts[row] for row in chosen]
