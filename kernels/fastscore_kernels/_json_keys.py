@@ -12,13 +12,15 @@ from fastscore_kernels._byte_blocks import BLOCK, equal_blocks
 from fastscore_kernels._jit import inlined
 from fastscore_kernels._jsonl_bytes import (
     QUOTE,
+    address_of,
+    first_word,
     load_byte,
     load_word,
     scan_string,
     skip_blanks,
     store_word,
 )
-from fastscore_kernels._jsonl_scan import find_escaped_key, find_key
+from fastscore_kernels._jsonl_values import unescape
 
 MOST_RECENT = 32
 """How many written keys a node remembers."""
@@ -29,6 +31,44 @@ _AT, _LENGTH, _KEY, _KEY_BYTES = range(0, 32, 8)
 _COUNT = MOST_RECENT * _KEY_BYTES
 NODE_BYTES = _COUNT + _KEY_BYTES
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def find_key(
+    data: int, start: int, end: int, stop: int, names: int, offsets: int, words: int, n_keys: int
+) -> int:
+    """Index of the wanted key whose bytes are data[start:end], or -1."""
+    length = end - start
+    word = first_word(data, start, length, stop)
+    for key in range(n_keys):
+        if load_word(words, 8 * key) != word:
+            continue
+        name = np.int64(load_word(offsets, 8 * key))
+        if np.int64(load_word(offsets, 8 * key + 8)) - name != length:
+            continue
+        same = True
+        for position in range(8, length):
+            if load_byte(names, name + position) != load_byte(data, start + position):
+                same = False
+                break
+        if same:
+            return key
+    return -1
+
+
+@inlined
+def find_escaped_key(
+    data: int, start: int, end: int, names: int, offsets: int, words: int, n_keys: int
+) -> int:
+    """Like `find_key` for a key that is written with escapes."""
+    plain = np.empty(end - start, np.uint8)
+    base = address_of(plain)
+    length = unescape(data, start, end, base, 0)
+    if length < 0:
+        return -1
+    key = find_key(base, 0, length, plain.size, names, offsets, words, n_keys)
+    # naming the array here keeps it alive until its address is used no more
+    return key if plain.size >= length else -1
 
 
 @inlined

@@ -13,6 +13,7 @@ import numpy as np
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lower_bytes, lowest_bit
 from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._json_keys import find_escaped_key, find_key
 from fastscore_kernels._json_skips import skip_container, skip_scalar, skip_string
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
@@ -33,8 +34,6 @@ from fastscore_kernels._jsonl_scan import (
     ESCAPED,
     OBJECT,
     STRING,
-    find_escaped_key,
-    find_key,
     line_end,
     note_value,
     skip_spaces,

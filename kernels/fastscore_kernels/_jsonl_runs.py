@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._json_keys import NODE_BYTES
 from fastscore_kernels._jsonl_bytes import (
     NEWLINE,
     QUOTE,
@@ -139,8 +140,9 @@ def scan_runs(
     -1 when there are more.
     """
     stop = data.size
-    stack = np.zeros(MAX_DEPTH, np.uint8)
-    objects, base = address_of(stack), address_of(data)
+    room = np.zeros(MAX_DEPTH + NODE_BYTES, np.uint8)
+    objects, base = address_of(room), address_of(data)
+    recent = objects + MAX_DEPTH
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
     tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
     n_keys = words.size
@@ -171,6 +173,7 @@ def scan_runs(
                 name_offsets,
                 name_words,
                 n_keys,
+                recent,
                 objects,
                 row,
                 tags.shape[1],
@@ -191,4 +194,4 @@ def scan_runs(
         index = behind_line_end(base, line_end(base, index, stop), stop)
         number += 1
     # naming the array here keeps it alive until its address is used no more
-    return int(row + stack.size - MAX_DEPTH)
+    return int(row + room.size - MAX_DEPTH - NODE_BYTES)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_kernels._jit import inlined, kernel
+from fastscore_kernels._json_keys import NODE_BYTES, member_key
 from fastscore_kernels._jsonl_bytes import (
     MINUS,
     NEWLINE,
@@ -21,7 +22,6 @@ from fastscore_kernels._jsonl_bytes import (
     first_word,
     line_end_mask,
     load_byte,
-    load_word,
     return_mask,
     scan_number,
     scan_string,
@@ -33,7 +33,6 @@ from fastscore_kernels._jsonl_bytes import (
     trailing_zeros,
     utf8_fault,
 )
-from fastscore_kernels._jsonl_values import unescape
 
 ABSENT, NULL, FALSE, TRUE, INTEGER, FLOAT, STRING, ESCAPED, ARRAY, OBJECT = range(10)
 NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP = range(1, 5)
@@ -148,44 +147,6 @@ def scan_container(data: int, index: int, stop: int, depth: int, objects: int) -
 
 
 @inlined
-def find_key(
-    data: int, start: int, end: int, stop: int, names: int, offsets: int, words: int, n_keys: int
-) -> int:
-    """Index of the wanted key whose bytes are data[start:end], or -1."""
-    length = end - start
-    word = first_word(data, start, length, stop)
-    for key in range(n_keys):
-        if load_word(words, 8 * key) != word:
-            continue
-        name = np.int64(load_word(offsets, 8 * key))
-        if np.int64(load_word(offsets, 8 * key + 8)) - name != length:
-            continue
-        same = True
-        for position in range(8, length):
-            if load_byte(names, name + position) != load_byte(data, start + position):
-                same = False
-                break
-        if same:
-            return key
-    return -1
-
-
-@inlined
-def find_escaped_key(
-    data: int, start: int, end: int, names: int, offsets: int, words: int, n_keys: int
-) -> int:
-    """Like `find_key` for a key that is written with escapes."""
-    plain = np.empty(end - start, np.uint8)
-    base = address_of(plain)
-    length = unescape(data, start, end, base, 0)
-    if length < 0:
-        return -1
-    key = find_key(base, 0, length, plain.size, names, offsets, words, n_keys)
-    # naming the array here keeps it alive until its address is used no more
-    return key if plain.size >= length else -1
-
-
-@inlined
 def note_value(
     tags: int, starts: int, ends: int, place: int, tag: int, start: int, end: int
 ) -> None:
@@ -204,6 +165,7 @@ def scan_object(
     offsets: int,
     words: int,
     n_keys: int,
+    recent: int,
     objects: int,
     slot: int,
     capacity: int,
@@ -218,17 +180,13 @@ def scan_object(
     index = skip_blanks(data, index + 1, stop)
     if index < stop and load_byte(data, index) == _CLOSE_OBJECT:
         return index + 1
+    turn = 0
     while True:
-        if index >= stop or load_byte(data, index) != QUOTE:
-            return -1 - index
-        name = index + 1
-        name_end, name_escaped = scan_string(data, name, stop)
-        if name_end < 0:
-            return name_end
-        index = skip_blanks(data, name_end + 1, stop)
-        if index >= stop or load_byte(data, index) != _COLON:
-            return -1 - index
-        value = skip_blanks(data, index + 1, stop)
+        value, key, turn = member_key(
+            data, index, stop, 0, n_keys, names, offsets, words, recent, turn
+        )
+        if value < 0:
+            return value
         if value >= stop:
             return -1 - stop
         byte = load_byte(data, value)
@@ -239,10 +197,6 @@ def scan_object(
             index, tag = scan_scalar(data, value, stop)
         if index < 0:
             return index
-        if name_escaped:
-            key = find_escaped_key(data, name, name_end, names, offsets, words, n_keys)
-        else:
-            key = find_key(data, name, name_end, stop, names, offsets, words, n_keys)
         if key >= 0:
             inside = 1 if tag == STRING or tag == ESCAPED else 0
             note_value(
@@ -367,8 +321,9 @@ def scan_lines(
     and whether there were more lines than the capacity.
     """
     stop = data.size
-    stack = np.zeros(MAX_DEPTH, np.uint8)
-    objects = address_of(stack)
+    room = np.zeros(MAX_DEPTH + NODE_BYTES, np.uint8)
+    objects = address_of(room)
+    recent = objects + MAX_DEPTH
     base = address_of(data)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
     tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
@@ -401,6 +356,7 @@ def scan_lines(
                     name_offsets,
                     name_words,
                     n_keys,
+                    recent,
                     objects,
                     row,
                     tags.shape[1],
@@ -448,4 +404,4 @@ def scan_lines(
         total += 1
     counts[0], counts[1], counts[2], counts[3], counts[4] = row, fault, total, blank, number
     # naming the array here keeps it alive until its address is used no more
-    counts[5] += stack.size - MAX_DEPTH
+    counts[5] += room.size - MAX_DEPTH - NODE_BYTES
