@@ -170,7 +170,9 @@ def _masked(found: Places, where: Flags | None) -> Places:
 
 def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[Places]:
     """Make the views of all text columns in one walk over the lines."""
-    texts = [place for place, kind in enumerate(kinds) if kind == "text"]
+    texts = [
+        place for place, kind in enumerate(kinds) if kind == "text" and located[place].tags.any()
+    ]
     if not texts:
         return list(located)
     columns = [(located[place].tags, located[place].starts, located[place].ends) for place in texts]
@@ -183,7 +185,7 @@ def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[
 
 
 def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
-    converter = _CONVERTERS[column.kind]
+    converter = _CONVERTERS[column.kind] if found.tags.any() else _absent
     converted = converter(found, column)
     faults = converted.faults
     if column.otherwise == "null":
@@ -252,6 +254,12 @@ def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) 
         kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
     )
     return pl.Series(_Exported(array))
+
+
+def _absent(found: Places, column: Column) -> Converted:
+    """Make a column of which no row has a value."""
+    nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
+    return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
 def _text(found: Places, column: Column) -> Converted:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fastscore_kernels._byte_blocks import prefetch
 from fastscore_kernels._jit import always_inlined, inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     address_of,
@@ -18,6 +19,7 @@ from fastscore_kernels._jsonl_bytes import (
 from fastscore_kernels._jsonl_scan import ESCAPED, NULL, STRING
 
 _INLINE = 12
+_ROWS_AHEAD = 8
 _HALF = np.uint64(32)
 
 
@@ -94,8 +96,11 @@ def plain_string_views(data: Any, n_rows: int, columns: Any, counts: Any) -> Non
     """
     base = address_of(data)
     for row in range(n_rows):
+        ahead = min(row + _ROWS_AHEAD, n_rows - 1)
         # by rows: what stands in one line is still in the cache for the next column
         for column in range(columns.shape[0]):
+            if load_byte(columns[column, 0], ahead) == STRING:
+                prefetch(base + np.int64(load_word(columns[column, 1], 8 * ahead)))
             tag = load_byte(columns[column, 0], row)
             is_string = tag == STRING or tag == ESCAPED
             store_byte(columns[column, 5], row, np.uint8(is_string))
