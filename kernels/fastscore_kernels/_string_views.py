@@ -57,6 +57,8 @@ def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> 
     """
     base, view = address_of(data), address_of(views)
     for row in range(starts.size):
+        if row + _ROWS_AHEAD < starts.size:
+            prefetch(base + starts[row + _ROWS_AHEAD])
         start = starts[row]
         if start >= 0:
             length = ends[row] - start

@@ -111,13 +111,17 @@ def count_turns(turns: pl.DataFrame, group: Indices, n_groups: int) -> pl.DataFr
     pl.DataFrame
         A row a group; sums of judge scores add in order of the turns.
     """
-    counted = turns.select(
-        pl.when(f"eligible_{metric}").then(value).otherwise(0).cast(pl.Float64).alias(name)
-        for name, (metric, value) in _COUNTED.items()
+    values = turns.select(
+        value.cast(pl.Float64).alias(name) for name, (_, value) in _COUNTED.items()
     )
+    eligible = {
+        metric: np.flatnonzero(turns[f"eligible_{metric}"].to_numpy())
+        for metric in dict.fromkeys(metric for metric, _ in _COUNTED.values())
+    }
+    groups = {metric: group[rows] for metric, rows in eligible.items()}
     sums = {
-        name: np.bincount(group, weights=counted[name].to_numpy(), minlength=n_groups)
-        for name in _COUNTED
+        name: np.bincount(groups[metric], values[name].to_numpy()[eligible[metric]], n_groups)
+        for name, (metric, _) in _COUNTED.items()
     }
     # of nothing, numpy's weighted counts are whole numbers
     return pl.DataFrame(

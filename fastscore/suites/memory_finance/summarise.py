@@ -9,6 +9,14 @@ from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import summarise_metrics
 
 _KEY = "place"
+_SUMMED = tuple(
+    dict.fromkeys(
+        column
+        for metric in schema.RATIOS
+        for column in (metric.numerator, metric.denominator)
+        if column is not None
+    )
+)
 
 
 def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
@@ -22,10 +30,17 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     pl.DataFrame
         In the schema of `fastscore.suites.summary`, over all and by each label of `GROUPS`.
     """
-    place = pl.format("{}:{}", "file", "line").alias(_KEY)
-    placed = {name: table.with_columns(place) for name, table in tables.items()}
-    merged = {"dialogues": _merge_by_id(tables["dialogues"])}
     of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
+    # asked for several times, and small beside the turns: read once
+    columns = [metric.id for metric in schema.PROFILE_METRICS]
+    columns += ["file", "line", "dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
+    dialogues = tables["dialogues"].select(columns).collect(engine="streaming").lazy()
+    place = pl.struct("file", "line").alias(_KEY)
+    placed = {
+        name: table.with_columns(place)
+        for name, table in {**tables, "dialogues": dialogues}.items()
+    }
+    merged = {"dialogues": _merge_by_id(dialogues)}
     summarise = partial(
         summarise_metrics,
         groups=schema.GROUPS,
@@ -46,12 +61,6 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
 
 def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
     """Add up the counts of valid dialogues of one id and form their ratios again."""
-    summed = dict.fromkeys(
-        column
-        for metric in schema.RATIOS
-        for column in (metric.numerator, metric.denominator)
-        if column is not None
-    )
     ratios = [
         pl.when(pl.col(metric.denominator or "") > 0)
         .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
@@ -63,7 +72,7 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
     merged = (
         dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
         .group_by("dialogue")
-        .agg(pl.col(*schema.GROUPS).min(), pl.col(*summed).sum())
+        .agg(pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum())
         .with_columns(pl.col("judge_score_sum") / 100)
         .with_columns(ratios)
         .collect(engine="streaming")
