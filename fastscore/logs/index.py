@@ -1,11 +1,9 @@
 """Where each dialogue of each file begins and ends, in one pass over the input."""
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,30 +12,20 @@ from fastscore_kernels import text_hash128
 from fastscore_kernels.jsonl_names import NamedLines
 from fastscore_kernels.located_values import changes
 
-from fastscore.content_hash import CellHash, ContentHash
-from fastscore.errors import InputError, RunError
+from fastscore.errors import InputError
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import Places, array_key, convert, places, wanted_keys
-from fastscore.logs.csv_records import csv_header, read_records
-from fastscore.logs.inputs import Compression, InputFile
+from fastscore.logs.csv_records import read_records
+from fastscore.logs.file_state import FileState, file_blocks, passing_blocks
 from fastscore.logs.json_documents import read_document
 from fastscore.logs.line_cells import line_cells
 from fastscore.logs.line_names import join_names, line_names
 from fastscore.logs.parquet import parquet_rows, read_parquet
-from fastscore.logs.pieces import Damage, Piece
+from fastscore.logs.pieces import Piece
 from fastscore.logs.seals import stamp
 from fastscore.logs.spans import FILE_KEY, SPAN_SCHEMA, Spans
-from fastscore.logs.streams import (
-    BLOCK_BYTES,
-    DamageError,
-    Lines,
-    passing_lines,
-    read_blocks,
-    read_lines,
-)
+from fastscore.logs.streams import BLOCK_BYTES, Lines, read_lines
 from fastscore.suites.base import Column, Source
-
-_Block = TypeVar("_Block", bytes, memoryview, bytes | memoryview)
 
 Longs = npt.NDArray[np.int64]
 
@@ -45,61 +33,6 @@ _CELLS_PER_SHARD = 256
 _NAMES_AT_ONCE = 1 << 16
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
-
-
-@dataclass(slots=True)
-class FileState:
-    """What is known of an input file so far.
-
-    Parameters
-    ----------
-    file
-        The input.
-    index
-        Its place among the inputs.
-    path, compression
-        What is read for it: the input, or what it was unpacked to.
-    size
-        Its bytes, unpacked, or its rows.
-    read
-        Its bytes as they were read from disk.
-    digest, cells
-        Their hash, and that by cells.
-    damage
-        Why it could not be unpacked to its end, None otherwise.
-    unpacked
-        Whether it was unpacked to the scratch folder.
-    header
-        Of a CSV file, once it was asked for.
-    stamp
-        Of the input before it was read; see `seals.stamp`.
-    """
-
-    file: InputFile
-    index: int = 0
-    path: str = ""
-    compression: Compression = "none"
-    size: int = 0
-    read: int = 0
-    digest: ContentHash = field(default_factory=ContentHash)
-    cells: CellHash = field(default_factory=CellHash)
-    damage: Damage | None = None
-    unpacked: bool = False
-    header: bytes = b""
-    stamp: str = ""
-
-    def observe(self, block: bytes | memoryview) -> None:
-        """Count and hash bytes as they are read from disk."""
-        self.read += len(block)
-        self.digest.update(block)
-        self.cells.update(block)
-
-    def header_before(self, start: int) -> bytes:
-        """Return what governs the bytes from ``start`` on but stands before them."""
-        if self.file.format != "csv" or start == 0:
-            return b""
-        self.header = self.header or csv_header(self.path)
-        return self.header
 
 
 def index_files(
@@ -188,7 +121,7 @@ def _index_rows(
 ) -> pl.DataFrame:
     """Index files each line of which is a dialogue of its own: none is read for that."""
     width = max(1, shard_bytes // _CELLS_PER_SHARD)
-    found = [line_cells(_passing(state, shard_bytes, scratch), width) for state in states]
+    found = [line_cells(passing_blocks(state, shard_bytes, scratch), width) for state in states]
     cell, first, last, line, lines = np.concatenate(found, axis=1)
     spans = {
         "file": np.repeat([state.index for state in states], [cells.shape[1] for cells in found]),
@@ -215,7 +148,7 @@ def _index_names(
     waiting = 0
     for state in states:
         for names in line_names(
-            read_lines(_passing(state, shard_bytes, scratch)), keys, one_by_one=is_row
+            read_lines(passing_blocks(state, shard_bytes, scratch)), keys, one_by_one=is_row
         ):
             found.append((state.index, names))
             waiting += names.line.size
@@ -239,29 +172,15 @@ def _named_spans(
     return _spans(parts, names.start, names.last, names.line, named, columns, cell)
 
 
-def _passing(
-    state: FileState, shard_bytes: int, scratch: Path
-) -> Iterator[bytes] | Iterator[bytes | memoryview]:
-    """Stream the bytes of JSON Lines, each block to be used before the next is asked for."""
-    if state.compression == "none":
-        return _counted(passing_lines(state.path, state.observe), state)
-    packed = read_blocks(state.path, state.compression, observe=state.observe)
-    return _spilled(packed, state, shard_bytes, scratch)
-
-
 def _index_parquet(
     state: FileState, source: Source, shard_bytes: int, scratch: Path
 ) -> tuple[FileState, pl.DataFrame]:
     """Index a Parquet file by its key columns; a compressed one is unpacked first."""
-    blocks = read_blocks(state.path, state.compression, observe=state.observe)
-    if state.compression == "none":
-        for _ in blocks:
-            pass
-    else:
-        for _ in _spilled(blocks, state, -1, scratch):
-            pass
-        if state.damage is not None:
-            raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
+    # rows lie scattered: a packed file is unpacked whole, whatever its size
+    for _ in file_blocks(state, -1, scratch):
+        pass
+    if state.damage is not None:
+        raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
     state.size = parquet_rows(state.path, state.file.path)
     piece = Piece(state.file.path, state.path, "parquet", "none", 0, state.size)
     cell = 0
@@ -296,61 +215,13 @@ def _keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
-    blocks = read_blocks(state.path, state.compression, observe=state.observe)
-    if state.compression == "none":
-        blocks = _counted(blocks, state)
-    else:
-        blocks = _spilled(blocks, state, shard_bytes, scratch)
+    blocks = file_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
         return read_records(blocks, state.file.path, keys.columns)
     if state.file.format == "json":
         whole_array = keys.array_column is not None
         return read_document(blocks, state.file.path, whole_array=whole_array)
     return read_lines(blocks)
-
-
-def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
-    """Count a plain file's bytes."""
-    for block in blocks:
-        state.size += len(block)
-        yield block
-
-
-def _spilled(
-    blocks: Iterator[bytes], state: FileState, shard_bytes: int, scratch: Path
-) -> Iterator[bytes]:
-    """Hand unpacked blocks on, and write them to the scratch folder once they exceed a shard."""
-    kept: list[bytes] = []
-    out: IO[bytes] | None = None
-    temporary = scratch / f"{state.index:06d}.{os.getpid()}.tmp"
-    try:
-        try:
-            for block in blocks:
-                state.size += len(block)
-                kept.append(block)
-                if state.size > shard_bytes:
-                    if out is None:
-                        scratch.mkdir(parents=True, exist_ok=True)
-                        out = temporary.open("wb")
-                    out.writelines(kept)
-                    kept.clear()
-                yield block
-        except DamageError as error:
-            state.damage = error.damage
-        if out is not None:
-            out.close()
-            path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
-            os.replace(temporary, path)
-            state.path, state.compression, state.unpacked = str(path), "none", True
-    except OSError as error:
-        raise RunError(
-            f"{state.file.path!r} cannot be unpacked to {str(scratch)!r}: {error.strerror}.",
-            "Free some space or name another output folder.",
-        ) from error
-    finally:
-        if out is not None:
-            out.close()
-            temporary.unlink(missing_ok=True)
 
 
 def _batch_spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:

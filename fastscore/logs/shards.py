@@ -16,7 +16,8 @@ import polars as pl
 from fastscore.content_hash import hash_part
 from fastscore.errors import InputError
 from fastscore.logs.batches import map_ordered
-from fastscore.logs.index import FileState, index_files
+from fastscore.logs.file_state import FileState
+from fastscore.logs.index import index_files
 from fastscore.logs.inputs import InputFile
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.seals import changed, stamp

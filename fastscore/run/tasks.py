@@ -331,6 +331,8 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _in_input_order(rejects: pl.DataFrame, shard: Shard) -> pl.DataFrame:
+    if rejects.is_empty():
+        return rejects.select(REJECT_SCHEMA.keys())
     position = {piece.file: index for index, piece in enumerate(shard.pieces)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
     return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())

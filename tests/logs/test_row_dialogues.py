@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.logs import batches, streams
-from fastscore.logs.index import FileState, index_files
+from fastscore.logs.file_state import FileState
+from fastscore.logs.index import index_files
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.line_cells import line_cells
 from fastscore.logs.scan import read_shard
