@@ -72,7 +72,7 @@ SOURCE = Source(
     dialogue_key=("conversation_id", "experiment_level"),
     formats=("csv", "jsonl", "parquet"),
     key_within_file=True,
-    shard_bytes=64 << 20,
+    shard_bytes=128 << 20,
 )
 
 

@@ -99,16 +99,24 @@ def read_behaviours(
     columns = _column_states(messages, published=options.published)
     if options.states == "auto":
         source = np.full(n_conversations, HEURISTIC)
-        for number, given in ((TOOLS, tools.states), (COLUMNS, columns)):
-            source[conversation[given.present]] = number
+        for number, found in ((TOOLS, tools.states), (COLUMNS, columns)):
+            source[conversation[found.present]] = number
     else:
         source = np.full(n_conversations, STATE_SOURCES.index(options.states))
     of_message = source[conversation]
-    words = _heuristic(messages, rows, targets, source == HEURISTIC)
-    default = States(np.arange(len(DEFAULT_STATE))[None], pl.Series(DEFAULT_STATE))
-    columns, by_tools, words, default = _same_values([columns, tools.states, words, default])
-    code = np.where((of_message == COLUMNS)[:, None], columns.code, words.code)
-    code = np.where((of_message == TOOLS)[:, None], by_tools.code, code)
+    owned = [np.flatnonzero(of_message == number) for number in range(len(STATE_SOURCES))]
+    words = _heuristic(rows, targets, source == HEURISTIC)
+    *chosen, default = _same_values(
+        [
+            columns.of(owned[COLUMNS]),
+            tools.states.of(owned[TOOLS]),
+            words,
+            States(np.arange(len(DEFAULT_STATE))[None], pl.Series(DEFAULT_STATE)),
+        ]
+    )
+    code = np.empty((len(messages), len(STATE_COLUMNS)), np.int64)
+    for of_source, given in zip(owned, chosen, strict=True):
+        code[of_source] = given.code
     counts = (code >= 0).any(axis=1) & ~messages.is_exit
     code = np.where(counts[:, None] & (code >= 0), code, default.code)
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
@@ -147,13 +155,10 @@ def _column_states(messages: Rows, *, published: bool) -> States:
     return States(code.reshape(len(STATE_COLUMNS), -1).T, values)
 
 
-def _heuristic(messages: Rows, rows: Rows, targets: Names, needed: Mask) -> States:
-    """Read the states of the conversations that need the heuristic."""
-    code = np.full((len(STATE_COLUMNS), len(messages)), -1, np.int64).T
+def _heuristic(rows: Rows, targets: Names, needed: Mask) -> States:
+    """Read the states of the messages of conversations that need the heuristic."""
     spoken = rows.where(needed[rows.conversation] & ~rows.is_case, ("role", "content"))
-    found = states_by_words(spoken, targets)
-    code[needed[messages.conversation]] = found.code
-    return States(code, found.values)
+    return states_by_words(spoken, targets)
 
 
 def read_final_orders(

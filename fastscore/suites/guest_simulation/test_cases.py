@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_kernels import number_hashes
 from fastscore_kernels.jsonl import ARRAY, OBJECT
 
 from fastscore.suites.columns import Indices, Mask, first_of_group, gather_or_null
@@ -107,23 +108,21 @@ def read_test_cases(
     owner = np.zeros(len(rows), np.int64)
     owner[rows.place] = rows.conversation
     of_case, of_persona, of_target = Problems(), Problems(), Problems()
-    case = _cases(rows, of_case)
+    cases = _read_cases(rows, of_case)
     ids, at = distinct(test_case)
     by_file = [file.test_cases.get(name) for name in at.to_list()] if file.test_cases else []
 
-    def from_file(key: str) -> pl.Series:
+    def first_texts(key: str, problems: Problems) -> _Texts:
         known = [None if each is None else getattr(each, key) for each in by_file]
-        values = pl.Series(known or [None], dtype=pl.String)
-        return values[ids if known else np.zeros(n_conversations, np.int64)]
+        parts = [_of_cases(cases, key, problems), _of_column(rows, key, problems)]
+        if known:
+            everyone = np.arange(n_conversations)
+            values = pl.Series(known, dtype=pl.String)
+            parts.append(_Texts(everyone, np.full(n_conversations, -1), ids, values))
+        return _first_texts(parts, n_conversations)
 
-    places, persona = _first_texts(
-        rows, case["guest_persona"], "guest_persona", from_file("guest_persona"), of_persona
-    )
-    personas = _read_personas(persona, places, file, of_persona)
-    places, target = _first_texts(
-        rows, case["target_order"], "target_order", from_file("target_order"), of_target
-    )
-    targets = _read_targets(target, places, of_target)
+    personas = _read_personas(first_texts("guest_persona", of_persona), file, of_persona)
+    targets = _read_targets(first_texts("target_order", of_target), of_target)
     bad = [_bad(problems, owner, n_conversations) for problems in (of_case, of_persona, of_target)]
     noted = Problems(of_target.by_dialogue | of_persona.by_dialogue | of_case.by_dialogue)
     # a problem of a text from the file stands at no row
@@ -141,8 +140,48 @@ def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
     return found
 
 
-def _cases(rows: Rows, problems: Problems) -> dict[str, JsonValues]:
-    """Read the JSON of the rows that hold test cases, the first of each conversation.
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Texts of conversations, each distinct one once.
+
+    Parameters
+    ----------
+    owner
+        The conversation of each text, int64 (n,).
+    place
+        The row of the log where it stands, int64 (n,); -1 for the file's.
+    code
+        Which of the values it is, int64 (n,).
+    values
+        Objects and lists as JSON text, strings as they are, null without a value.
+    """
+
+    owner: Indices
+    place: Indices
+    code: Indices
+    values: pl.Series
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """The rows that hold test cases, the first of each conversation.
+
+    Parameters
+    ----------
+    owner, place, code
+        As of `_Texts`.
+    members
+        Persona and target order of each distinct test case.
+    """
+
+    owner: Indices
+    place: Indices
+    code: Indices
+    members: dict[str, JsonValues]
+
+
+def _read_cases(rows: Rows, problems: Problems) -> _Cases:
+    """Read the JSON of the rows that hold test cases.
 
     A test case runs at every level, so that each distinct text is read once.
     """
@@ -157,10 +196,24 @@ def _cases(rows: Rows, problems: Problems) -> dict[str, JsonValues]:
     keys = ("guest_persona", "target_order")
     found_values = members(values.where(values.tags == OBJECT), keys, of_text)
     _note_for_all(of_text, codes, rows.place[at], problems)
-    return {
-        key: replace(each.take(codes), dialogue=rows.place[at])
-        for key, each in found_values.items()
-    }
+    return _Cases(rows.conversation[at], rows.place[at], codes, found_values)
+
+
+def _of_cases(cases: _Cases, key: str, problems: Problems) -> _Texts:
+    """Return the values of a member of test cases."""
+    of_text = Problems()
+    values = _value_texts(cases.members[key], of_text)
+    _note_for_all(of_text, cases.code, cases.place, problems)
+    return _Texts(cases.owner, cases.place, cases.code, values)
+
+
+def _of_column(rows: Rows, column: str, problems: Problems) -> _Texts:
+    """Return the cells of a column."""
+    given = np.flatnonzero(rows[column].is_not_null().to_numpy())
+    of_text, code = Problems(), np.arange(len(given))
+    values = _cell_texts(rows[column][given], of_text)
+    _note_for_all(of_text, code, rows.place[given], problems)
+    return _Texts(rows.conversation[given], rows.place[given], code, values)
 
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
@@ -170,47 +223,35 @@ def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: 
             problems.by_dialogue.setdefault(place, problem)
 
 
-def _first_texts(
-    rows: Rows, of_case: JsonValues, column: str, of_file: pl.Series, problems: Problems
-) -> tuple[Indices, pl.Series]:
-    """Choose each conversation's value: of its test case, else of the column, else of the file.
+def _first_texts(parts: list[_Texts], n_conversations: int) -> _Texts:
+    """Choose each conversation's first text that is not null, and number the distinct ones.
 
     Returns
     -------
-    tuple
-        The row where each value stands, -1 for the file's; and objects and lists as JSON text,
-        strings as they are, null without a value.
+    _Texts
+        One a conversation, null and at no row without any.
     """
-    n_conversations = len(of_file)
-    owner_of = np.zeros(len(rows), np.int64)
-    owner_of[rows.place] = rows.conversation
-    given = np.flatnonzero(rows[column].is_not_null().to_numpy())
-    cells = rows[column][given]
-    parts = [
-        (
-            owner_of[of_case.dialogue],
-            of_case.dialogue,
-            _value_texts(of_case, problems),
-        ),
-        (rows.conversation[given], rows.place[given], _cell_texts(cells, problems)),
-        (np.arange(n_conversations), np.full(n_conversations, -1), of_file),
-    ]
-    owners, places, values = [], [], []
-    for owner, place, value in parts:
-        if value.null_count() == len(value):
-            continue
-        present = value.is_not_null().to_numpy()
-        owners.append(owner[present])
-        places.append(place[present])
-        values.append(value.drop_nulls())
-    if not values:
-        return np.full(n_conversations, -1, np.int64), of_file
-    owner = np.concatenate(owners)
-    chosen = np.full(n_conversations, -1, np.int64)
+    chosen = [part.values.is_not_null().to_numpy()[part.code] for part in parts]
+    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
+    owner, place, code = (
+        np.concatenate(
+            [getattr(part, name)[rows] for part, rows in zip(parts, chosen, strict=True)]
+        )
+        for name in ("owner", "place", "code")
+    )
+    code += np.repeat(shifts[:-1], [np.count_nonzero(rows) for rows in chosen])
+    first = np.full(n_conversations, -1, np.int64)
     # numpy assigns in order: of several values the first stays
-    chosen[owner[::-1]] = np.arange(len(owner))[::-1]
-    place = np.append(np.concatenate(places), -1)[chosen]
-    return place, gather_or_null(pl.concat(values), chosen)
+    first[owner[::-1]] = np.arange(len(owner))[::-1]
+    numbers, values = distinct(pl.concat([part.values for part in parts]))
+    of_each = np.append(numbers[code], -1)[first]
+    codes, firsts = number_hashes((of_each + 1).astype(np.uint64))
+    return _Texts(
+        np.arange(n_conversations),
+        np.append(place, -1)[first],
+        codes,
+        gather_or_null(values, of_each[firsts]),
+    )
 
 
 def _value_texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -251,11 +292,9 @@ def _present(found: pl.Series) -> pl.Series:
     return found.set(absent, None)
 
 
-def _read_personas(
-    persona: pl.Series, places: Indices, file: PersonaFile, problems: Problems
-) -> Personas:
+def _read_personas(persona: _Texts, file: PersonaFile, problems: Problems) -> Personas:
     """Read each distinct persona once: they are few."""
-    codes, described = distinct(persona)
+    codes, described = persona.code, persona.values
     names: list[str | None] = []
     attributes: list[Attributes | None] = []
     kinds: list[str] = []
@@ -263,14 +302,14 @@ def _read_personas(
     for code, text in enumerate(described.to_list()):
         name, expected, fault = _read_persona(text, file)
         if fault is not None:
-            for row in places[codes == code].tolist():
+            for row in persona.place[codes == code].tolist():
                 problems.by_dialogue.setdefault(row, fault)
         missing[code] = text is None or fault is not None
         names.append(name)
         attributes.append(expected)
         kinds.append(fallback_kind(text or ""))
     known = np.where(missing[codes], -1, codes)
-    none = np.zeros(len(persona), np.bool_)
+    none = np.zeros(len(codes), np.bool_)
     return Personas(known, tuple(names), tuple(attributes), tuple(kinds), none)
 
 
@@ -311,13 +350,13 @@ def _read_persona(
         return name, None, Problem(field, "wrong_type", found, expected)
 
 
-def _read_targets(target: pl.Series, places: Indices, problems: Problems) -> Targets:
+def _read_targets(target: _Texts, problems: Problems) -> Targets:
     """Find the list of items in each distinct target order, and read its names."""
-    codes, described = distinct(target.alias("target_order"))
     of_text = Problems()
-    names, key = _read_target_lists(described, of_text)
-    _note_for_all(of_text, codes, places, problems)
-    return Targets(names.shared(codes), key[codes], np.zeros(len(target), np.bool_))
+    names, key = _read_target_lists(target.values.alias("target_order"), of_text)
+    _note_for_all(of_text, target.code, target.place, problems)
+    none = np.zeros(len(target.code), np.bool_)
+    return Targets(names.shared(target.code), key[target.code], none)
 
 
 def _read_target_lists(target: pl.Series, problems: Problems) -> tuple[Names, Indices]:

@@ -90,6 +90,10 @@ class States:
     code: Indices
     values: pl.Series
 
+    def of(self, messages: Indices) -> "States":
+        """Return the states of some messages."""
+        return States(self.code[messages], self.values)
+
     @property
     def present(self) -> Mask:
         """Which messages have some part of a state."""

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from fastscore.errors import UsageError
+from fastscore.logs.pieces import whole_file
+from fastscore.logs.scan import read_shard
 from fastscore.suites.base import REJECT_SCHEMA
-from fastscore.suites.guest_simulation import SUITE
+from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
 from fastscore.vectors.view import VectorView
 from tests.suites.guest_simulation.guests import (
     ADA,
@@ -72,6 +74,17 @@ def test_a_persona_in_a_column_that_cannot_be_read(persona: Any) -> None:
     assert (reject["line"], reject["field"].split(".")[0]) == (1, "guest_persona")
     assert dialogue["null_reasons"]["PAS"] == "bad_input"
     assert dialogue["persona"] is None
+
+
+@pytest.mark.parametrize("field", ["guest_persona", "target_order"])
+def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
+    field: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "messages.csv"
+    path.write_text(f'role,content,{field}\nagent,hi,\nagent,hi,"""A\\ud83d"""\n')
+    raw = read_shard(whole_file(str(path)), SUITE.source)
+    (reject,) = SUITE.events(raw.frame, GuestSimulationOptions()).rejects.to_dicts()
+    assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "null", "None", "nan", None])
