@@ -80,8 +80,9 @@ def test_a_persona_in_a_column_that_cannot_be_read(persona: Any) -> None:
 def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
     field: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "messages.csv"
-    path.write_text(f'role,content,{field}\nagent,hi,\nagent,hi,"""A\\ud83d"""\n')
+    path = tmp_path / "messages.jsonl"
+    rows = ({}, {}, {field: "A\ud83d"})
+    path.write_text("".join(f"{json.dumps(state() | row)}\n" for row in rows))
     raw = read_shard(whole_file(str(path)), SUITE.source)
     (reject,) = SUITE.events(raw.frame, GuestSimulationOptions()).rejects.to_dicts()
     assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
