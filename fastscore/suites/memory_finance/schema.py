@@ -82,6 +82,7 @@ SOURCE = Source(
     ),
     formats=("jsonl",),
     row_dialogues=("jsonl",),
+    shard_bytes=64 << 20,
 )
 
 
