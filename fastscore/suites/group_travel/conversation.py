@@ -20,9 +20,10 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
 )
 from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
-from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
+from fastscore.suites.ragged import Ragged, first_of_each, group_rows, offsets_of, take
 
 Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6
@@ -46,7 +47,7 @@ def count_conversation(
     """
     dialogues = frames["dialogues"]
     parts = (
-        _count_turns(frames["turns"], lexicon),
+        _count_turns(frames["turns"], dialogues.height, lexicon),
         _count_syntheses(frames, lexicon),
         _count_divergence(frames, wishes, informative, lexicon),
     )
@@ -69,36 +70,49 @@ def count_conversation(
     ).with_columns(pl.min_horizontal(accepting, "M6_den").alias("M6_num"))
 
 
-def _count_turns(turns: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
-    kind, member = pl.col("kind"), pl.col("member")
-    is_member = ~pl.col("is_system") & (member != "")
-    accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
-    spoken = (pl.col("intent").str.strip_chars() != "") | (
-        pl.col("utterance").str.strip_chars() != ""
+def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.DataFrame:
+    kind = pl.col("kind")
+    flags = turns.select(
+        is_member=~pl.col("is_system") & (pl.col("member") != ""),
+        provides=kind == PROVIDE,
+        accepts=kind.is_in([ACCEPT_PLAN, APPROVE]),
+        feedback=kind.is_in(_FEEDBACK),
+        candidate=kind.is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]),
+        spoken=(pl.col("intent").str.strip_chars() != "")
+        | (pl.col("utterance").str.strip_chars() != ""),
+        is_everyone="is_everyone",
+    ).fill_null(False)
+    is_member, provides, accepts, feedback, candidate, spoken, is_everyone = (
+        flag.to_numpy() for flag in flags
     )
-    candidate = kind.is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN])
-    codes, texts = distinct(
-        turns["utterance"].filter(turns.select(candidate.fill_null(False)).to_series())
-    )
-    quoting = quotes_theory(texts, lexicon).gather(codes)
-    place = candidate.fill_null(False).cast(pl.Int64).cum_sum() - 1
-    quotes = pl.lit(quoting).gather(pl.max_horizontal(place, 0)) if len(quoting) else pl.lit(False)
-    return (
-        turns.with_columns((candidate & quotes).fill_null(False).alias("quotes"))
-        .group_by("dialogue_row", maintain_order=True)
-        .agg(
-            member.filter((kind == PROVIDE) & is_member).n_unique().alias("providers"),
-            member.filter(is_member & ~pl.col("is_everyone")).n_unique().alias("speakers"),
-            member.filter(accepts & ~pl.col("is_everyone")).n_unique().alias("accepting"),
-            (accepts & pl.col("is_everyone")).any().alias("everyone_accepts"),
-            accepts.any().alias("anyone_accepts"),
-            spoken.sum().cast(pl.Int64).alias("M7_total_turns"),
-            pl.col("slot").filter(kind == PROVIDE).n_unique().alias("provided_slots"),
-            kind.is_in(_FEEDBACK).sum().cast(pl.Int64).alias("M7_feedback_turn_overhead"),
-            pl.col("quotes").sum().cast(pl.Int64).alias("M4b_num"),
-            candidate.sum().cast(pl.Int64).alias("M4b_den"),
-        )
-        .with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    accepts = accepts & is_member
+    row, member = turns["dialogue_row"].to_numpy(), turns["member_row"].to_numpy()
+
+    def count(chosen: Mask) -> Indices:
+        return np.bincount(row[chosen], minlength=n_dialogues)
+
+    def count_distinct(keys: Indices, chosen: Mask) -> Indices:
+        rows = np.flatnonzero(chosen)
+        return np.bincount(row[rows[first_of_each(keys[rows])]], minlength=n_dialogues)
+
+    slots, names = distinct(turns["slot"])
+    codes, texts = distinct(turns["utterance"].filter(pl.Series(candidate)))
+    quotes = candidate.copy()
+    quotes[candidate] = quotes_theory(texts, lexicon).to_numpy()[codes]
+    return pl.DataFrame(
+        {
+            "dialogue_row": np.arange(n_dialogues),
+            "providers": count_distinct(member, provides & is_member),
+            "speakers": count_distinct(member, is_member & ~is_everyone),
+            "accepting": count_distinct(member, accepts & ~is_everyone),
+            "everyone_accepts": count(accepts & is_everyone) > 0,
+            "anyone_accepts": count(accepts) > 0,
+            "M7_total_turns": count(spoken),
+            "provided_slots": count_distinct(row * len(names) + slots, provides),
+            "M7_feedback_turn_overhead": count(feedback),
+            "M4b_num": count(quotes),
+            "M4b_den": count(candidate),
+        }
     )
 
 

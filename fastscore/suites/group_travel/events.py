@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.base import PARTIAL_REJECTS, Events
+from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells
@@ -25,7 +26,14 @@ from fastscore.suites.group_travel.schema import (
 from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.synthesis import read_synthesis
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
-from fastscore.suites.ragged import Indices, first_of_each, last_of_each, number_keys, take
+from fastscore.suites.ragged import (
+    Indices,
+    first_of_each,
+    group_rows,
+    last_of_each,
+    number_keys,
+    take,
+)
 
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
@@ -72,8 +80,8 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     frames = {
         "dialogues": dialogues,
         "turns": read.turns.select(
-            *("dialogue_row", "member", "is_system", "is_everyone", "intent", "kind", "slot"),
-            "utterance",
+            *("dialogue_row", "member", "member_row", "is_system", "is_everyone", "intent"),
+            *("kind", "slot", "utterance"),
         ),
         "pairs": pairs,
         "synthesis": synthesis,
@@ -186,18 +194,18 @@ def _warnings(named: pl.DataFrame, *warnings: pl.DataFrame) -> pl.DataFrame:
 
 def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what each member wants of each slot, and which slots of itineraries that asks for."""
-    stated = turns.filter(
-        (pl.col("kind") == PROVIDE)
-        & ~pl.col("is_system")
-        & (pl.col("member") != "")
-        & (pl.col("utterance").str.strip_chars() != "")
+    stated = (
+        turns.select(
+            "dialogue_row", "member", "member_row", "is_system", "kind", "slot", "utterance"
+        )
+        .filter((pl.col("kind") == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != ""))
+        .filter(pl.col("utterance").str.strip_chars() != "")
     )
-    row = stated["dialogue_row"].to_numpy()
-    (members, _), (slots, _) = distinct(stated["member"]), distinct(stated["slot"])
-    member, slot = (row * (codes.max(initial=0) + 1) + codes for codes in (members, slots))
-    pair = number_keys(member * (slots.max(initial=0) + 1) + slots)
+    row, member = stated["dialogue_row"].to_numpy(), stated["member_row"].to_numpy()
+    slots, names = distinct(stated["slot"])
+    pair = number_keys(member * len(names) + slots)
     first = first_of_each(pair)
-    row, member, slot = row[first], member[first], slot[first]
+    row, member, slot = row[first], member[first], (row * len(names) + slots)[first]
     pairs = stated[first].select(
         "dialogue_row", "member", "slot", join_texts(stated["utterance"], pair).alias("preference")
     )
@@ -310,8 +318,11 @@ def _choices(
     described = _owned("choice", of_record, records["text"])
     raw = plans.plans["raw_output"].gather(plan)
     target = _slot_texts(plans, plan, slot)
+    says_something = target.str.strip_chars() != ""
     if options.m12_target == "plan":
         target = target + "\n" + raw
+        said = plans.plans["raw_output"].str.strip_chars() != ""
+        says_something |= said.gather(plan)
     rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
     parts = records["components"]
     components = pl.DataFrame(
@@ -324,7 +335,7 @@ def _choices(
     return {
         "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
         "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
-        "choice_targets": targets.filter(target.str.strip_chars() != ""),
+        "choice_targets": targets.filter(says_something),
         "choice_rooms": rooms.drop_nulls(),
         "choice_components": components,
     }
@@ -341,15 +352,9 @@ def _slot_texts(plans: Plans, plan: Indices, slot: Indices) -> pl.Series:
     """Return what plans enter for slots, in one text."""
     of_slot = plans.entries["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
     entered = plans.entries["plan"].to_numpy() * len(PLACE_SLOTS) + of_slot
-    joined = (
-        _owned("entered", entered, plans.entries["text"])
-        .group_by("entered", maintain_order=True)
-        .agg(pl.col("text").str.join("; "))
-    )
-    row = np.full(plans.plans.height * len(PLACE_SLOTS), joined.height)
-    row[joined["entered"].to_numpy()] = np.arange(joined.height)
-    texts = joined["text"].extend_constant("", 1)
-    return texts.gather(row[plan * len(PLACE_SLOTS) + slot])
+    rows, offsets = group_rows(entered, plans.plans.height * len(PLACE_SLOTS))
+    texts = list_column(plans.entries["text"].gather(rows), offsets).list.join("; ")
+    return texts.gather(plan * len(PLACE_SLOTS) + slot)
 
 
 def _places(

@@ -31,7 +31,7 @@ from fastscore.suites.json_values import (
     raw_texts,
     texts,
 )
-from fastscore.suites.ragged import first_of_each, offsets_of
+from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
 
 Indices = npt.NDArray[np.int64]
 Cells = Mapping[str, pl.DataFrame]
@@ -65,8 +65,9 @@ class Turns:
         ``file``, ``line``, ``stem``, ``dialogue_id`` and ``metadata`` (cell), by first appearance.
     turns
         By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
-        ``is_system``, ``is_everyone``, ``intent``, ``kind``, ``slot``, ``utterance``. ``kind`` and
-        ``slot`` are null for other intents, ``slot`` for plain ones.
+        ``member_row`` (its number, each dialogue's members apart), ``is_system``, ``is_everyone``,
+        ``intent``, ``kind``, ``slot``, ``utterance``. ``kind`` and ``slot`` are null for other
+        intents, ``slot`` for plain ones.
     cells
         By column the cells that are not null, as text, by ``turn``, a row of `turns`.
     rejects
@@ -333,10 +334,13 @@ def canonical_slot(name: str) -> str:
 
 def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
     codes, speakers = distinct(turns["speaker"])
-    names = pl.Series("member", [" ".join(name.casefold().split()) for name in speakers])
-    member = names.cast(pl.String).gather(codes)
+    names = [" ".join(name.casefold().split()) for name in speakers]
+    number, members = distinct(pl.Series("member", names, dtype=pl.String))
+    member = members.gather(number[codes])
+    of_dialogue = turns["dialogue_row"].to_numpy() * len(members) + number[codes]
     return turns.with_columns(
         member,
+        pl.Series("member_row", number_keys(of_dialogue)),
         (member.is_in(SYSTEM_SPEAKERS)).alias("is_system"),
         (member.is_in(EVERYONE)).alias("is_everyone"),
     )
