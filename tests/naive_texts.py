@@ -70,8 +70,8 @@ def outer_whitespace(texts: Sequence[str]) -> list[bool]:
     return [text[:1].isspace() or text[-1:].isspace() for text in texts]
 
 
-def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return the length of each name and its minutes, by a pattern; -1 for what there is not."""
+def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Return place and length of each name and its minutes, by patterns; -1 for what is not."""
 
     def minutes(clock: str) -> int:
         hour, minute, half = re.fullmatch("([0-9]+):([0-9]+) ?([ap]m)?", clock, re.I).groups()
@@ -83,14 +83,18 @@ def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[in
         return 60 * (int(hour) % 12 + 12 * (half in ("pm", "PM", "pM", "Pm"))) + int(minute)
 
     time = "([0-9]{1,2}:[0-9]{2}(?: ?[aApP][mM])?)"
+    interval = f"{time} (?:to|-) {time}"
+    either = "|".join(map(re.escape, leads))
+    before = re.compile(rf"([^:]*[!-9;-~])(?:{either}){interval}(?:,|\Z)", re.DOTALL)
+    behind = re.compile(rf"{interval}: ([!-9;-~][^:\n]*)\Z")
     found = []
     for text in texts:
-        for lead in leads:
-            pattern = rf"([^:]*[!-9;-~]){re.escape(lead)}{time} to {time}(?:,|\Z)"
-            if match := re.match(pattern, text, re.DOTALL):
-                name, first, last = match.groups()
-                found.append((len(name), minutes(first), minutes(last)))
-                break
+        if match := before.match(text):
+            name, first, last = match.groups()
+            found.append((0, len(name), minutes(first), minutes(last)))
+        elif match := behind.match(text):
+            first, last, name = match.groups()
+            found.append((match.start(3), len(name), minutes(first), minutes(last)))
         else:
-            found.append((-1, -1, -1))
+            found.append((-1, -1, -1, -1))
     return found

@@ -18,17 +18,18 @@ from fastscore_kernels.arrow import string_column, text_rows
 Longs = npt.NDArray[np.int64]
 
 _ZERO, _COLON, _COMMA, _SPACE, _LOWER_CASE = 0x30, 0x3A, 0x2C, 0x20, 0x20
-_A, _P, _M = 0x61, 0x70, 0x6D
-_BETWEEN = read_only(np.frombuffer(b" to ", np.uint8))
+_HYPHEN, _NEWLINE, _A, _P, _M, _T, _O = 0x2D, 0x0A, 0x61, 0x70, 0x6D, 0x74, 0x6F
 _IMPOSSIBLE, _NO_TIME = -1, -2
 
 
-def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs]:
-    """Find texts that are a name, a lead, and ``TIME to TIME``, and end there or at a comma.
+def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs, Longs]:
+    """Find texts that are a name with an interval before or behind it.
 
-    A time is ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``. The first colon of the text is that of
-    the first time, and an ASCII character that is no blank ends the name: in such a text no pattern
-    that allows more than this finds anything else.
+    Behind: a name, a lead, and the interval, at whose end the text ends or has a comma; the first
+    colon of the text is that of the interval. Before: the interval, a colon, a space, and a name
+    without a colon or line end. The interval is ``TIME to TIME`` or ``TIME - TIME``, a time
+    ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``; next to it the name has an ASCII character that
+    is no blank. In such a text no pattern that allows more than this finds anything else.
 
     Parameters
     ----------
@@ -40,16 +41,14 @@ def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs]:
     Returns
     -------
     tuple of int64 arrays (n,)
-        The code points of the name, -1 where a text is not of this form; and the minutes of the day
-        at which the interval begins and ends, -1 for an impossible time: an hour above 24, one of
-        AM or PM that is not 1 to 12, a minute above 59.
+        At which code point the name begins, and how many it has, -1 where a text is of neither
+        form; and the minutes of the day at which the interval begins and ends, -1 for an impossible
+        time: an hour above 24, one of AM or PM that is not 1 to 12, a minute above 59.
     """
     rows, known = text_rows("strings", strings), string_column("leads", leads)
     compile_kernels()
-    found = _find(
-        read_only(rows.addresses), read_only(rows.lengths), known.data, known.offsets, _BETWEEN
-    )
-    return found[0], found[1], found[2]
+    found = _find(read_only(rows.addresses), read_only(rows.lengths), known.data, known.offsets)
+    return found[0], found[1], found[2], found[3]
 
 
 def compile_kernels() -> None:
@@ -59,7 +58,7 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     none, offsets = read_only(np.zeros(0, np.int64)), read_only(np.zeros(1, np.int64))
-    _find(none, none, read_only(np.zeros(0, np.uint8)), offsets, _BETWEEN)
+    _find(none, none, read_only(np.zeros(0, np.uint8)), offsets)
 
 
 @always_inlined
@@ -115,33 +114,73 @@ def _next_colon(address, at, length):  # type: ignore[no-untyped-def]
     return at
 
 
+@always_inlined
+def _behind_between(address, at, length):  # type: ignore[no-untyped-def]
+    """Return where `` to `` or `` - `` ends; -1 where neither stands."""
+    if at + 4 > length or load_byte(address, at) != _SPACE:
+        return -1
+    first, second = load_byte(address, at + 1), load_byte(address, at + 2)
+    if first == _HYPHEN and second == _SPACE:
+        return at + 3
+    is_to = first == _T and second == _O and load_byte(address, at + 3) == _SPACE
+    return at + 4 if is_to else -1
+
+
+@always_inlined
+def _name_behind(address, end, length):  # type: ignore[no-untyped-def]
+    """Return where the name behind an interval begins; -1 where there is none."""
+    begin = end + 2
+    if begin >= length or load_byte(address, end) != _COLON:
+        return -1
+    if load_byte(address, end + 1) != _SPACE or not 0x20 < load_byte(address, begin) < 0x7F:
+        return -1
+    for at in range(begin, length):
+        if load_byte(address, at) == _COLON or load_byte(address, at) == _NEWLINE:
+            return -1
+    return begin
+
+
+@always_inlined
+def _name_before(address, begin, leads, offsets):  # type: ignore[no-untyped-def]
+    """Return where the name before an interval and its lead ends; -1 where there is none."""
+    for lead in range(offsets.size - 1):
+        end = begin - (offsets[lead + 1] - offsets[lead])
+        if end >= 1 and _stands(address, end, leads, offsets[lead], offsets[lead + 1]):
+            return end if 0x20 < load_byte(address, end - 1) < 0x7F else -1
+    return -1
+
+
+@always_inlined
+def _code_points(address, begin, end):  # type: ignore[no-untyped-def]
+    count = np.int64(0)
+    for at in range(begin, end):
+        count += np.int64(load_byte(address, at) & 0xC0 != 0x80)
+    return count
+
+
 @kernel(fastmath=False)
-def _find(addresses, lengths, leads, offsets, between):  # type: ignore[no-untyped-def]
-    found = np.full((3, lengths.size), -1)
+def _find(addresses, lengths, leads, offsets):  # type: ignore[no-untyped-def]
+    found = np.full((4, lengths.size), -1)
     for row in range(lengths.size):
         address, length = addresses[row], lengths[row]
         colon = _next_colon(address, np.int64(0), length)
-        if colon < 2:
+        if colon < 1:
             continue
-        begin = colon - (2 if _digit(address, colon - 2) >= 0 else 1)
+        begin = colon - (2 if colon >= 2 and _digit(address, colon - 2) >= 0 else 1)
         starts, at = _clock(address, begin, colon, length)
-        second = at + between.size
-        if starts == _NO_TIME or second > length:
-            continue
-        if not _stands(address, at, between, 0, between.size):
+        second = _behind_between(address, at, length)
+        if starts == _NO_TIME or second < 0:
             continue
         ends, end = _clock(address, second, _next_colon(address, second, length), length)
-        if ends == _NO_TIME or (end < length and load_byte(address, end) != _COMMA):
+        if ends == _NO_TIME:
             continue
-        for lead in range(offsets.size - 1):
-            size = begin - (offsets[lead + 1] - offsets[lead])
-            if size < 1 or not _stands(address, size, leads, offsets[lead], offsets[lead + 1]):
-                continue
-            last = load_byte(address, size - 1)
-            if 0x20 < last < 0x7F:
-                points = np.int64(0)
-                for at in range(size):
-                    points += np.int64(load_byte(address, at) & 0xC0 != 0x80)
-                found[0, row], found[1, row], found[2, row] = points, starts, ends
-            break
+        first, last = np.int64(-1), length
+        if begin == 0:
+            first = _name_behind(address, end, length)
+        elif end == length or load_byte(address, end) == _COMMA:
+            last = _name_before(address, begin, leads, offsets)
+            first = np.int64(0) if last >= 0 else last
+        if first >= 0:
+            found[0, row], found[1, row] = first, _code_points(address, first, last)
+            found[2, row], found[3, row] = starts, ends
     return found

@@ -94,6 +94,7 @@ def _number(hashes: Any) -> Any:
 
 
 _AHEAD = 8
+_REMEMBERED = 1 << 14
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -154,11 +155,18 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
         size *= 2
     table = np.full(size, -1, np.int64)
     codes, firsts, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+    # rows that were gathered from fewer lie at the same addresses: these are not read again
+    last_address, last_code = np.full(_REMEMBERED, -1), np.zeros(_REMEMBERED, np.int64)
     count = 0
     for row in range(n):
         address, length = addresses[row], lengths[row]
         if row + _AHEAD < n:
             prefetch_text(addresses[row + _AHEAD], lengths[row + _AHEAD])
+        place = _slot(address, _REMEMBERED - 1)
+        code = last_code[place]
+        if last_address[place] == address and lengths[firsts[code]] == length:
+            codes[row] = code
+            continue
         value = _hash(address, length)
         slot = np.int64(value >> np.uint64(20)) & (size - 1)
         while True:
@@ -174,4 +182,5 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
                 break
             slot = (slot + 1) & (size - 1)
         codes[row] = code
+        last_address[place], last_code[place] = address, code
     return codes, firsts[:count].copy()

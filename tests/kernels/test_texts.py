@@ -10,6 +10,7 @@ from fastscore_kernels import (
     find_phrases,
     least_jaccard_groups,
     number_ranges,
+    number_texts,
     number_tokens,
     outer_whitespace,
     plain_intervals,
@@ -152,6 +153,25 @@ def test_the_table_of_ranges_grows():
         number_ranges(data, [1], [0])
 
 
+@given(
+    st.lists(st.sampled_from(["", "a", "b", "a text that lies outside", "a text that lies here"])),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 24)), max_size=30),
+)
+def test_numbered_texts_of_gathered_rows_oracle(given_texts, rows):
+    base = pl.Series([*given_texts, "a text that lies outside"], dtype=pl.String)
+    gathered = base.gather([row % len(base) for row, _ in rows])
+    # views that begin at one address may be of different lengths
+    cut = gathered.to_frame("text").select(
+        pl.col("text").str.head(pl.Series([size for _, size in rows], dtype=pl.Int64))
+    )
+    column = pl.concat([gathered.rename("text"), cut["text"], gathered.rename("text")])
+    known: dict[str, int] = {}
+    expected = [known.setdefault(text, len(known)) for text in column]
+    codes, firsts = number_texts(column)
+    assert codes.tolist() == expected
+    assert firsts.tolist() == [expected.index(number) for number in range(len(known))]
+
+
 @given(texts)
 def test_numbered_tokens_oracle(given_texts):
     found = number_tokens(given_texts)
@@ -276,12 +296,15 @@ timed = st.lists(
         max_size=7,
     ).map("".join)
     | st.builds(
-        "{}{}{} to {}{}".format,
+        "{}{}{}{}{}{}".format,
         st.text(st.sampled_from("aé汉 ,:-"), max_size=3),
-        st.sampled_from(LEADS),
+        st.sampled_from([*LEADS, ""]),
         st.sampled_from(["07:30", "24:00", "25:00", "1:00", "7:30 AM", "0:30 am", "12:05pm", ":1"]),
+        st.sampled_from([" to ", " - ", "-"]),
         st.sampled_from(["08:59", "08:60", "٠٨:00", "8:59 pm", "13:00 PM", "8:5", "108:00"]),
-        st.sampled_from(["", ",", ", nearest transit: x", "am", ".", " ,"]),
+        st.sampled_from(
+            ["", ",", ", nearest transit: x", "am", ".", " ,", ": Zoé", ": a:", ":  a"]
+        ),
     )
 )
 
@@ -301,10 +324,12 @@ def test_plain_intervals_by_hand():
         "Inn , visit from 22:00 to 23:00",
         ", visit from 22:00 to 23:00",
         "22:00 to 23:00",
+        "9:00 AM - 10:15 AM: Zoo, é",
         "Inn: old, visit from 22:00 to 23:00",
         "",
     ]
-    name, begins, ends = plain_intervals(pl.Series(given_texts), LEADS)
-    assert name.tolist() == [8, 3, 3, -1, -1, -1, -1, -1]
-    assert begins.tolist() == [450, 1320, 545, -1, -1, -1, -1, -1]
-    assert ends.tolist() == [495, -1, 750, -1, -1, -1, -1, -1]
+    name, size, begins, ends = plain_intervals(pl.Series(given_texts), LEADS)
+    assert name.tolist() == [0, 0, 0, -1, -1, -1, 20, -1, -1]
+    assert size.tolist() == [8, 3, 3, -1, -1, -1, 6, -1, -1]
+    assert begins.tolist() == [450, 1320, 545, -1, -1, -1, 540, -1, -1]
+    assert ends.tolist() == [495, -1, 750, -1, -1, -1, 615, -1, -1]

@@ -78,11 +78,10 @@ def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.
         accepts=kind.is_in([ACCEPT_PLAN, APPROVE]),
         feedback=kind.is_in(_FEEDBACK),
         candidate=kind.is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]),
-        spoken=(pl.col("intent").str.strip_chars() != "")
-        | (pl.col("utterance").str.strip_chars() != ""),
+        is_counted="is_counted",
         is_everyone="is_everyone",
     ).fill_null(False)
-    is_member, provides, accepts, feedback, candidate, spoken, is_everyone = (
+    is_member, provides, accepts, feedback, candidate, is_counted, is_everyone = (
         flag.to_numpy() for flag in flags
     )
     accepts = accepts & is_member
@@ -107,7 +106,7 @@ def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.
             "accepting": count_distinct(member, accepts & ~is_everyone),
             "everyone_accepts": count(accepts & is_everyone) > 0,
             "anyone_accepts": count(accepts) > 0,
-            "M7_total_turns": count(spoken),
+            "M7_total_turns": count(is_counted),
             "provided_slots": count_distinct(row * len(names) + slots, provides),
             "M7_feedback_turn_overhead": count(feedback),
             "M4b_num": count(quotes),

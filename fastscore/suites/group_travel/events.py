@@ -80,8 +80,8 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     frames = {
         "dialogues": dialogues,
         "turns": read.turns.select(
-            *("dialogue_row", "member", "member_row", "is_system", "is_everyone", "intent"),
-            *("kind", "slot", "utterance"),
+            *("dialogue_row", "member", "member_row", "is_system", "is_everyone"),
+            *("kind", "slot", "utterance", "is_counted"),
         ),
         "pairs": pairs,
         "synthesis": synthesis,
@@ -194,13 +194,13 @@ def _warnings(named: pl.DataFrame, *warnings: pl.DataFrame) -> pl.DataFrame:
 
 def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what each member wants of each slot, and which slots of itineraries that asks for."""
-    stated = (
-        turns.select(
-            "dialogue_row", "member", "member_row", "is_system", "kind", "slot", "utterance"
-        )
-        .filter((pl.col("kind") == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != ""))
-        .filter(pl.col("utterance").str.strip_chars() != "")
-    )
+    stated = turns.select(
+        *("dialogue_row", "member", "member_row", "slot", "utterance"),
+        ((pl.col("kind") == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != ""))
+        .fill_null(False)
+        .alias("provides")
+        & pl.col("is_said"),
+    ).filter("provides")
     row, member = stated["dialogue_row"].to_numpy(), stated["member_row"].to_numpy()
     slots, names = distinct(stated["slot"])
     pair = number_keys(member * len(names) + slots)

@@ -54,10 +54,10 @@ def read_stops(values: pl.DataFrame) -> pl.DataFrame:
 
 def _read_entries(texts: pl.Series) -> pl.DataFrame:
     """Read stops that are texts; those that are not in the plain form by patterns."""
-    size, *interval = plain_intervals(texts, _LEADS)
+    begin, size, *interval = plain_intervals(texts, _LEADS)
     start, end = (pl.Series(minutes).set(pl.Series(minutes < 0), None) for minutes in interval)
     plain = pl.DataFrame({"name": texts, "start": start, "end": end}).with_columns(
-        pl.col("name").str.head(pl.Series(np.maximum(size, 0)))
+        pl.col("name").str.slice(pl.Series(np.maximum(begin, 0)), pl.Series(np.maximum(size, 0)))
     )
     others = np.flatnonzero(size < 0)
     if not len(others):

@@ -66,8 +66,9 @@ class Turns:
     turns
         By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
         ``member_row`` (its number, each dialogue's members apart), ``is_system``, ``is_everyone``,
-        ``intent``, ``kind``, ``slot``, ``utterance``. ``kind`` and ``slot`` are null for other
-        intents, ``slot`` for plain ones.
+        ``intent``, ``kind``, ``slot``, ``utterance``, ``is_said`` (the utterance is not blank) and
+        ``is_counted`` (it or the intent is not). ``kind`` and ``slot`` are null for other intents,
+        ``slot`` for plain ones.
     cells
         By column the cells that are not null, as text, by ``turn``, a row of `turns`.
     rejects
@@ -309,7 +310,11 @@ def _rejects(rows: pl.DataFrame, problems: Problems) -> pl.DataFrame:
 def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
     codes, intents = distinct(turns["intent"])
     kinds = [_intent(intent) for intent in intents]
+    is_said = turns["utterance"].str.strip_chars() != ""
+    has_intent = (intents.str.strip_chars() != "").gather(codes)
     return turns.with_columns(
+        is_said.alias("is_said"),
+        (is_said | has_intent).alias("is_counted"),
         pl.Series("kind", [kind for kind, _ in kinds], dtype=pl.String).gather(codes),
         pl.Series("slot", [slot for _, slot in kinds], dtype=pl.String).gather(codes),
     )
