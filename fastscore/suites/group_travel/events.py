@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.base import PARTIAL_REJECTS, Events
-from fastscore.suites.columns import list_column
+from fastscore.suites.columns import list_column, place_in_group
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells
@@ -32,6 +32,7 @@ from fastscore.suites.ragged import (
     group_rows,
     last_of_each,
     number_keys,
+    offsets_of,
     take,
 )
 
@@ -281,12 +282,12 @@ def _plan_lines(plan_texts: pl.DataFrame) -> pl.DataFrame:
         .str.split("\n")
         .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
     )
-    return (
-        plan_texts.select("dialogue_row", lines.gather(codes).alias("text"))
-        .explode("text")
-        .filter(pl.int_range(pl.len()).over("dialogue_row") < MOST_LINES)
-        .unique(maintain_order=True)
-    )
+    numbers, distinct_lines = distinct(lines.explode(empty_as_null=False))
+    line, offsets = take((numbers, offsets_of(lines.list.len().to_numpy())), codes)
+    row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
+    kept = np.flatnonzero(place_in_group(row) < MOST_LINES)
+    kept = kept[first_of_each(row[kept] * len(distinct_lines) + line[kept])]
+    return _owned("dialogue_row", row[kept], distinct_lines.gather(line[kept]))
 
 
 def _choices(
