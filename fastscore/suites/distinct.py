@@ -7,6 +7,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_texts
 
+_MOST = 1 << 63
+
 Indices = npt.NDArray[np.int64]
 
 
@@ -35,8 +37,12 @@ def distinct_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
     tuple
         Each row's number, int64 (n,), and the first row of each number, ascending.
     """
-    numbers, firsts = number_hashes(columns[0].astype(np.uint64))
+    numbers, most = columns[0], int(columns[0].max(initial=0)) + 1
     for column in columns[1:]:
-        most = int(column.max(initial=0)) + 1
-        numbers, firsts = number_hashes((numbers * most + column).astype(np.uint64))
-    return numbers, firsts
+        size = int(column.max(initial=0)) + 1
+        if most * size > _MOST:
+            numbers, firsts = number_hashes(numbers.astype(np.uint64))
+            most = len(firsts)
+        numbers, most = numbers * size + column, most * size
+    codes, firsts = number_hashes(numbers.astype(np.uint64))
+    return codes, firsts

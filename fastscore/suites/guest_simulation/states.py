@@ -115,15 +115,20 @@ def read_behaviours(
         ]
     )
     code = np.empty((len(messages), len(STATE_COLUMNS)), np.int64)
-    for of_source, given in zip(owned, chosen, strict=True):
-        code[of_source] = given.code
-    counts = (code >= 0).any(axis=1) & ~messages.is_exit
-    code = np.where(counts[:, None] & (code >= 0), code, default.code)
-    state_source = np.where(counts, of_message, len(STATE_SOURCES))
-    numbers, firsts = distinct_rows(list(code.T))
+    for of_source, each in zip(owned, chosen, strict=True):
+        code[of_source] = each.code
+    numbers, firsts = distinct_rows(list(code.T + 1))
+    given = code[firsts]
+    some: Mask = np.any(given >= 0, axis=1)
+    counts = some[numbers] & ~messages.is_exit
+    # an exit, or a message without a state, has the default
+    filled = np.concatenate([default.code, np.where(given >= 0, given, default.code)])
+    of_given, firsts = distinct_rows(list(filled.T))
+    numbers = np.where(counts, of_given[1:][numbers], of_given[0])
     states = pl.DataFrame(
-        {name: default.values[code[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
+        {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
     )
+    state_source = np.where(counts, of_message, len(STATE_SOURCES))
     if not options.published:
         numbers, state_source = np.where(counts, numbers, -1), np.where(counts, of_message, -1)
     sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
