@@ -294,17 +294,12 @@ def _percentage(digits: str) -> int:
 def _largest_percentages(replies: Replies) -> Indices:
     """Return the largest percentage in each reply that mentions drawdown, or -1."""
     rows = np.flatnonzero(replies.has("drawdown", ""))
-    found = (
-        pl.DataFrame({"row": rows, "text": replies.texts[rows]})
-        .filter(pl.col("text").str.contains("%", literal=True))
-        .select("row", pl.col("text").str.extract_all(_PERCENTAGE).alias("match"))
-        .explode("match")
-        .drop_nulls("match")
-    )
-    codes, matches = distinct(found["match"])
+    found = replies.texts[rows].str.extract_all(_PERCENTAGE)
+    sizes = found.list.len().to_numpy()
+    codes, matches = distinct(found.explode(empty_as_null=False))
     numbers = [_percentage(match[:-1].rstrip()) for match in matches]
     largest = np.full(len(replies.texts), _NO_PERCENTAGE, np.int64)
-    np.maximum.at(largest, found["row"].to_numpy(), np.array(numbers, np.int64)[codes])
+    np.maximum.at(largest, np.repeat(rows, sizes), np.array(numbers, np.int64)[codes])
     return largest
 
 
