@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_blocks
-from fastscore_kernels._jit import inlined
+from fastscore_kernels._jit import always_inlined, inlined
 from fastscore_kernels._jsonl_bytes import (
     QUOTE,
     address_of,
@@ -77,7 +77,7 @@ def recent_keys(n_nodes: int) -> Any:
     return np.zeros(n_nodes * (MOST_RECENT + 1) * 3, np.int64)
 
 
-@inlined
+@always_inlined
 def member_key(
     data: int,
     index: int,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
-from fastscore_kernels._jit import inlined
+from fastscore_kernels._jit import always_inlined, inlined
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     MINUS,
@@ -29,7 +29,7 @@ _SMALL_U, _COMMA = 0x75, 0x2C
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 
 
-@inlined
+@always_inlined
 def skip_string(data: int, index: int, stop: int) -> tuple[int, bool, bool]:
     r"""Walk a string from behind its opening quote.
 
@@ -55,7 +55,7 @@ def skip_string(data: int, index: int, stop: int) -> tuple[int, bool, bool]:
     return stop, escaped, by_number
 
 
-@inlined
+@always_inlined
 def skip_scalar(data: int, index: int, stop: int) -> tuple[int, int, bool]:
     r"""Walk a scalar: position behind it, its tag, and whether it has escapes with ``\u``."""
     byte = load_byte(data, index)

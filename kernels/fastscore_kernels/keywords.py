@@ -8,6 +8,7 @@ first six bytes: the automaton starts there only.
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
 from fastscore_kernels._validate import read_only
 from fastscore_kernels.arrow import text_rows
 
+Bytes = npt.NDArray[np.uint8]
+Halves = npt.NDArray[np.uint32]
 Words = npt.NDArray[np.uint64]
 
 _WORD = 64
@@ -54,17 +57,11 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
     if any(not keyword for keywords in groups for keyword in keywords):
         raise ValueError("`groups` has an empty keyword; expected at least one character")
     rows = text_rows("texts", texts)
-    n_words = max(1, -(-len(groups) // _WORD))
-    bits = np.zeros((rows.lengths.size, n_words), np.uint64)
-    groups_of: dict[bytes, list[int]] = {}
-    for group, keywords in enumerate(groups):
-        for keyword in keywords:
-            groups_of.setdefault(keyword.encode(), []).append(group)
-    if groups_of and rows.lengths.size:
+    bits = np.zeros((rows.lengths.size, max(1, -(-len(groups) // _WORD))), np.uint64)
+    if any(groups) and rows.lengths.size:
         compile_kernels()
-        automaton = _build(list(groups_of), list(groups_of.values()), n_words)
-        places = read_only(rows.addresses), read_only(rows.lengths)
-        _search(*places, *automaton, _beginnings(groups_of), bits)
+        automaton = _automaton(tuple(map(tuple, groups)))
+        _search(read_only(rows.addresses), read_only(rows.lengths), *automaton, bits)
     return bits
 
 
@@ -74,12 +71,23 @@ def compile_kernels() -> None:
 
 
 def _compile() -> None:
-    automaton = _build([b"a"], [[0]], 1)
     none = read_only(np.zeros(0, np.int64))
-    _search(none, none, *automaton, _beginnings([b"a"]), np.zeros((0, 1), np.uint64))
+    _search(none, none, *_automaton((("a",),)), np.zeros((0, 1), np.uint64))
 
 
-def _beginnings(keywords: Collection[bytes]) -> npt.NDArray[np.uint32]:
+@lru_cache(maxsize=2)
+def _automaton(groups: tuple[tuple[str, ...], ...]) -> tuple[Halves, Bytes, Words, Halves]:
+    """Return what `_search` needs of the keywords; shards mostly look for the same."""
+    groups_of: dict[bytes, list[int]] = {}
+    for group, keywords in enumerate(groups):
+        for keyword in keywords:
+            groups_of.setdefault(keyword.encode(), []).append(group)
+    n_words = -(-len(groups) // _WORD)
+    table = _build(list(groups_of), list(groups_of.values()), n_words)
+    return *table, _beginnings(groups_of)
+
+
+def _beginnings(keywords: Collection[bytes]) -> Halves:
     """Tell how keywords begin: at the number of their first bytes the next ones, as bits."""
     # two more: the last ones are read as a word of eight bytes, too
     next_bytes = np.zeros((1 << _HEAD_BITS) + 2, np.uint32)
@@ -106,7 +114,7 @@ _head = inlined(_head_number)
 
 def _build(
     keywords: list[bytes], groups: list[list[int]], n_words: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], Words]:
+) -> tuple[Halves, Bytes, Words]:
     """Return transitions (states, classes), byte classes (256,), group bits (states, words).
 
     A transition is the next state times two, plus one where that state ends a keyword.
@@ -121,9 +129,7 @@ def _build(
     classes = np.zeros(256, np.uint8)
     # a class of its own is left for bytes that no keyword has; 0xFF is none in UTF-8
     classes[used] = np.arange(1, len(used) + 1)
-    table: tuple[npt.NDArray[np.uint32], Words] = _link(
-        data, offsets, classes, len(used) + 1, masks
-    )
+    table: tuple[Halves, Words] = _link(data, offsets, classes, len(used) + 1, masks)
     return table[0], classes, table[1]
 
 
