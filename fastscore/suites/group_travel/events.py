@@ -197,11 +197,11 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
     """Return what each member wants of each slot, and which slots of itineraries that asks for."""
     stated = turns.select(
         *("dialogue_row", "member", "member_row", "slot", "utterance"),
-        ((pl.col("kind") == PROVIDE) & ~pl.col("is_system") & (pl.col("member") != ""))
-        .fill_null(False)
-        .alias("provides")
+        is_stated=(pl.col("kind") == PROVIDE)
+        & ~pl.col("is_system")
+        & (pl.col("member") != "")
         & pl.col("is_said"),
-    ).filter("provides")
+    ).filter("is_stated")
     row, member = stated["dialogue_row"].to_numpy(), stated["member_row"].to_numpy()
     slots, names = distinct(stated["slot"])
     pair = number_keys(member * len(names) + slots)
@@ -319,11 +319,11 @@ def _choices(
     described = _owned("choice", of_record, records["text"])
     raw = plans.plans["raw_output"].gather(plan)
     target = _slot_texts(plans, plan, slot)
-    says_something = target.str.strip_chars() != ""
+    is_said = target.str.strip_chars() != ""
     if options.m12_target == "plan":
         target = target + "\n" + raw
-        said = plans.plans["raw_output"].str.strip_chars() != ""
-        says_something |= said.gather(plan)
+        has_raw = plans.plans["raw_output"].str.strip_chars() != ""
+        is_said |= has_raw.gather(plan)
     rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
     parts = records["components"]
     components = pl.DataFrame(
@@ -336,7 +336,7 @@ def _choices(
     return {
         "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
         "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
-        "choice_targets": targets.filter(says_something),
+        "choice_targets": targets.filter(is_said),
         "choice_rooms": rooms.drop_nulls(),
         "choice_components": components,
     }
