@@ -91,14 +91,36 @@ def _behind_odd_quotes(quotes: Any) -> Any:
 
 
 @inlined
+def _escaped_bytes(backslashes: Any, escaped: Any) -> tuple[Any, Any]:
+    """Mark the bytes of a block that a backslash escapes, and the next block's first if one does.
+
+    ``escaped`` marks the block's own first byte, if the block before ends with such a backslash.
+    """
+    marks, found = backslashes & ~escaped, escaped
+    escaped = _NONE
+    while marks != _NONE:
+        first = marks & (~marks + _1)
+        found |= first << _1
+        escaped = first >> _63
+        marks &= ~(first | first << _1)
+    return found, escaped
+
+
+@inlined
 def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
     r"""Walk an array or object: position behind it, and whether it has escapes with ``\u``."""
     depth = 0
     by_number = False
-    within = _NONE
-    while index + BLOCK <= stop and equal_bytes(data + index, BACKSLASH) == _NONE:
+    within = escaped = _NONE
+    while index + BLOCK <= stop:
         at = data + index
-        within ^= _behind_odd_quotes(equal_bytes(at, QUOTE))
+        quotes, backslashes = equal_bytes(at, QUOTE), equal_bytes(at, BACKSLASH)
+        numbered = _NONE
+        if backslashes | escaped != _NONE:
+            found, escaped = _escaped_bytes(backslashes, escaped)
+            quotes &= ~found
+            numbered = found & equal_bytes(at, _SMALL_U)
+        within ^= _behind_odd_quotes(quotes)
         opens = (equal_bytes(at, _OPEN_OBJECT) | equal_bytes(at, _OPEN_ARRAY)) & ~within
         closes = (equal_bytes(at, _CLOSE_OBJECT) | equal_bytes(at, _CLOSE_ARRAY)) & ~within
         if depth > set_bits(closes):
@@ -106,31 +128,29 @@ def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
         else:
             marks = opens | closes
             while marks != _NONE:
-                depth += 1 if opens & marks & (~marks + _1) != _NONE else -1
+                last = marks & (~marks + _1)
+                depth += 1 if opens & last != _NONE else -1
                 if depth == 0:
-                    return index + lowest_bit(marks) + 1, False
-                marks &= marks - _1
+                    by_number |= numbered & (last - _1) != _NONE
+                    return index + lowest_bit(last) + 1, by_number
+                marks ^= last
+        by_number |= numbered != _NONE
         # all bits where the block ends within a string
         within = (within >> _63) * _ALL
         index += BLOCK
+    if escaped != _NONE and index < stop:
+        by_number |= load_byte(data, index) == _SMALL_U
+        index += 1
     if within != _NONE:
-        index, _, by_number = skip_string(data, index, stop)
+        index, _, numbered_here = skip_string(data, index, stop)
+        by_number |= numbered_here
         index = min(index + 1, stop)
     while index < stop:
-        if index + BLOCK <= stop:
-            at = data + index
-            marks = equal_bytes(at, QUOTE)
-            marks |= equal_bytes(at, _OPEN_OBJECT) | equal_bytes(at, _CLOSE_OBJECT)
-            marks |= equal_bytes(at, _OPEN_ARRAY) | equal_bytes(at, _CLOSE_ARRAY)
-            if marks == _NONE:
-                index += BLOCK
-                continue
-            index += lowest_bit(marks)
         byte = load_byte(data, index)
         index += 1
         if byte == QUOTE:
-            index, _, numbered = skip_string(data, index, stop)
-            by_number |= numbered
+            index, _, numbered_here = skip_string(data, index, stop)
+            by_number |= numbered_here
             index = min(index + 1, stop)
         elif byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
             depth += 1

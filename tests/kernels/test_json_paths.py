@@ -114,7 +114,7 @@ def test_oracle(values: list[Any], shape: Shape, ascii: bool, validated: bool) -
 
 
 BRACKETS = st.recursive(
-    st.text(alphabet='[]{}"\\,a', max_size=90) | st.text(alphabet="[]{}", max_size=70),
+    st.text(alphabet='[]{}"\\,au\u00e9', max_size=90) | st.text(alphabet="[]{}", max_size=70),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from("ab]"), inner),
     max_leaves=30,
 )
@@ -126,7 +126,7 @@ def test_brackets_in_strings_end_nothing(values: list[Any], shape: Shape) -> Non
     check(place, naive_place([values, []], [0, 1], [shape]), data)
 
 
-@given(VALUES, SHAPES, st.booleans())
+@given(VALUES | BRACKETS, SHAPES, st.booleans())
 def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) -> None:
     text = written([value], ascii)
     place, _, _ = find([text.encode("utf-8", "surrogatepass")], [shape], validated=True)
