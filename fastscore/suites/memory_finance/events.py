@@ -347,9 +347,8 @@ def _read_snapshot(values: JsonValues, n_dialogues: int, problems: Problems) -> 
     lists = {}
     for key in _SNAPSHOT_LISTS:
         frame = _read_list(found[key], "row", "text", problems)
-        lists[key] = frame.select(
-            pl.Series("dialogue_row", dialogues[frame["row"].to_numpy()]), "text"
-        )
+        of_dialogue = dialogues[frame["row"].to_numpy()]
+        lists[key] = pl.DataFrame({"dialogue_row": of_dialogue, "text": frame["text"]})
     return _Profile(
         {
             name: python_texts(found[key].values, problems, falsy_is_empty=False).gather(gather)

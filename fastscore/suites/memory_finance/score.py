@@ -78,7 +78,7 @@ def _score_dialogues(
     ratios, valid = ratios_of(counts), dialogues["valid"].to_numpy()
     eligible = valid & dialogues["has_profile"].to_numpy()
     causes: list[tuple[str, NullReason, Mask]] = [
-        *((of.id, "not_applicable", ratios[of.id].is_null().to_numpy()) for of in RATIOS),
+        *((of.id, "not_applicable", counts[of.denominator or ""].to_numpy() == 0) for of in RATIOS),
         *((name, "not_applicable", ~valid) for name in profiles),
         *((name, "missing_input", valid & ~eligible) for name in profiles),
     ]
@@ -163,9 +163,10 @@ _COUNTED: Mapping[str, tuple[str, pl.Expr]] = {
 
 def ratios_of(counts: pl.DataFrame) -> pl.DataFrame:
     """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
-    return counts.select(
-        pl.when(pl.col(metric.denominator or "") > 0)
-        .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
-        .alias(metric.id)
-        for metric in RATIOS
-    )
+    ratios = {}
+    for metric in RATIOS:
+        numerator, denominator = (
+            counts[name or ""].to_numpy() for name in (metric.numerator, metric.denominator)
+        )
+        ratios[metric.id] = where(denominator > 0, numerator / np.maximum(denominator, 1))
+    return pl.DataFrame(ratios)
