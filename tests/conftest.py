@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fastscore.paths import cache_root
+
+# kernels are compiled when they are first called
+settings.register_profile(
+    "untimed", settings.get_profile(settings.get_current_profile_name()), deadline=None
+)
+settings.load_profile("untimed")
 
 
 def fastscore_command(

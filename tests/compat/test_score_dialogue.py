@@ -286,9 +286,7 @@ def rounded(dialogue: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.one_of(st.lists(event_rows(), max_size=25), st.lists(plain_rows(), max_size=25)))
 def test_the_document_equals_the_oracle(rows: list[dict[str, Any]]) -> None:
     labels = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")

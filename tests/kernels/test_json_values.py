@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from fastscore_kernels import jsonl
 from fastscore_kernels.json_values import array_elements, value_kinds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.test_jsonl import tag_of
@@ -35,7 +35,6 @@ def python_value(data: bytes, tag: int, start: int, end: int) -> Any:
 
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from(["", " ", "\n\t"]))
-@settings(deadline=None)
 def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
     data, buffer, starts, ends = ranges([blank + json.dumps(value) + blank for value in values])
     tags, begins, finishes = value_kinds(buffer, starts, ends)
@@ -45,7 +44,6 @@ def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
 
 
 @given(st.lists(st.lists(VALUES, max_size=4), max_size=4), st.sampled_from([None, 2]))
-@settings(deadline=None)
 def test_array_elements_oracle(arrays: list[list[Any]], indent: int | None) -> None:
     data, buffer, starts, ends = ranges([json.dumps(array, indent=indent) for array in arrays])
     offsets, tags, begins, finishes = array_elements(buffer, starts, ends)

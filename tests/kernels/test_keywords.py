@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fastscore_kernels import keyword_groups, number_hashes, number_texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive import naive_keyword_groups, naive_numbers
@@ -23,7 +23,6 @@ GROUPS = st.lists(st.lists(KEYWORDS, max_size=3), max_size=5)
 
 
 @given(TEXTS, GROUPS, st.sampled_from((1, 40)))
-@settings(deadline=None)
 def test_keyword_groups_oracle(texts: list[str], groups: list[list[str]], repeat: int) -> None:
     groups = groups * repeat
     bits = keyword_groups(texts, groups)
@@ -58,7 +57,6 @@ def test_keyword_groups_by_hand() -> None:
         max_size=40,
     )
 )
-@settings(deadline=None)
 def test_number_texts_oracle(texts: list[str | None]) -> None:
     codes, firsts = number_texts(texts)
     assert (codes.tolist(), firsts.tolist()) == naive_numbers(texts)
@@ -75,7 +73,6 @@ def test_number_texts_by_hand() -> None:
 
 
 @given(st.lists(st.integers(0, 5) | st.integers(0, 2**64 - 1), max_size=40))
-@settings(deadline=None)
 def test_number_hashes_oracle(hashes: list[int]) -> None:
     codes, firsts = number_hashes(np.array(hashes, np.uint64))
     assert (codes.tolist(), firsts.tolist()) == naive_numbers(hashes)

@@ -87,7 +87,7 @@ def as_rows(read: Rows) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]], di
 
 
 @given(csv_files(), st.sampled_from([7, 64, 8 << 20]))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_oracle_rows_rejects_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, block: int
 ) -> None:

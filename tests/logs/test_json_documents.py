@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastscore_kernels.json_elements import LINE_END_IN_STRING, elements
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.logs import batches, json_documents, streams
@@ -71,7 +71,6 @@ def as_lines(data: bytes, whole_array: bool = False) -> list[tuple[int, int, byt
     st.sampled_from(["", " ", "\n", "\r\n \t"]),
     st.sampled_from(["\n", "\r\n", "\r"]),
 )
-@settings(deadline=None)
 def test_oracle_elements(
     values: list[Any], indent: int | str | None, ascii_only: bool, space: str, line_end: str
 ) -> None:
@@ -90,7 +89,6 @@ def test_oracle_elements(
 
 
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from(["\n", " ", "\r\n\n"]))
-@settings(deadline=None)
 def test_oracle_values_one_behind_another(values: list[Any], between: str) -> None:
     data = between.join(json.dumps(value, indent=1) for value in values).encode()
     assert [json.loads(line) for _, _, line in as_lines(data)] == values

@@ -19,7 +19,7 @@ def embed(model, ids):
     return session.run(None, {"input_ids": np.array(ids, np.int64)})[0]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     layers=st.integers(1, 3),
     heads=st.sampled_from([1, 2, 3, 4]),

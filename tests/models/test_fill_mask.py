@@ -38,7 +38,7 @@ def run(model, ids, places, mask):
     return session.run(None, {"input_ids": ids, "masked": places, "target": target})[0]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     layers=st.integers(1, 2),
     heads=st.sampled_from([1, 2, 3]),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -60,7 +60,6 @@ def matches(found: Interval, expected: tuple[float, float] | None) -> bool:
 
 
 @given(ROWS, st.integers(0, 5))
-@settings(deadline=None)
 def test_mean_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
     x, _, labels = zip(*rows, strict=True)
     found = bootstrap_mean(x, labels, samples=SAMPLES, seed=seed)
@@ -69,7 +68,6 @@ def test_mean_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int
 
 
 @given(ROWS, st.integers(0, 5))
-@settings(deadline=None)
 def test_correlations_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
     x, y, labels = zip(*rows, strict=True)
     for ours, measure in (

@@ -52,9 +52,7 @@ def test_a_segment_is_a_plain_faiss_index(tmp_path):
     np.testing.assert_array_equal(index.reconstruct_n(0, index.ntotal), vectors_of(ordered))
 
 
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     appends=st.lists(st.lists(st.integers(0, 15), max_size=8), max_size=5),
     wanted=st.lists(st.integers(0, 15), max_size=20),

@@ -399,7 +399,6 @@ dialogues = st.tuples(
 
 @settings(
     max_examples=100 if IN_FULL else 8,
-    deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -329,7 +329,7 @@ statements = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(stated=statements, order=st.randoms())
 def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
     ends = [

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import plain_guest_simulation as plain
@@ -88,7 +88,6 @@ def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
     return [labels | row for row in [*rows, case]]
 
 
-@settings(deadline=None)
 @given(
     st.lists(conversations, min_size=1, max_size=4),
     st.sampled_from(["default", "published"]),

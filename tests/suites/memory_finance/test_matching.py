@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.suites.distinct import distinct
@@ -26,7 +26,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(texts=st.lists(letters, max_size=6), groups=groups_of_words, repeat=st.sampled_from((1, 40)))
 def test_groups_are_matched_as_python_matches_them(
     texts: list[str], groups: list[list[str]], repeat: int
@@ -40,14 +39,12 @@ def test_groups_are_matched_as_python_matches_them(
         assert found.of_pairs(rows, np.full(len(texts), group)).tolist() == expected
 
 
-@settings(deadline=None)
 @given(pairs=st.lists(st.tuples(letters, letters), min_size=1))
 def test_pairs_are_searched_as_python_searches_them(pairs: list[tuple[str, str]]) -> None:
     texts, needles = (pl.Series(list(column)) for column in zip(*pairs, strict=True))
     assert contains(texts, needles).tolist() == [needle in text for text, needle in pairs]
 
 
-@settings(deadline=None)
 @given(texts=st.lists(st.none() | letters))
 def test_distinct_texts_are_numbered_by_first_appearance(texts: list[str | None]) -> None:
     codes, found = distinct(pl.Series(texts, dtype=pl.String))
@@ -55,7 +52,6 @@ def test_distinct_texts_are_numbered_by_first_appearance(texts: list[str | None]
     assert [found[code] for code in codes.tolist()] == texts
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.lists(json_values, max_size=4), min_size=1, max_size=4), indent=st.booleans()
 )
@@ -68,7 +64,6 @@ def test_arrays_are_split_as_python_reads_them(rows: list[list[Any]], indent: bo
     assert [found.path(row) for row in range(len(found))] == paths
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.none() | st.lists(json_values, max_size=4) | json_values, max_size=6))
 def test_values_of_lines_are_those_of_texts(rows: list[Any]) -> None:
     column = pl.Series("x", [None if row is None else json.dumps(row) for row in rows], pl.String)
@@ -89,7 +84,6 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.dictionaries(st.sampled_from("abc"), json_values), min_size=1, max_size=4))
 def test_members_are_found_as_python_finds_them(rows: list[dict[str, Any]]) -> None:
     problems = Problems()

@@ -244,7 +244,7 @@ SPOKEN = ([{"speaker": "USER", "text": "a"}, {"speaker": "SYSTEM", "text": "war"
 events = st.lists(st.integers(1, 8).map(lambda turn: {"turn": turn}), max_size=2)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     conversations=st.lists(
         st.tuples(exchanges | st.lists(turns, max_size=6), events), min_size=1, max_size=4

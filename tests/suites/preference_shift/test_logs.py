@@ -69,7 +69,7 @@ def plain_pairs(turns: list[dict[str, Any]], *, merge: bool) -> list[tuple[str, 
 SPEAKERS = st.sampled_from(["USER", "SYSTEM", "USER", "SYSTEM", "OTHER"])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(conversations=st.lists(st.lists(SPEAKERS, max_size=9), max_size=5), merge=st.booleans())
 def test_pairs_equal_those_made_one_by_one(conversations: list[list[str]], merge: bool) -> None:
     turns = [

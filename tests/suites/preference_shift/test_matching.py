@@ -89,7 +89,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 VALUES = st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), max_size=6)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=4, unique=True),
     names=VALUES,
@@ -114,7 +114,7 @@ SPOKEN = st.lists(
 ).map(lambda pairs: "".join(word + between for word, between in pairs))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(SPOKEN, min_size=1, max_size=5, unique=True), plot=SPOKEN)
 def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> None:
     concepts = concepts_from({"name": ["crew", "planet"]}, plot)

@@ -67,7 +67,7 @@ def summarise(rows: list[tuple[int, Any, float, int]]) -> pl.DataFrame:
     return summarise_metrics(frames(rows), [METRIC], ("miner_uid", "challenge_uid"), suite="s")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=ROWS)
 def test_summary_equals_exact_statistics(rows: list[tuple[int, Any, float, int]]) -> None:
     summary = summarise(rows)
@@ -100,7 +100,7 @@ def test_summary_equals_exact_statistics(rows: list[tuple[int, Any, float, int]]
         assert row["micro"] == (pytest.approx(float(top / bottom)) if bottom else None)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data(), rows=ROWS)
 def test_summary_does_not_depend_on_the_order_of_rows(
     data: st.DataObject, rows: list[tuple[int, Any, float, int]]
