@@ -80,6 +80,8 @@ class Problems:
         reason: RejectReason = "wrong_type",
     ) -> None:
         """Note the values in these rows, unless their dialogue has a problem already."""
+        if not len(rows):
+            return
         dialogues, first = np.unique(values.dialogue[rows], return_index=True)
         for dialogue, row in zip(dialogues.tolist(), rows[first].tolist(), strict=True):
             problem = Problem(values.path(row), reason, values.describe(row), expected)
