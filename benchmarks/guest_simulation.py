@@ -62,6 +62,7 @@ def timed(work: Callable[[Path, Path], None]) -> Callable[[Path, Path], Cost]:
     """Return what work in this process costs."""
 
     def run(logs: Path, output: Path) -> Cost:
+        os.sync()
         processor, wall = time.process_time(), time.perf_counter()
         work(logs, output)
         return Cost(time.perf_counter() - wall, time.process_time() - processor, 0.0)

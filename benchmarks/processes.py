@@ -43,6 +43,8 @@ class Cost:
 def measure(command: Sequence[str], *, cwd: Path) -> Cost:
     """Run a command to its end and return what it cost.
 
+    What was written before it is on the disk when it starts: nobody waits for another's bytes.
+
     Raises
     ------
     ProcessFailedError
@@ -50,6 +52,7 @@ def measure(command: Sequence[str], *, cwd: Path) -> Cost:
     """
     with tempfile.TemporaryDirectory() as folder:
         log, result = Path(folder) / "log", Path(folder) / "result.json"
+        os.sync()
         with log.open("wb") as stream:
             launcher = [sys.executable, "-S", "-E", __file__, str(result), *command]
             subprocess.run(launcher, cwd=cwd, stdout=stream, stderr=stream, check=False)

@@ -63,7 +63,7 @@ class Plan:
     inputs
         The inputs, in order.
     n_dialogues
-        How many dialogues the shards hold.
+        How many dialogues the shards hold; of lines that are dialogues, faulty ones count too.
     """
 
     shards: tuple[Shard, ...]

@@ -129,3 +129,8 @@ def reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -
     ]
     # polars repeats the row of a column that has only one much slower than it gathers rows
     return pl.Series("null_reasons", [*listed, []], dtype=NULL_REASONS_DTYPE).gather(kind)
+
+
+def without_halves(text: str) -> str:
+    """Return a text with U+FFFD for each half of a surrogate pair, which no column can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

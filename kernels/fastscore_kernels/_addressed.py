@@ -66,7 +66,7 @@ def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-u
         addresses[row] = view + 4
         buffer = load_int32_at(view + 8)
         # the view of a null may name a buffer that is not there
-        if length > _INLINE_BYTES and buffer < data.size:
+        if length > _INLINE_BYTES and 0 <= buffer < data.size:
             addresses[row] = data[buffer] + load_int32_at(view + 12)
 
 

@@ -1,5 +1,6 @@
 """What lines of JSON name, without validating them all: for telling apart what they belong to."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from fastscore_kernels._validate import read_only
 from fastscore_kernels.jsonl import key_table
 
 __all__ = ["NamedLines", "compile_kernels", "named_lines", "named_runs"]
+
+# other characters may be escaped in ways that are not looked for
+_PLAIN_KEY = re.compile(rb"[ !#-.0-\[\]-~]+")
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -81,7 +85,7 @@ def named_lines(data: Bytes, keys: Sequence[bytes], *, line: int = 1, n_ends: in
     Parameters
     ----------
     data, keys, line, n_ends
-        As in `named_runs`; no key is empty.
+        As in `named_runs`; keys are printable ASCII without quotes and slashes, and not empty.
 
     Returns
     -------
@@ -92,10 +96,11 @@ def named_lines(data: Bytes, keys: Sequence[bytes], *, line: int = 1, n_ends: in
     Raises
     ------
     ValueError
-        Keys are not distinct or empty, or there are more line ends.
+        Keys are not distinct or of other characters, or there are more line ends.
     """
-    if b"" in keys:
-        raise ValueError(f"a key is empty: {list(keys)!r}")
+    odd = [key for key in keys if not _PLAIN_KEY.fullmatch(key)]
+    if odd:
+        raise ValueError(f"keys must be ASCII without quotes or slashes, found {odd!r}")
     return _named(note_names, data, keys, line, n_ends)
 
 

@@ -105,7 +105,7 @@ def _beginnings(keywords: Collection[bytes]) -> Halves:
 
 
 def _head_number(word: Any) -> Any:
-    """Return the number of three first bytes: all that tells characters of three apart."""
+    """Return the number of three first bytes, without what characters of three share."""
     return (word >> np.uint64(7)) & np.uint64((1 << _HEAD_BITS) - 1)
 
 

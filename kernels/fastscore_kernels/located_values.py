@@ -94,7 +94,8 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
     data
         The bytes, shorter than 2 GiB.
     starts, ends
-        The ranges, int64 (n,); a row with a negative start is left as it is.
+        The ranges, int64 (n,), none of which ends before it begins; a row with a negative start
+        is left as it is.
     buffer
         The index of ``data`` among the array's data buffers.
     out
@@ -104,6 +105,8 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
     if out.shape != (starts.size, 4):
         raise ValueError(f"out has shape {out.shape}; expected ({starts.size}, 4)")
+    if ((ends < starts) & (starts >= 0)).any():
+        raise ValueError("a range ends before it begins")
     string_views(*_ranges(data, starts, ends), buffer, out)
 
 

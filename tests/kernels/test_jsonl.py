@@ -388,6 +388,8 @@ def test_views_want_as_many_tags_as_places() -> None:
         )
     with pytest.raises(ValueError, match=r"expected \(1, 4\)"):
         located_values.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
+    with pytest.raises(ValueError, match="ends before it begins"):
+        located_values.views(as_bytes(b"abc"), one, one - 1, 0, np.zeros((1, 4), np.int32))
 
 
 @given(

@@ -196,9 +196,10 @@ def test_texts_full_of_what_looks_like_keys(texts: list[str], data: st.DataObjec
     check_lines("\n".join(lines).encode())
 
 
-def test_an_empty_key_is_refused() -> None:
-    with pytest.raises(ValueError, match="a key is empty"):
-        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", b""), n_ends=0)
+@pytest.mark.parametrize("key", ["", "a/b", 'a"b', "a\\b", "\u00e9", "a\tb"])
+def test_keys_that_may_be_escaped_otherwise_are_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="without quotes or slashes"):
+        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", key.encode()), n_ends=0)
 
 
 @pytest.mark.parametrize("find", [named_lines, named_runs])

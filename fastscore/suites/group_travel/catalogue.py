@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.jsonl import ARRAY, NULL, OBJECT
 
+from fastscore.suites.columns import without_halves
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
@@ -17,7 +18,6 @@ from fastscore.suites.group_travel.cells import (
     as_text,
     canonical_key,
     parse_cell,
-    without_halves,
 )
 from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.group_travel.lexicon import Lexicon

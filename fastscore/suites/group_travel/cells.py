@@ -85,11 +85,6 @@ def _bare(cells: pl.Expr) -> pl.Expr:
     return cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
 
 
-def without_halves(text: str) -> str:
-    """Return a text with U+FFFD for each half of a surrogate pair, which no column can hold."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 @lru_cache(maxsize=4096)
 def canonical_key(key: str) -> str:
     """Return a key in lower case without blanks, underscores and hyphens."""

@@ -1,5 +1,6 @@
 """Orders as sets of names: what was ordered last, and what was to be ordered."""
 
+import json
 import re
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_json
 from fastscore_kernels.literals import ITEM, MODIFIER, item_names, list_places
 from fastscore_kernels.located_values import unescaped
 
-from fastscore.suites.columns import Indices, Mask, counts_of, gather_or_null
+from fastscore.suites.columns import Indices, Mask, counts_of, gather_or_null, without_halves
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import Bytes, texts_between
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
@@ -139,13 +140,25 @@ def _json_lists(cells: pl.Series) -> pl.Series:
     scan = _scan_values(cells)
     strings = np.flatnonzero((scan.tags[0] == STRING) | (scan.tags[0] == ESCAPED))
     if len(strings):
-        texts = unescaped(scan.data, scan.value_start[0, strings], scan.value_end[0, strings])
-        cells = cells.scatter(scan.line[strings] - 1, texts_between(*texts))
+        start, end = scan.value_start[0, strings], scan.value_end[0, strings]
+        cells = cells.scatter(scan.line[strings] - 1, _unescaped_texts(scan.data, start, end))
     replaced = cells.str.replace_all("'", '"', literal=True)
     scan = _scan_values(replaced)
     valid = np.zeros(len(cells), np.bool_)
     valid[scan.line[scan.tags[0] == ARRAY] - 1] = True
     return replaced.set(pl.Series(~valid), "[]")
+
+
+def _unescaped_texts(data: Bytes, start: Indices, end: Indices) -> pl.Series:
+    """Unescape JSON strings; half of a surrogate pair, no letter of any name, is U+FFFD."""
+    texts, begins, ends = unescaped(data, start, end)
+    halved = np.flatnonzero(ends < 0)
+    ends[halved] = begins[halved]
+    whole = [
+        without_halves(json.loads(b'"%b"' % data[start[row] : end[row]].tobytes()))
+        for row in halved.tolist()
+    ]
+    return texts_between(texts, begins, ends).scatter(halved, whole)
 
 
 def _scan_values(cells: pl.Series) -> JsonlScan:

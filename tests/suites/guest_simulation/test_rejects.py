@@ -88,6 +88,18 @@ def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
     assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
 
 
+@pytest.mark.parametrize("profile", ["default", "published"])
+def test_half_a_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
+    path = tmp_path / "messages.jsonl"
+    order = json.dumps([{"name": "Latte"}])
+    row = state(current_items_in_order="[{'name': 'La\ud800tte'}]", target_order=order)
+    path.write_text(f"{json.dumps(row)}\n")
+    raw = read_shard(whole_file(str(path)), SUITE.source)
+    options = GuestSimulationOptions(profile=profile)
+    tables = SUITE.score(SUITE.events(raw.frame, options), VectorView.empty(), options)
+    assert only(tables["dialogues"])["ORA"] == 1.0
+
+
 @pytest.mark.parametrize("nothing", ["", " ", "null", "None", "nan", None])
 def test_a_persona_or_target_that_is_not_there(nothing: Any) -> None:
     content = json.dumps({"guest_persona": nothing, "target_order": nothing})
