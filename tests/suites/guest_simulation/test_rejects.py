@@ -91,8 +91,8 @@ def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
 @pytest.mark.parametrize("profile", ["default", "published"])
 def test_half_a_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
     path = tmp_path / "messages.jsonl"
-    order = json.dumps([{"name": "Latte"}])
-    row = state(current_items_in_order="[{'name': 'La\ud800tte'}]", target_order=order)
+    order = json.dumps([{"name": "Iced Latte"}])
+    row = state(current_items_in_order="[{'name': 'Iced\ud800Latte'}]", target_order=order)
     path.write_text(f"{json.dumps(row)}\n")
     raw = read_shard(whole_file(str(path)), SUITE.source)
     options = GuestSimulationOptions(profile=profile)
