@@ -13,7 +13,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs import resolve_inputs
 from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.shards import plan_shards
-from fastscore.processors import default_workers
+from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, RunConfig
 from fastscore.run.context import embedder_identity, run_context
@@ -117,7 +117,7 @@ def score(
     store
         The folder of vector stores; None for the one in the cache.
     workers
-        How many shards of a run are scored at once; None for one more than there are processors.
+        How many shards of a run are scored at once; None for as many as there are processors.
     max_rejects
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
@@ -152,7 +152,7 @@ def score(
         precision=precision,
         dim=dim,
         store=None if store is None else Path(store),
-        workers=workers or default_workers(),
+        workers=workers or available_processors(),
         max_rejects=max_rejects,
         overwrite=overwrite,
     )

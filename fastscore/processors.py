@@ -14,11 +14,6 @@ def available_processors() -> int:
     return os.cpu_count() or 1
 
 
-def default_workers() -> int:
-    """Count the tasks that keep all processors busy: one more, for one always waits for a disk."""
-    return available_processors() + 1
-
-
 @cache
 def processor_flags() -> frozenset[str]:
     """Return the names of the processor's instruction sets as Linux has them; else none."""

@@ -9,7 +9,7 @@ import click
 
 from fastscore.errors import UsageError, nearest
 from fastscore.options import environment_name, flag_name, plain_type
-from fastscore.processors import default_workers
+from fastscore.processors import available_processors
 from fastscore.run.config import (
     DEFAULT_EMBEDDER,
     DEFAULT_MAX_REJECTS,
@@ -107,8 +107,8 @@ def _run_options(suite: Suite) -> list[click.Option]:
         _option(
             "--workers",
             type=click.IntRange(min=1),
-            default=default_workers(),
-            help="Shards that are scored at once; one more than processors unless told.",
+            default=available_processors(),
+            help="Shards that are scored at once; as many as there are processors unless told.",
         ),
         _option(
             "--shard-size",
