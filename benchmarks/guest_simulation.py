@@ -90,13 +90,15 @@ def check_equal(ours: Path, plainly: Path) -> None:
 
 
 def show(title: str, ours: list[Cost], peer: list[Cost]) -> None:
-    """Print medians and ratios of a pair."""
+    """Print medians and ratios of a pair, and from where to where our wall seconds go."""
     fast, slow = (
         [statistics.median(getattr(cost, part) for cost in costs) for part in ("cpu", "wall")]
         for costs in (ours, peer)
     )
+    walls = [cost.wall for cost in ours]
     click.echo(
-        f"{title:<14} ours {fast[0]:7.2f} s CPU {fast[1]:7.2f} s wall   "
+        f"{title:<14} ours {fast[0]:7.2f} s CPU {fast[1]:7.2f} s wall "
+        f"({min(walls):.2f}-{max(walls):.2f})   "
         f"plain {slow[0]:7.2f} s CPU {slow[1]:7.2f} s wall   "
         f"{slow[0] / fast[0]:5.1f}x CPU {slow[1] / fast[1]:5.1f}x wall (target {TARGET}x)"
     )
