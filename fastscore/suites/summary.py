@@ -7,20 +7,19 @@ sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions,
 thousand million. What rounding costs is of the order of a double's own last bits.
 """
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.sums import COUNT, ExactSums
 
 from fastscore.suites.base import NULL_REASONS, Metric, NullReason
+from fastscore.suites.label_cells import Group, LabelCells, Longs
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),
@@ -45,8 +44,6 @@ column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the
 deviation (n - 1), ``ci_low`` and ``ci_high`` the mean -/+ 1.96 sd / sqrt(n), all three null for
 fewer than two values; ``micro`` is the ratio of the two sums."""
 
-Longs = npt.NDArray[np.int64]
-
 ALL = "all"
 NORMAL_QUANTILE = 1.96
 """Half the width of a published 95 % interval, in standard errors."""
@@ -54,10 +51,6 @@ _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
 _BATCH_ROWS = 1 << 17
-_CELL = "_cell"
-_NO_REASONS = pl.DataFrame(
-    schema={_CELL: pl.Int64, "metric": pl.String, "reason": pl.String, "len": pl.Int64}
-)
 
 
 def summarise_metrics(
@@ -67,7 +60,7 @@ def summarise_metrics(
     *,
     suite: str,
     label_table: str = "dialogues",
-    key: str = "dialogue",
+    key: Sequence[str] = ("dialogue",),
     switched_off: Mapping[str, NullReason] = MappingProxyType({}),
     sole_reasons: Mapping[str, NullReason] = MappingProxyType({}),
 ) -> pl.DataFrame:
@@ -84,7 +77,7 @@ def summarise_metrics(
     suite
         The suite's name, for the first column.
     label_table, key
-        The table that holds the labels, and the column by which the other tables join it.
+        The table that holds the labels, and the columns by which the other tables join it.
     switched_off
         Metrics that the options alone make null in every row, and the reason that stands there:
         it is counted without being read.
@@ -97,150 +90,73 @@ def summarise_metrics(
         In `SUMMARY_SCHEMA`, ordered by group (``all`` first), value and metric as declared. Rows
         without the label have no row in that label's group.
     """
-    labels = tables[label_table].select(key, *groups)
-    cells = _Cells.of_labels(labels, key, _present_labels(labels, groups))
-    names = dict.fromkeys(metric.table for metric in metrics)
-    of_table = {name: [metric for metric in metrics if metric.table == name] for name in names}
+    of_table: defaultdict[str, list[Metric]] = defaultdict(list)
+    for metric in metrics:
+        of_table[metric.table].append(metric)
     # a query alone does not fill the processors
-    with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
+    with ThreadPoolExecutor(max_workers=len(of_table) + 1) as pool:
+        cells = pool.submit(_find_cells, tables[label_table], key, groups)
         summaries = pool.map(
             lambda name: _summarise_table(
-                tables[name], of_table[name], cells, switched_off, sole_reasons
+                tables[name],
+                of_table[name],
+                key if groups else (),
+                cells.result,
+                switched_off,
+                sole_reasons,
             ),
-            names,
+            of_table,
         )
-    order = {metric.id: position for position, metric in enumerate(metrics)}
+        records = [{"suite": suite, **record} for summary in summaries for record in summary]
     rank = {group: position for position, group in enumerate((ALL, *groups))}
-    return (
-        pl.concat(summaries)
-        .with_columns(pl.lit(suite).alias("suite"))
-        .select(*SUMMARY_SCHEMA)
-        .sort(
-            pl.col("group").replace_strict(rank, return_dtype=pl.Int64),
-            "value",
-            pl.col("metric").replace_strict(order, return_dtype=pl.Int64),
-        )
+    order = {metric.id: position for position, metric in enumerate(metrics)}
+    records.sort(
+        key=lambda record: (rank[record["group"]], record["value"] or "", order[record["metric"]])
     )
+    return pl.DataFrame(records, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _present_labels(labels: pl.LazyFrame, groups: Sequence[str]) -> list[str]:
+def _find_cells(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> LabelCells:
     if not groups:
-        return []
-    found = labels.select(pl.col(*groups).is_not_null().any()).collect(engine="streaming")
-    return [group for group in groups if found[group].item()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """The combinations of labels that dialogues have, and each dialogue's.
-
-    Parameters
-    ----------
-    key
-        The column that names a dialogue.
-    labels
-        `_CELL`, then the labels of each cell, whose number is its row.
-    hashes, numbers
-        Hashes of the dialogues' keys, ascending and distinct; their cells.
-    seed
-        What the keys were hashed with.
-    """
-
-    key: str
-    labels: pl.DataFrame
-    hashes: npt.NDArray[np.uint64]
-    numbers: Longs
-    seed: int
-
-    @classmethod
-    def of_labels(cls, labels: pl.LazyFrame, key: str, present: Sequence[str]) -> "_Cells":
-        """Give the combinations numbers; without labels all dialogues are of one cell."""
-        if not present:
-            one = pl.DataFrame({_CELL: pl.Series([0], dtype=pl.Int64)})
-            return cls(key, one, np.zeros(0, np.uint64), np.zeros(0, np.int64), 0)
-        dialogues = labels.unique(key, keep="first").collect(engine="streaming")
-        cells = dialogues.select(*present).unique().with_row_index(_CELL).cast({_CELL: pl.Int64})
-        numbers = dialogues.join(
-            cells, on=present, how="left", nulls_equal=True, maintain_order="left"
-        )[_CELL].to_numpy()
-        for seed in itertools.count():
-            hashes, places = np.unique(dialogues[key].hash(seed).to_numpy(), return_index=True)
-            if hashes.size == dialogues.height:
-                break
-        return cls(key, cells, hashes, numbers[places], seed)
-
-    @property
-    def size(self) -> int:
-        """How many cells there are; one more, the last, is of rows of no known dialogue."""
-        return self.labels.height
-
-    @property
-    def columns(self) -> list[str]:
-        """What must be read of a table to find its rows' cells."""
-        return [self.key] if self.hashes.size else []
-
-    def of_rows(self, rows: pl.DataFrame) -> Longs:
-        """Return the cell of each row."""
-        if not self.hashes.size:
-            return np.zeros(rows.height, np.int64)
-        hashes = rows[self.key].hash(self.seed).to_numpy()
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))[: rows.height]
-        of_runs = hashes[starts]
-        places = np.minimum(np.searchsorted(self.hashes, of_runs), self.hashes.size - 1)
-        cells = np.where(self.hashes[places] == of_runs, self.numbers[places], self.size)
-        return np.repeat(cells, np.diff(np.append(starts, rows.height)))
+        return LabelCells.of_dialogues(pl.DataFrame(), key, ())
+    labels = table.select(*dict.fromkeys((*key, *groups))).collect(engine="streaming")
+    return LabelCells.of_dialogues(labels, key, groups)
 
 
 def _summarise_table(
     rows: pl.LazyFrame,
     metrics: Sequence[Metric],
-    cells: _Cells,
+    key: Sequence[str],
+    find_cells: Callable[[], LabelCells],
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Sum once by combination of labels (cell), then by label over the few sums."""
-    grids = choose_grids(rows, metrics)
-    by_cell = _sum_by_cell(rows, metrics, grids, cells)
-    reasons = _known_reasons(by_cell, metrics, switched_off, sole_reasons)
+    columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
+    numbers = _hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
+    grids = choose_grids(numbers.lazy(), metrics)
+    cells = find_cells()
+    n_rows, sums = _sum_by_cell(numbers, grids, cells)
+    reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
     if reasons is None:
-        reasons = _count_reasons(rows, cells)
-    records: list[dict[str, Any]] = []
-    for group in (ALL, *cells.labels.columns[1:]):
-        found = {
-            (value, metric, reason): count
-            for value, metric, reason, count in _by_value(reasons, cells.labels, group)
-            .group_by("value", "metric", "reason")
-            .agg(pl.col("len").sum())
-            .rows()
-        }
-        total = _reduce(_by_value(by_cell, cells.labels, group), to_one_row=group == ALL)
-        records.extend(
-            {"group": group, **_record(row, metric, grids, found)}
-            for row in total.to_dicts()
-            for metric in metrics
-        )
-    schema = {name: dtype for name, dtype in SUMMARY_SCHEMA.items() if name != "suite"}
-    return pl.DataFrame(records, schema=schema, orient="row")
-
-
-def _by_value(frame: pl.DataFrame, cells: pl.DataFrame, group: str) -> pl.DataFrame:
-    """Put the value of a label, in place of the cell, before each row that has one."""
-    if group == ALL:
-        return frame.with_columns(pl.lit(None, dtype=pl.String).alias("value")).drop(_CELL)
-    value_of_cell = cells.select(_CELL, pl.col(group).alias("value"))
-    return frame.join(value_of_cell, on=_CELL).drop_nulls("value").drop(_CELL)
-
-
-def _reduce(sums: pl.DataFrame, *, to_one_row: bool) -> pl.DataFrame:
-    """Add up the cells of each value; an empty table still gives its one row."""
-    reduced = [
-        pl.col(r"^.*:(n|null|sum|squares)$").sum(),
-        pl.col(r"^.*:min$").min(),
-        pl.col(r"^.*:max$").max(),
+        reasons = _count_reasons(rows.select(*key, "null_reasons"), metrics, cells)
+    return [
+        {"group": name, **record}
+        for name, group in {ALL: cells.whole, **cells.groups}.items()
+        for record in _records(group, metrics, n_rows, sums, reasons)
     ]
-    if to_one_row:
-        return sums.select(pl.lit(None, dtype=pl.String).alias("value"), *reduced)
-    return sums.group_by("value").agg(*reduced)
+
+
+def _hold_if_small(rows: pl.LazyFrame) -> pl.DataFrame | pl.LazyFrame:
+    """Read a table of no more than a batch once, for all that is asked of it."""
+    first = rows.head(_BATCH_ROWS + 1).collect(engine="streaming")
+    return first if first.height <= _BATCH_ROWS else rows
+
+
+def _batches(rows: pl.DataFrame | pl.LazyFrame) -> Iterable[pl.DataFrame]:
+    if isinstance(rows, pl.DataFrame):
+        return (rows,)
+    return rows.collect_batches(chunk_size=_BATCH_ROWS, engine="streaming")
 
 
 def _summed_columns(metric: Metric) -> list[str]:
@@ -276,141 +192,145 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
 
 
 def _sum_by_cell(
-    rows: pl.LazyFrame, metrics: Sequence[Metric], grids: Mapping[str, int], cells: _Cells
-) -> pl.DataFrame:
-    """Add up every column by cell: a row for each cell that has rows, or the one of no labels."""
-    n_rows = np.zeros(cells.size + 1, np.int64)
+    rows: pl.DataFrame | pl.LazyFrame, grids: Mapping[str, int], cells: LabelCells
+) -> tuple[Longs, dict[str, ExactSums]]:
+    """Return by cell the number of rows, and by column the sums of its values."""
+    n_rows = np.zeros(cells.n_cells, np.int64)
     n_values = dict.fromkeys(grids, 0)
-    sums = {column: ExactSums(cells.size + 1, bits) for column, bits in grids.items()}
-    read = rows.select(*cells.columns, *(pl.col(name).cast(pl.Float64) for name in sums))
-    for batch in read.collect_batches(chunk_size=_BATCH_ROWS, engine="streaming"):
+    sums = {column: ExactSums(cells.n_cells, bits) for column, bits in grids.items()}
+    for batch in _batches(rows):
         cell = cells.of_rows(batch)
         n_rows += np.bincount(cell, minlength=n_rows.size)
         for name, of_column in sums.items():
-            n_values[name] += batch.height - batch[name].null_count()
-            if batch[name].null_count() < batch.height:
-                _add(of_column, name, batch[name].to_numpy(), cell)
+            values = batch[name]
+            n_values[name] += values.len() - values.null_count()
+            if values.null_count() < values.len():
+                _add(of_column, values, cell)
     for name, of_column in sums.items():
         if of_column.limbs[:, COUNT].sum() != n_values[name]:
             raise ValueError(f"column {name!r} holds NaN; expected null where there is no value")
-    columns: dict[str, pl.Series] = {}
-    for metric in metrics:
-        name, found = metric.id, sums[metric.id]
-        count = found.limbs[:, COUNT]
-        least, largest = (
-            # no zero is negative: which of two equal ones came first is chance
-            pl.Series(np.where(count > 0, found.extremes[:, side] + 0.0, np.nan))
-            for side in (0, 1)
-        )
-        columns |= {
-            f"{name}:n": pl.Series(count),
-            f"{name}:null": pl.Series(n_rows - count),
-            f"{name}:min": least.fill_nan(None),
-            f"{name}:max": largest.fill_nan(None),
-            f"{name}:squares": pl.Series(found.squares(), dtype=pl.Int128),
-        }
-        for column in _summed_columns(metric):
-            label = f"{name}:sum" if column == name else f"{name}:{column}:sum"
-            columns[label] = pl.Series(sums[column].totals(), dtype=pl.Int128)
-    known = pl.concat([cells.labels[_CELL], pl.Series(_CELL, [None], dtype=pl.Int64)])
-    used = n_rows > 0
-    used[0] |= not cells.columns
-    return pl.DataFrame({_CELL: known, **columns}).filter(pl.Series(used))
+    return n_rows, sums
 
 
-def _add(sums: ExactSums, column: str, values: npt.NDArray[np.float64], cell: Longs) -> None:
+def _add(sums: ExactSums, values: pl.Series, cell: Longs) -> None:
     try:
-        sums.add(values, cell)
+        sums.add(values.to_numpy(), cell)
     except ValueError as error:
-        raise ValueError(f"column {column!r}, far out of its declared range: {error}") from error
+        raise ValueError(
+            f"column {values.name!r}, far out of its declared range: {error}"
+        ) from error
 
 
 def _known_reasons(
-    by_cell: pl.DataFrame,
+    n_rows: Longs,
+    sums: Mapping[str, ExactSums],
     metrics: Sequence[Metric],
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
-) -> pl.DataFrame | None:
+) -> Longs | None:
     """Count the reasons where those of all nulls are known without being read; else None."""
-    counted = [_NO_REASONS]
-    for metric in metrics:
-        nulls = by_cell[f"{metric.id}:null"]
-        if not nulls.sum():
+    counted = np.zeros((len(metrics), len(NULL_REASONS), n_rows.size), np.int64)
+    for metric, of_metric in zip(metrics, counted, strict=True):
+        n_values = sums[metric.id].limbs[:, COUNT]
+        n_null = n_rows - n_values
+        if not n_null.any():
             continue
         reason = sole_reasons.get(metric.id)
-        if reason is None and not by_cell[f"{metric.id}:n"].sum():
+        if reason is None and not n_values.any():
             reason = switched_off.get(metric.id)
         if reason is None:
             return None
-        counted.append(
-            by_cell.select(
-                _CELL,
-                pl.lit(metric.id).alias("metric"),
-                pl.lit(reason).alias("reason"),
-                nulls.alias("len"),
-            )
-        )
-    return pl.concat(counted)
-
-
-def _count_reasons(rows: pl.LazyFrame, cells: _Cells) -> pl.DataFrame:
-    """Count the reasons of nulls by cell and metric."""
-    counted = _NO_REASONS
-    for batch in rows.select(*cells.columns, "null_reasons").collect_batches(
-        chunk_size=_BATCH_ROWS, engine="streaming"
-    ):
-        cell = cells.of_rows(batch)
-        listed = batch["null_reasons"]
-        reasons = listed.explode(empty_as_null=False, keep_nulls=False).struct.unnest()
-        of_reason = np.repeat(cell, listed.list.len().fill_null(0).to_numpy())
-        found = (
-            reasons.select(
-                pl.Series(_CELL, of_reason),
-                "metric",
-                pl.col("reason").cast(pl.String),
-            )
-            .group_by(_CELL, "metric", "reason")
-            .agg(pl.len().cast(pl.Int64))
-        )
-        counted = (
-            pl.concat([counted, found]).group_by(_CELL, "metric", "reason").agg(pl.col("len").sum())
-        )
+        of_metric[NULL_REASONS.index(reason)] = n_null
     return counted
 
 
-def _record(
-    row: Mapping[str, Any],
-    metric: Metric,
-    grids: Mapping[str, int],
-    reasons: Mapping[tuple[str | None, str, str], int],
-) -> dict[str, Any]:
-    name, value = metric.id, row["value"]
-    count, total, squares = row[f"{name}:n"], row[f"{name}:sum"], row[f"{name}:squares"]
-    mean = _scaled(total, count, grids[name]) if count else None
-    deviation = _deviation(total, squares, count, grids[name]) if count > 1 else None
-    half = None if deviation is None else NORMAL_QUANTILE * deviation / math.sqrt(count)
-    record = {
-        "value": value,
-        "metric": name,
-        "n": count,
-        "n_null": row[f"{name}:null"],
-        **{f"n_{reason}": reasons.get((value, name, reason), 0) for reason in NULL_REASONS},
-        "mean": mean,
-        "sd": deviation,
-        "ci_low": None if mean is None or half is None else mean - half,
-        "ci_high": None if mean is None or half is None else mean + half,
-        "minimum": row[f"{name}:min"],
-        "maximum": row[f"{name}:max"],
-    }
-    if metric.numerator is not None and metric.denominator is not None:
-        numerator, denominator = (
-            _scaled(row[f"{name}:{column}:sum"], 1, grids[column])
-            for column in (metric.numerator, metric.denominator)
+def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], cells: LabelCells) -> Longs:
+    """Count the nulls by metric, reason and cell: int64 (n_metrics, n_reasons, n_cells)."""
+    asked, known = pl.Enum([metric.id for metric in metrics]), pl.Enum(NULL_REASONS)
+    counted = np.zeros((len(metrics), len(NULL_REASONS), cells.n_cells), np.int64)
+    for batch in _batches(rows):
+        listed = batch["null_reasons"]
+        cell = np.repeat(cells.of_rows(batch), listed.list.len().fill_null(0).to_numpy())
+        found = (
+            listed.explode(empty_as_null=False, keep_nulls=False)
+            .struct.unnest()
+            .select(
+                pl.col("metric").cast(asked, strict=False).to_physical().cast(pl.Int64),
+                pl.col("reason").cast(known).to_physical().cast(pl.Int64),
+                pl.Series("cell", cell),
+            )
+            .drop_nulls("metric")
         )
-        record["micro_numerator"] = numerator
-        record["micro_denominator"] = denominator
-        record["micro"] = numerator / denominator if denominator else None
-    return record
+        places = np.ravel_multi_index(tuple(column.to_numpy() for column in found), counted.shape)
+        counted += np.bincount(places, minlength=counted.size).reshape(counted.shape)
+    return counted
+
+
+def _records(
+    group: Group,
+    metrics: Sequence[Metric],
+    n_rows: Longs,
+    sums: Mapping[str, ExactSums],
+    reasons: Longs,
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each metric and each value of a label that rows have."""
+    rows = group.add_counts(n_rows).tolist()
+    grouped = {column: group.add_sums(of_column) for column, of_column in sums.items()}
+    totals = {column: of_column.totals() for column, of_column in grouped.items()}
+    names = [f"n_{reason}" for reason in NULL_REASONS]
+    counted = group.add_counts(reasons)
+    for metric, lacking in zip(metrics, counted, strict=True):
+        found = grouped[metric.id]
+        squares = found.squares()
+        for place, value in enumerate(group.values):
+            # the record of all rows stands even where there are none
+            if not rows[place] and value is not None:
+                continue
+            count, (least, largest) = int(found.limbs[place, COUNT]), found.extremes[place].tolist()
+            yield {
+                "value": value,
+                "metric": metric.id,
+                "n": count,
+                "n_null": rows[place] - count,
+                **dict(zip(names, lacking[:, place].tolist(), strict=True)),
+                **_moments(count, totals[metric.id][place], squares[place], found.bits),
+                # no zero is negative: which of two equal ones came first is chance
+                "minimum": least + 0.0 if count else None,
+                "maximum": largest + 0.0 if count else None,
+                **_micro(metric, grouped, totals, place),
+            }
+
+
+def _moments(count: int, total: int, squares: int, bits: int) -> dict[str, float]:
+    """Return the mean, and of two values or more the deviation and the interval."""
+    if not count:
+        return {}
+    mean = _scaled(total, count, bits)
+    if count == 1:
+        return {"mean": mean}
+    deviation = _deviation(total, squares, count, bits)
+    half = NORMAL_QUANTILE * deviation / math.sqrt(count)
+    return {"mean": mean, "sd": deviation, "ci_low": mean - half, "ci_high": mean + half}
+
+
+def _micro(
+    metric: Metric,
+    sums: Mapping[str, ExactSums],
+    totals: Mapping[str, Sequence[int]],
+    place: int,
+) -> dict[str, float | None]:
+    """Return the ratio of a metric's two sums, and both."""
+    if metric.numerator is None or metric.denominator is None:
+        return {}
+    numerator, denominator = (
+        _scaled(totals[column][place], 1, sums[column].bits)
+        for column in (metric.numerator, metric.denominator)
+    )
+    return {
+        "micro_numerator": numerator,
+        "micro_denominator": denominator,
+        "micro": numerator / denominator if denominator else None,
+    }
 
 
 def _scaled(total: int, count: int, bits: int) -> float:

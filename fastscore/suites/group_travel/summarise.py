@@ -12,8 +12,6 @@ from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_condition"
 DELTA = "condition_delta"
 
-_KEY = "place"
-
 
 def summarise_dialogues(
     tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
@@ -30,14 +28,13 @@ def summarise_dialogues(
         (``C2-C1`` to ``C5-C4``), and nothing else.
     """
     dialogues = tables["dialogues"].with_columns(
-        # ids repeat from condition to condition
-        pl.format("{}:{}", "file", "line").alias(_KEY),
         pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
         *(pl.col(channel.id).alias(str(channel.numerator)) for channel in CHANNELS),
     )
     groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
+    # ids repeat from condition to condition
     summary = summarise_metrics(
-        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", key=_KEY
+        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", key=("file", "line")
     )
     return pl.concat([summary, _deltas(summary)])
 

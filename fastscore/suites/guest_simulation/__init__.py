@@ -60,11 +60,8 @@ class GuestSimulationSuite:
         """Summarise every metric over all conversations, and by experiment level."""
         from fastscore.suites.summary import summarise_metrics
 
-        level = pl.col("experiment_level").cast(pl.String)
-        place = pl.format("{}:{}", "file", "line").alias("place")
-        labelled = {"dialogues": tables["dialogues"].with_columns(level, place)}
         return summarise_metrics(
-            labelled, self.metrics, schema.GROUPS, suite=self.name, key="place"
+            tables, self.metrics, schema.GROUPS, suite=self.name, key=("file", "line")
         )
 
     def legacy_files(

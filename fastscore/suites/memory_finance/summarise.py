@@ -1,6 +1,7 @@
 """The suite's summary: means over dialogues (macro) beside ratios of sums (micro)."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import polars as pl
@@ -8,7 +9,6 @@ import polars as pl
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import summarise_metrics
 
-_KEY = "place"
 _SUMMED = tuple(
     dict.fromkeys(
         column
@@ -34,13 +34,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     # asked for several times, and small beside the turns: read once
     columns = [metric.id for metric in schema.PROFILE_METRICS]
     columns += ["file", "line", "dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
-    dialogues = tables["dialogues"].select(columns).collect(engine="streaming").lazy()
-    place = pl.struct("file", "line").alias(_KEY)
-    placed = {
-        name: table.with_columns(place)
-        for name, table in {**tables, "dialogues": dialogues}.items()
-    }
-    merged = {"dialogues": _merge_by_id(dialogues)}
+    dialogues = tables["dialogues"].select(columns).collect(engine="streaming")
     summarise = partial(
         summarise_metrics,
         groups=schema.GROUPS,
@@ -49,7 +43,12 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
             (*(ratio.id for ratio in schema.RATIOS), schema.JUDGE_SCORE.id), "not_applicable"
         ),
     )
-    parts = summarise(merged, schema.RATIOS), summarise(placed, of_lines, key=_KEY)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        of_ids = pool.submit(
+            lambda: summarise({"dialogues": _merge_by_id(dialogues).lazy()}, schema.RATIOS)
+        )
+        placed = {**tables, "dialogues": dialogues.lazy()}
+        parts = summarise(placed, of_lines, key=("file", "line")), of_ids.result()
     group_rank = {group: rank for rank, group in enumerate(("all", *schema.GROUPS))}
     metric_rank = {metric.id: rank for rank, metric in enumerate(schema.METRICS)}
     return pl.concat(parts).sort(
@@ -59,7 +58,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     )
 
 
-def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+def _merge_by_id(dialogues: pl.DataFrame) -> pl.DataFrame:
     """Add up the counts of valid dialogues of one id and form their ratios again."""
     ratios = [
         pl.when(pl.col(metric.denominator or "") > 0)
@@ -69,12 +68,10 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
     ]
     # whole hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    merged = (
+    return (
         dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
         .group_by("dialogue")
         .agg(pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum())
         .with_columns(pl.col("judge_score_sum") / 100)
         .with_columns(ratios)
-        .collect(engine="streaming")
     )
-    return merged.lazy()

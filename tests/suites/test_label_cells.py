@@ -1,0 +1,93 @@
+"""Cells of labels: against counting row by row."""
+
+from collections import Counter
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from fastscore.suites import label_cells
+from fastscore.suites.label_cells import LabelCells
+
+KEY = ("file", "line")
+LABELS = ("level", "kind", "absent")
+SCHEMA = {
+    "file": pl.String,
+    "line": pl.Int64,
+    "level": pl.Int64,
+    "kind": pl.String,
+    "absent": pl.String,
+}
+
+FILES, LINES = st.sampled_from(["a", "b", None]), st.integers(0, 3)
+DIALOGUES = st.lists(
+    st.tuples(
+        FILES,
+        LINES,
+        st.none() | st.integers(0, 20),
+        st.sampled_from([None, "", "é", "z", "𝔷", "Z"]),
+        st.none(),
+    ),
+    max_size=12,
+)
+ROWS = st.lists(st.tuples(FILES, LINES), max_size=20)
+
+Dialogue = tuple[Any, ...]
+
+
+def count_by_value(
+    dialogues: list[Dialogue], rows: list[tuple[Any, ...]]
+) -> dict[str, dict[str | None, int]]:
+    """Count the rows of each value that a dialogue has, of the first dialogue of a key."""
+    first: dict[Any, Dialogue] = {}
+    for dialogue in dialogues:
+        first.setdefault(dialogue[:2], dialogue)
+    expected: dict[str, dict[str | None, int]] = {}
+    for place, name in enumerate(LABELS, len(KEY)):
+        values = sorted({str(d[place]) for d in first.values() if d[place] is not None})
+        counts = Counter(str(first[row][place]) for row in rows if row in first)
+        if values:
+            expected[name] = {value: counts[value] for value in values}
+    return expected
+
+
+@given(dialogues=DIALOGUES, rows=ROWS)
+def test_rows_are_counted_by_every_label(
+    dialogues: list[Dialogue], rows: list[tuple[Any, ...]]
+) -> None:
+    table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
+    cells = LabelCells.of_dialogues(table, KEY, LABELS)
+    frame = pl.DataFrame(rows, schema={name: SCHEMA[name] for name in KEY}, orient="row")
+    n_rows = np.bincount(cells.of_rows(frame), minlength=cells.n_cells)
+    assert n_rows.size == cells.n_cells
+    assert cells.whole.add_counts(n_rows).tolist() == [len(rows)]
+    found = {
+        name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
+        for name, group in cells.groups.items()
+    }
+    assert found == count_by_value(dialogues, rows)
+    for group in cells.groups.values():
+        assert list(group.values) == sorted(str(value) for value in group.values)
+
+
+@settings(max_examples=50)
+@given(dialogues=DIALOGUES.filter(bool))
+def test_keys_of_one_hash_are_told_apart(dialogues: list[Dialogue]) -> None:
+    table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
+    hash_keys = label_cells._hash_keys
+
+    def hash_badly(keys: pl.DataFrame, seed: int) -> label_cells.Hashes:
+        return hash_keys(keys, seed) & np.uint64([0, 1, 2**64 - 1][min(seed, 2)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_cells, "_hash_keys", hash_badly)
+        cells = LabelCells.of_dialogues(table, KEY, LABELS)
+        n_rows = np.bincount(cells.of_rows(table), minlength=cells.n_cells)
+    found = {
+        name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
+        for name, group in cells.groups.items()
+    }
+    assert found == count_by_value(dialogues, [dialogue[:2] for dialogue in dialogues])
