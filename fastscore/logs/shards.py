@@ -26,10 +26,10 @@ from fastscore.suites.base import Source
 
 __all__ = ["InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
-LEFT_PARTS = 3
-"""A shard is at most this part of what is left, as long as it is no smaller than"""
-SHARD_PARTS = 4
-"""this part of a whole one."""
+LEFT_PARTS = 2
+"""A shard is at most this part of what is left, as long as it is not much smaller than"""
+SHARD_PARTS = 2
+"""this part of a whole one: each shard costs something by itself."""
 DIGEST_BYTES = 16
 
 
@@ -190,11 +190,12 @@ def _pack(runs: pl.DataFrame, shard_bytes: int) -> list[list[_Run]]:
     """
     ends = np.cumsum(runs["n_bytes"].to_numpy())
     packed = []
-    first = 0
+    first, smallest = 0, max(1, shard_bytes // SHARD_PARTS)
     while first < runs.height:
         packed_bytes = int(ends[first - 1]) if first else 0
         left = int(ends[-1]) - packed_bytes
-        room = min(shard_bytes, max(left // LEFT_PARTS, shard_bytes // SHARD_PARTS))
+        even = -(-left // max(1, round(left / smallest)))
+        room = min(shard_bytes, max(left // LEFT_PARTS, even))
         behind = int(np.searchsorted(ends, packed_bytes + room, side="right"))
         behind = max(behind, first + 1)
         shard = runs[first:behind].group_by("file", maintain_order=True)
