@@ -1,6 +1,7 @@
 """Columns that suites build from flat arrays: lists, and reasons for nulls."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.base import NULL_REASONS_DTYPE, NullReason
+from fastscore.suites.distinct import distinct_numbers
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -35,6 +37,11 @@ def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
     import pyarrow as pa
 
     return pl.Series("", pa.array(values, mask=~keep))
+
+
+def filled(values: pl.Series, value: Any) -> pl.Series:
+    """Put a value in the place of nulls, where there are any."""
+    return values.fill_null(value) if values.null_count() else values
 
 
 def offsets_of(rows: Indices, size: int) -> Indices:
@@ -100,7 +107,7 @@ def all_null_reasons(causes: Sequence[tuple[str, NullReason, Mask]], height: int
     combination = np.zeros(height, np.int64)
     for bit, (_, _, rows) in enumerate(causes):
         combination |= rows.astype(np.int64) << bit
-    found, kind = np.unique(combination, return_inverse=True)
+    found, kind = distinct_numbers(combination)
     kinds = [
         {metric: reason for bit, (metric, reason, _) in enumerate(causes) if number >> bit & 1}
         for number in found.tolist()
@@ -123,12 +130,17 @@ def reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -
     pl.Series
         `NULL_REASONS_DTYPE` (n,): in each row the reasons of its kind, in their order.
     """
+    return _listed(tuple(tuple(reasons.items()) for reasons in kinds))[kind]
+
+
+@lru_cache(maxsize=256)
+def _listed(kinds: tuple[tuple[tuple[str, NullReason], ...], ...]) -> pl.Series:
+    """Make a row of each kind; shard after shard has the same ones."""
     listed = [
-        [{"metric": metric, "reason": reason} for metric, reason in reasons.items()]
-        for reasons in kinds
+        [{"metric": metric, "reason": reason} for metric, reason in reasons] for reasons in kinds
     ]
     # polars repeats the row of a column that has only one much slower than it gathers rows
-    return pl.Series("null_reasons", [*listed, []], dtype=NULL_REASONS_DTYPE).gather(kind)
+    return pl.Series("null_reasons", [*listed, []], dtype=NULL_REASONS_DTYPE)
 
 
 def without_halves(text: str) -> str:

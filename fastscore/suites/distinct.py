@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_texts
+from fastscore_kernels.arrow import TextRows, join_rows
 
 _MOST = 1 << 63
 
@@ -22,6 +23,37 @@ def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:
     """
     codes, firsts = number_texts(values)
     return codes, values[firsts]
+
+
+def distinct_of_columns(columns: Sequence[TextRows]) -> tuple[list[Indices], pl.Series]:
+    """Give the distinct texts of some columns numbers, by first appearance.
+
+    Returns
+    -------
+    tuple
+        For each column each row's number, int64 (n,); and the distinct texts of all, which should
+        be few: they are copied one by one. A null is a text of its own.
+    """
+    rows = join_rows(columns)
+    codes, firsts = number_texts(rows)
+    ends = np.cumsum([len(column) for column in columns])
+    return np.split(codes, ends[:-1]), pl.Series(rows.take(firsts).to_list(), dtype=pl.String)
+
+
+def distinct_numbers(numbers: Indices) -> tuple[Indices, Indices]:
+    """Return what `np.unique` does of many numbers of which few are distinct.
+
+    Returns
+    -------
+    tuple
+        The distinct numbers, ascending, and the place of each row's among them, int64 (n,).
+    """
+    codes, firsts = number_hashes(numbers.view(np.uint64))
+    found = numbers[firsts]
+    order = np.argsort(found)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return found[order], places[codes]
 
 
 def distinct_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:

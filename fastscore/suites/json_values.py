@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import json_texts
 from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
-from fastscore_kernels.json_texts import halved_strings
 from fastscore_kernels.json_values import array_elements, value_kinds
 from fastscore_kernels.jsonl import (
     ABSENT,
@@ -31,7 +29,6 @@ from fastscore_kernels.jsonl import (
     TRUE,
     count_line_ends,
 )
-from fastscore_kernels.located_values import EXACT, integers, unescaped, views
 
 from fastscore.suites.base import RejectReason
 
@@ -41,7 +38,6 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 LONGEST_EXCERPT = 60
-WHOLE_TEXT = "text without half a surrogate pair"
 
 _TYPE_NAMES = {
     NULL: "null",
@@ -191,44 +187,59 @@ def line_values(column: pl.Series) -> JsonValues:
 
     As `column_values`, but texts that stand in one buffer are left there.
     """
+    array, views = _string_views(column)
+    if not len(views):
+        return column_values(column)
+    size = np.where(_present(array), views[:, 0], 0).astype(np.int64)
+    apart = size > _INLINE_BYTES
+    if not apart.any():
+        # a short text stands in its view
+        data = views.view(np.uint8).reshape(-1)
+        return _located(column.name, data, np.arange(len(views)) * _VIEW_BYTES + 4, size)
+    of_size_two = size == 2
+    empty = {tag: of_size_two & (views[:, 1] == text) for tag, text in _EMPTY.items()}
+    used = views[apart, 2]
+    if (used != used[0]).any() or (~apart & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
+        return column_values(column)
+    data = np.frombuffer(array.buffers()[2 + used[0]], np.uint8)
+    begin = np.where(apart, views[:, 3], 0).astype(np.int64)
+    values = _located(column.name, data, begin, np.where(apart, size, 0))
+    for tag, rows in empty.items():
+        values.tags[rows] = tag
+    return values
+
+
+def _located(name: str, data: Bytes, begin: Longs, size: Longs) -> JsonValues:
+    tags, start, end = value_kinds(data, begin, begin + size)
+    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name, validated=True)
+
+
+def _string_views(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
+    """Return a column as an Arrow array, and its string views (n, 4); (0, 4) if it has others."""
     import pyarrow as pa
 
     array = column.to_arrow(compat_level=pl.CompatLevel.newest())
-    buffers = array.buffers()
     if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
-        return column_values(column)
-    views = np.frombuffer(buffers[1], np.int32).reshape(-1, 4)
-    views = views[array.offset : array.offset + len(array)]
-    present = column.is_not_null().to_numpy()
-    size, first = np.where(present, views[:, 0], 0).astype(np.int64), views[:, 1]
-    in_buffer = size > _INLINE_BYTES
-    of_size_two = ~in_buffer & (size == 2)
-    empty = {tag: of_size_two & (first == text) for tag, text in _EMPTY.items()}
-    used = views[in_buffer, 2]
-    if not len(used) or (used != used[0]).any():
-        return column_values(column)
-    if (~in_buffer & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
-        return column_values(column)
-    data, name = np.frombuffer(buffers[2 + used[0]], np.uint8), column.name
-    begin = np.where(in_buffer, views[:, 3], 0).astype(np.int64)
-    tags, start, end = value_kinds(data, begin, begin + np.where(in_buffer, size, 0))
-    for tag, rows in empty.items():
-        tags[rows] = tag
-    return JsonValues(
-        data, tags, start, end, np.arange(len(column)), lambda _: name, validated=True
-    )
+        return array, np.zeros((0, 4), np.int32)
+    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+    return array, views[array.offset : array.offset + len(array)]
+
+
+def _present(array: Any) -> Mask:
+    """Return which values of an Arrow array are not null."""
+    validity = array.buffers()[0]
+    if validity is None:
+        return np.ones(len(array), np.bool_)
+    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].view(np.bool_)
 
 
 def line_parts(column: pl.Series) -> list[pl.Series]:
     """Cut a column where its texts go on in another buffer, for `line_values`."""
-    import pyarrow as pa
-
-    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
-    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
+    array, views = _string_views(column)
+    if not len(views):
         return [column]
-    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
-    views = views[array.offset : array.offset + len(array)]
-    rows = np.flatnonzero(column.is_not_null().to_numpy() & (views[:, 0] > _INLINE_BYTES))
+    rows = np.flatnonzero(_present(array) & (views[:, 0] > _INLINE_BYTES))
     buffer = views[rows, 2]
     cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
     if len(cuts) >= _MOST_PARTS:
@@ -238,7 +249,7 @@ def line_parts(column: pl.Series) -> list[pl.Series]:
 
 
 _MOST_PARTS = 16
-_INLINE_BYTES = 12
+_INLINE_BYTES, _VIEW_BYTES = 12, 16
 _EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
 
 
@@ -326,29 +337,24 @@ def _placed(values: JsonValues, place: Place, owner: Indices) -> JsonPlaces:
     """Give places names and dialogues."""
     members = {}
     for key, below in place.members.items():
-        named = replace(
-            values,
-            tags=below.tags,
-            start=below.start,
-            end=below.end,
-            path=_member(values.path, key),
-            numbered_escapes=below.numbered_escapes,
-        )
+        named = _at(values, below, values.dialogue, _member(values.path, key))
         members[key] = _placed(named, below, owner)
     elements = None
     if place.elements is not None:
         below = place.elements
-        named = replace(
-            values,
-            tags=below.tags,
-            start=below.start,
-            end=below.end,
-            dialogue=values.dialogue[below.owner],
-            path=_element(values.path, below.owner),
-            numbered_escapes=below.numbered_escapes,
-        )
-        elements = _placed(named, below, below.owner)
+        dialogue, path = values.dialogue[below.owner], _element(values.path, below.owner)
+        elements = _placed(_at(values, below, dialogue, path), below, below.owner)
     return JsonPlaces(values, owner, members, elements)
+
+
+def _at(
+    values: JsonValues, place: Place, dialogue: Indices, path: Callable[[int], str]
+) -> JsonValues:
+    """Return the values at a place below others."""
+    escapes = place.numbered_escapes
+    return JsonValues(
+        values.data, place.tags, place.start, place.end, dialogue, path, values.validated, escapes
+    )
 
 
 def _element(path: Callable[[int], str], owner: Indices) -> Callable[[int], str]:
@@ -385,112 +391,10 @@ def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
 
 def expect(values: JsonValues, tag: int, expected: str, problems: Problems) -> JsonValues:
     """Keep arrays or objects, and note everything else that is not falsy in Python."""
-    other = np.flatnonzero((values.tags != tag) & ~values.is_missing)
+    kept = values.tags == tag
+    if kept.all():
+        return values
+    other = np.flatnonzero(~(kept | values.is_missing))
     truthy = np.array([row for row in other.tolist() if values.python(row)], np.int64)
     problems.note(values, truthy, expected)
-    return values.where(values.tags == tag)
-
-
-def texts(values: JsonValues, problems: Problems) -> pl.Series:
-    """Return strings as a String column, null where a value is none.
-
-    Half of a surrogate pair, which no file could hold, is noted.
-    """
-    present = values.is_text
-    if not present.any():
-        return pl.Series("", [None], dtype=pl.String).new_from_index(0, len(values))
-    out = np.zeros((len(values), 4), np.int32)
-    views(values.data, np.where(values.tags == STRING, values.start, -1), values.end, 0, out)
-    rows = np.flatnonzero(values.tags == ESCAPED)
-    if not len(rows):
-        return _string_views(present, out, (values.data,))
-    plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
-    halved = end < 0
-    problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
-    of_row, until = np.full(len(values), -1), np.full(len(values), -1)
-    of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
-    views(plain, of_row, until, 1, out)
-    present[rows[halved]] = False
-    return _string_views(present, out, (values.data, plain))
-
-
-def written_texts(
-    values: JsonValues, problems: Problems, *, expected: str = "a string"
-) -> tuple[pl.Series, Bytes]:
-    """Return the insides of strings as they are written, and how (`json_texts.PLAIN` ...).
-
-    What is missing is the empty text; values of other types, and half of a surrogate pair, are
-    noted.
-    """
-    present, escaped = values.is_text, values.tags == ESCAPED
-    problems.note(values, np.flatnonzero(~present & ~values.is_missing), expected)
-    if values.numbered_escapes:
-        rows = np.flatnonzero(escaped)
-        halved = halved_strings(values.data, values.start[rows], values.end[rows])
-        problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
-    of_escaped = json_texts.NUMBERED if values.numbered_escapes else json_texts.ESCAPED
-    written = np.where(escaped, of_escaped, json_texts.PLAIN).astype(np.uint8)
-    out = np.zeros((len(values), 4), np.int32)
-    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
-    return _string_views(np.ones(len(values), np.bool_), out, (values.data,)), written
-
-
-def raw_texts(values: JsonValues) -> pl.Series:
-    """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
-    present = ~values.is_text & ~values.is_missing
-    out = np.zeros((len(values), 4), np.int32)
-    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
-    return _string_views(present, out, (values.data,))
-
-
-def _string_views(present: Mask, out: npt.NDArray[np.int32], data: Sequence[Bytes]) -> pl.Series:
-    import pyarrow as pa
-
-    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    buffers = [validity, pa.py_buffer(out), *(pa.py_buffer(buffer) for buffer in data)]
-    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(present), buffers))
-
-
-def expect_texts(
-    values: JsonValues, problems: Problems, *, null: str | None, expected: str = "a string"
-) -> pl.Series:
-    """Return strings, with `null` where a value is missing; note values of other types."""
-    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), expected)
-    found = texts(values, problems)
-    return found if null is None else found.fill_null(null)
-
-
-def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool) -> pl.Series:
-    """Return what Python's ``str`` makes of each value, or of ``value or ""``.
-
-    A missing value gives the empty text or, where falsy values keep their text, null.
-    """
-    found = texts(values, problems)
-    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
-    if len(rows):
-        python = [values.python(row) for row in rows.tolist()]
-        made = [str((value or "") if falsy_is_empty else value) for value in python]
-        found = found.scatter(rows, made)
-    return found.fill_null("") if falsy_is_empty else found
-
-
-def truths(values: JsonValues) -> Mask:
-    """Return which values Python counts as true."""
-    true: Mask = values.tags == TRUE
-    other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))
-    true[other] = [bool(values.python(row)) for row in other.tolist()]
-    return true
-
-
-def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
-    """Return what Python's ``int`` makes of each value, 0 where it is missing."""
-    found = np.zeros(len(values), np.int64)
-    plain = np.flatnonzero(values.tags == INTEGER)
-    found[plain], states = integers(values.data, values.start[plain], values.end[plain])
-    problems.note(values, plain[states != EXACT], "a whole number of at most 64 bits")
-    for row in np.flatnonzero(~values.is_missing & (values.tags != INTEGER)).tolist():
-        try:
-            found[row] = int(values.python(row))
-        except (TypeError, ValueError, OverflowError):
-            problems.note(values, np.array([row]), "a whole number of at most 64 bits")
-    return found
+    return values.where(kept)

@@ -1,5 +1,7 @@
 """String columns as flat buffers: UTF-8 bytes and offsets, copied only where Arrow demands it."""
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,27 +114,56 @@ class TextRows:
 
     Attributes
     ----------
-    array
-        The Arrow array that owns the memory: alive as long as the addresses are used.
+    owner
+        What owns the memory: alive as long as the addresses are used.
     addresses : int64 (rows,)
-        Where each row's UTF-8 begins.
+        Where each row's UTF-8 begins; anything for a null.
     lengths : int64 (rows,)
         Its bytes; -1 for a null.
     """
 
-    array: Any
+    owner: Any
     addresses: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
 
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> "TextRows":
+        """Return some rows; a negative one is null."""
+        if not len(self):
+            return TextRows(self.owner, np.zeros(rows.size, np.int64), np.full(rows.size, -1))
+        lengths = np.where(rows >= 0, self.lengths[rows], -1)
+        return TextRows(self.owner, self.addresses[rows], lengths)
+
+    def to_list(self) -> list[str | None]:
+        """Copy the rows out, for a few of them."""
+        places = zip(self.addresses.tolist(), self.lengths.tolist(), strict=True)
+        return [
+            None if length < 0 else ctypes.string_at(address, length).decode()
+            for address, length in places
+        ]
+
+
+def join_rows(parts: Sequence[TextRows]) -> TextRows:
+    """Return rows one part behind another."""
+    addresses = np.concatenate([part.addresses for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    return TextRows([part.owner for part in parts], addresses, lengths)
+
 
 def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
-    """Read the rows of a column of strings, which may have nulls if ``nulls``.
+    """Read the rows of a column of strings, which may have nulls if ``nulls``; or take them.
 
     Raises
     ------
     TypeError, ValueError
         As `string_column` raises them.
     """
+    if isinstance(strings, TextRows):
+        if not nulls and (strings.lengths < 0).any():
+            raise ValueError(f"`{name}` holds nulls; expected none: leave those rows out")
+        return strings
     column = addressed_strings(name, strings, nulls=nulls)
     compile_kernels()
     addresses, lengths = located_rows(column, 0, len(column))

@@ -30,8 +30,8 @@ Shape: TypeAlias = "Mapping[str, Shape] | Sequence[Shape] | None"
 
 __all__ = ["Place", "Shape", "compile_kernels", "find_places"]
 
-_BYTES_PER_VALUE = 4096
-_LEAST_CAPACITY = 64
+_BYTES_PER_VALUE = 2048
+_BYTES_PER_SMALL_VALUE, _LEAST_CAPACITY, _SMALL_CAPACITY = 16, 64, 1 << 12
 _LARGEST_LEAP = 8
 _MARGIN = 1.05
 
@@ -205,7 +205,8 @@ def find_places(
     data, starts, ends = read_only(data), _longs(starts), _longs(ends)
     keys = plan.keys()
     n_bytes = int((ends - starts).sum())
-    least = _LEAST_CAPACITY + n_bytes // _BYTES_PER_VALUE
+    small = min(_LEAST_CAPACITY + n_bytes // _BYTES_PER_SMALL_VALUE, _SMALL_CAPACITY)
+    least = small + n_bytes // _BYTES_PER_VALUE
     found = _Found(plan, np.array([rows, *([least] * (plan.grains - 1))], np.int64))
     counts, faulty = np.zeros(plan.grains + 2, np.int64), np.zeros(rows, np.bool_)
     counts[-1] = not validated

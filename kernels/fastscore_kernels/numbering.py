@@ -42,7 +42,8 @@ def number_texts(texts: Any) -> tuple[Longs, Longs]:
     Parameters
     ----------
     texts
-        Strings (n,) as `fastscore_kernels.arrow.string_column` takes them; all nulls are one text.
+        Strings (n,) as `fastscore_kernels.arrow.string_column` takes them, or their rows; all nulls
+        are one text.
 
     Returns
     -------

@@ -31,7 +31,8 @@ from fastscore_kernels.python_literals import literals_to_json
 from fastscore.suites.columns import without_halves
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
-from fastscore.suites.json_values import JsonValues, Problems, raw_texts, texts
+from fastscore.suites.json_scalars import raw_texts, texts
+from fastscore.suites.json_values import JsonValues, Problems
 from fastscore.suites.ragged import Indices, take
 
 Bytes = npt.NDArray[np.uint8]

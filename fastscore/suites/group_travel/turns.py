@@ -21,6 +21,7 @@ from fastscore.suites.group_travel.schema import (
     SLOT_ALIASES,
     SYSTEM_SPEAKERS,
 )
+from fastscore.suites.json_scalars import raw_texts, texts
 from fastscore.suites.json_values import (
     JsonValues,
     Problems,
@@ -28,8 +29,6 @@ from fastscore.suites.json_values import (
     line_parts,
     line_values,
     places,
-    raw_texts,
-    texts,
 )
 from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.suites.json_values import WHOLE_TEXT
+from fastscore.suites.json_scalars import WHOLE_TEXT
 
 VOCABULARIES = {
     "is_ordering_complete": ("yes", "no"),

@@ -22,15 +22,14 @@ from fastscore.suites.guest_simulation.personas import (
     read_attributes,
 )
 from fastscore.suites.guest_simulation.rows import Rows
+from fastscore.suites.json_scalars import WHOLE_TEXT, texts
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
-    WHOLE_TEXT,
     JsonValues,
     Problem,
     Problems,
     column_values,
     members,
-    texts,
 )
 
 _ABSENT = ("", "null", "none", "nan")

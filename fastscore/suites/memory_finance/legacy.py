@@ -19,7 +19,7 @@ from fastscore.suites.memory_finance.schema import (
     MEMORY_SOURCES,
     PROFILE_METRICS,
 )
-from fastscore.suites.memory_finance.score import count_turns, ratios_of
+from fastscore.suites.memory_finance.score import count_turns, numbers_of_turns, ratios_of
 
 TRACE_STEM = "dialog_trace"
 _EXTENSIONS = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
@@ -137,14 +137,15 @@ def legacy_summary(
 def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
     eligible = turns.filter(metric.eligible)
     group, names = distinct(eligible["dialogue"].fill_null(""))
-    counted = count_turns(eligible, group, len(names)).with_columns(
-        judge_scored_turns=pl.col("m5_turns")
-    )
-    ratios = ratios_of(counted).select(*metric.of_dialogues)
+    counts = count_turns(numbers_of_turns(eligible), group, len(names))
+    counted = pl.DataFrame(counts).with_columns(judge_scored_turns=pl.col("m5_turns"))
+    ratios = pl.DataFrame(ratios_of(counts)).select(*metric.of_dialogues)
     whole = counted.select(
         pl.col(column).cum_sum().last().fill_null(0) for column in counted.columns
     )
-    micro = ratios_of(whole).select(*metric.of_dialogues, *metric.of_all).fill_null(0.0)
+    of_all = {name: whole[name].to_numpy() for name in whole.columns}
+    micro = pl.DataFrame(ratios_of(of_all)).fill_null(0.0)
+    micro = micro.select(*metric.of_dialogues, *metric.of_all)
     macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {

@@ -62,7 +62,7 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     dict
         A row a turn: ``required_keys_raw``, ``resolved_keys``, ``key_hit_flags``,
         ``key_hit_sources`` and ``m1_source_hits`` as in the table ``turns``; ``n_keys`` counts
-        resolvable keys.
+        resolvable keys, ``n_recalled`` those recalled, ``n_SOURCE`` those recalled from each.
     """
     keys, n_turns = frames["memory_keys"], frames["turns"].height
     turn_row = keys["turn_row"].to_numpy()
@@ -77,29 +77,34 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
             "key": key,
             "resolvable": resolver != _UNRESOLVED,
             "target_text": target,
-            "resolver": pl.Series(RESOLVERS)[resolver],
+            "resolver": _RESOLVER_NAMES[resolver],
         }
     ).to_struct("")
-    of_source = [counts_of(turn_of_key[hit], n_turns) for hit in found.T]
-    sources = pl.Series(_SOURCE_SETS, dtype=pl.List(pl.String))[found @ (1, 2, 4)]
-    hits, of_resolvable = (
-        pl.Series(found.any(axis=1), dtype=pl.Int64),
-        offsets_of(turn_of_key, n_turns),
-    )
+    recalled, of_resolvable = found.any(axis=1), offsets_of(turn_of_key, n_turns)
+    of_source = {
+        source: counts_of(turn_of_key[hit], n_turns)
+        for source, hit in zip(MEMORY_SOURCES, found.T, strict=True)
+    }
     return {
         "required_keys_raw": list_column(key, offsets),
         "resolved_keys": list_column(resolved, offsets).cast(pl.List(RESOLVED_KEY_DTYPE)),
-        "key_hit_flags": list_column(pl.Series(hits), of_resolvable),
-        "key_hit_sources": list_column(sources, of_resolvable),
+        "key_hit_flags": list_column(pl.Series(recalled.astype(np.int64)), of_resolvable),
+        "key_hit_sources": list_column(_SOURCE_SETS[found @ (1, 2, 4)], of_resolvable),
         "m1_source_hits": pl.DataFrame(of_source, schema=dict(SOURCE_HITS_DTYPE)).to_struct(),
         "n_keys": np.diff(of_resolvable),
+        "n_recalled": counts_of(turn_of_key[recalled], n_turns),
+        **{f"n_{source}": hits for source, hits in of_source.items()},
     }
 
 
-_SOURCE_SETS = [
-    [source for bit, source in enumerate(MEMORY_SOURCES) if number >> bit & 1]
-    for number in range(1 << len(MEMORY_SOURCES))
-]
+_SOURCE_SETS = pl.Series(
+    [
+        [source for bit, source in enumerate(MEMORY_SOURCES) if number >> bit & 1]
+        for number in range(1 << len(MEMORY_SOURCES))
+    ],
+    dtype=pl.List(pl.String),
+)
+_RESOLVER_NAMES = pl.Series(RESOLVERS)
 
 
 def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Series, Indices]:
@@ -109,8 +114,8 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
     parsed = of_labels(keys, labels, parse_key, (_OTHER, 0))
     kind, number = parsed[:, 0], parsed[:, 1]
     # targets are rows of this: all labels, then what was said, then none
-    said = [frames[name]["text"] for name in ("user_history", "history")]
-    pool = pl.concat([labels, *said, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
+    said = frames["said"]["text"]
+    pool = pl.concat([labels, said, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
     place = np.full(len(keys), len(pool) - 1)
     resolver = np.full(len(keys), _UNRESOLVED)
     for field, name in enumerate(PROFILE_FIELDS):
@@ -119,9 +124,9 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         resolver[rows] = _FIELD
 
     def point(
-        name: str, wanted: Mask, index: Indices, with_resolver: int, base: int | None = None
+        name: str, wanted: Mask, index: Indices, with_resolver: int, column: str, base: int
     ) -> None:
-        """Point the rows whose index lies in their dialogue's list at that element."""
+        """Point the rows whose index lies in their dialogue's list at what that element holds."""
         rows = np.flatnonzero(wanted & (index >= 0) & (resolver == _UNRESOLVED))
         if not len(rows):
             return
@@ -129,19 +134,16 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         element = offsets[dialogue[rows]] + index[rows]
         inside = element < offsets[dialogue[rows] + 1]
         rows, element = rows[inside], element[inside]
-        place[rows] = frames[name]["text"].to_numpy()[element] if base is None else base + element
+        place[rows] = base + frames[name][column].to_numpy()[element]
         resolver[rows] = with_resolver
 
-    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS)
-    point("preferences", kind == _PREFERENCE, number, _PREFERENCES)
-    first_said = len(labels)
-    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, first_said)
-    first_said += len(said[0])
-    point("history", kind == _HISTORY, number - 1, _ABS_TURN, first_said)
-    blank_turn = (resolver == _ABS_TURN) & (pool.str.len_bytes() == 0).fill_null(False).to_numpy()[
-        place
-    ]
-    place[blank_turn] = len(pool) - 1
+    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS, "text", 0)
+    point("preferences", kind == _PREFERENCE, number, _PREFERENCES, "text", 0)
+    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, "said", len(labels))
+    point("history", kind == _HISTORY, number - 1, _ABS_TURN, "said", len(labels))
+    of_turns = np.flatnonzero(resolver == _ABS_TURN)
+    blank = (pool[place[of_turns]] == "").to_numpy()
+    place[of_turns[blank]] = len(pool) - 1
     target = pool[place]
     return target, np.where(target.is_null().to_numpy(), _UNRESOLVED, resolver)
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.columns import counts_of
@@ -11,10 +10,10 @@ from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
 from fastscore.suites.memory_finance.matching import contains
-from fastscore.suites.memory_finance.replies import Replies, expand
+from fastscore.suites.memory_finance.replies import Reals, Replies, expand
+from fastscore.suites.ragged import first_of_each, number_keys
 
 Frames = Mapping[str, pl.DataFrame]
-Reals = npt.NDArray[np.float64]
 
 
 def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Reals]:
@@ -69,12 +68,13 @@ def _list_f1(frames: Frames, replies: Replies, labelled_name: str, stated_name: 
     """
     n_dialogues, n_labels = frames["dialogues"].height, frames["labels"].height
     labelled, stated = (
-        np.unique(
+        _distinct(
             frames[name]["dialogue_row"].to_numpy() * n_labels + frames[name]["text"].to_numpy()
         )
         for name in (labelled_name, stated_name)
     )
-    is_stated = np.isin(labelled, stated, assume_unique=True)
+    numbers = number_keys(np.concatenate([stated, labelled]))
+    is_stated = numbers[len(stated) :] < len(stated)
     dialogue, label = np.divmod(labelled, n_labels)
     shared = is_stated | _mentioned(frames, replies, dialogue, label)
     n_shared = counts_of(dialogue[shared], n_dialogues)
@@ -82,6 +82,10 @@ def _list_f1(frames: Frames, replies: Replies, labelled_name: str, stated_name: 
     n_stated = counts_of(stated // n_labels, n_dialogues)
     n_predicted = n_stated - counts_of(dialogue[is_stated], n_dialogues) + n_shared
     return _f1(n_shared, n_predicted, counts_of(dialogue, n_dialogues))
+
+
+def _distinct(keys: Indices) -> Indices:
+    return keys[first_of_each(keys)]
 
 
 def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:

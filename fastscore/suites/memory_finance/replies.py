@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.columns import counts_of, list_column, offsets_of
-from fastscore.suites.distinct import distinct
+from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
@@ -25,9 +26,11 @@ from fastscore.suites.memory_finance.matching import (
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
 
 Frames = Mapping[str, pl.DataFrame]
-Columns = dict[str, pl.Series | Indices]
+Reals = npt.NDArray[np.float64]
+Columns = dict[str, pl.Series | Indices | Reals]
 
 COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
+_COMPLIANCE = pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE)
 LARGEST_PERCENTAGE = 1 << 62
 _NO_PERCENTAGE = -1
 _PYTHON_SPACE = r"[\s\x1c-\x1f]"
@@ -166,8 +169,8 @@ def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     Returns
     -------
     dict
-        A row a turn: ``rubric_required``, ``rubric_hit_items``, ``judge_score_1_5`` and
-        ``n_elements``.
+        A row a turn: ``rubric_required``, ``rubric_hit_items`` and ``judge_score_1_5``, also as
+        an array ``judge_score`` with NaN; ``n_elements`` and ``n_explained`` are their numbers.
     """
     rubric, n_turns = frames["rubric"], frames["turns"].height
     labels, numbers = frames["labels"]["text"], rubric["item"].to_numpy()
@@ -182,23 +185,24 @@ def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
         hit[own] = replies.have_labels(reply[own], numbers[own], labels)
 
     required, found = offsets_of(turn_row, n_turns), offsets_of(turn_row[hit], n_turns)
+    n_required, n_found = np.diff(required), np.diff(found)
+    scores = _judge_scores(n_found, n_required)
     return {
         "rubric_required": list_column(labels[numbers], required),
         "rubric_hit_items": list_column(labels[numbers[hit]], found),
-        "judge_score_1_5": _judge_scores(np.diff(found), np.diff(required)),
-        "n_elements": np.diff(required),
+        "judge_score_1_5": pl.Series(scores, nan_to_null=True),
+        "judge_score": scores,
+        "n_elements": n_required,
+        "n_explained": n_found,
     }
 
 
-def _judge_scores(hits: Indices, required: Indices) -> pl.Series:
-    """Round as Python does, once for each distinct pair of counts; null where none is required."""
-    width = int(required.max(initial=0)) + 1
-    pairs, inverse = np.unique(hits * width + required, return_inverse=True)
-    scores = [
-        round(1 + 4 * hit / count, 2) if count else None
-        for hit, count in (divmod(pair, width) for pair in pairs.tolist())
-    ]
-    judged: pl.Series = pl.Series(scores, dtype=pl.Float64)[inverse]
+def _judge_scores(hits: Indices, required: Indices) -> Reals:
+    """Round as Python does, once for each distinct pair of counts; NaN where none is required."""
+    pair, firsts = distinct_rows([hits, required])
+    counts = zip(hits[firsts].tolist(), required[firsts].tolist(), strict=True)
+    scores = [round(1 + 4 * hit / count, 2) if count else np.nan for hit, count in counts]
+    judged: Reals = np.array(scores, np.float64)[pair]
     return judged
 
 
@@ -208,7 +212,9 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     Returns
     -------
     dict
-        A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label``.
+        A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label``; their
+        number, and the labels' as in `COMPLIANCE_LABELS`: ``n_forbidden``, ``found_compliance``,
+        ``given_compliance``.
     """
     turns, forbidden, labels = frames["turns"], frames["forbidden"], frames["labels"]["text"]
     turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
@@ -230,7 +236,8 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     label = np.zeros(turns.height, np.int64)
     label[violated] = MINOR
     label[violated[severe]] = SEVERE
-    label[np.diff(offsets) > 0] = SEVERE
+    n_forbidden = np.diff(offsets)
+    label[n_forbidden > 0] = SEVERE
     known = {name: code for code, name in enumerate(COMPLIANCE_LABELS)}
     labelled = of_labels(
         turns["compliance_label"].to_numpy(),
@@ -240,13 +247,12 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     )
     return {
         "forbidden_hits": list_column(labels[numbers[hit]], offsets),
-        "pred_compliance_label": _compliance_labels(label),
-        "gt_compliance_label": _compliance_labels(labelled),
+        "pred_compliance_label": _COMPLIANCE[label],
+        "gt_compliance_label": _COMPLIANCE[labelled],
+        "n_forbidden": n_forbidden,
+        "found_compliance": label,
+        "given_compliance": labelled,
     }
-
-
-def _compliance_labels(codes: Indices) -> pl.Series:
-    return pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE)[codes]
 
 
 def find_contradictions(frames: Frames, replies: Replies, lexicon: Lexicon) -> Indices:

@@ -5,15 +5,19 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import all_null_reasons, null_reasons, where
+from fastscore.suites.columns import all_null_reasons, counts_of, filled, null_reasons, where
 from fastscore.suites.json_values import Indices, Mask
+from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.memory_finance.profile import Reals, score_profiles
+from fastscore.suites.memory_finance.profile import score_profiles
 from fastscore.suites.memory_finance.replies import (
+    SEVERE,
+    Reals,
     find_contradictions,
     score_compliance,
     score_risk,
@@ -23,6 +27,7 @@ from fastscore.suites.memory_finance.replies import (
 from fastscore.suites.memory_finance.schema import (
     DEFAULT_TRACE_VERSION,
     DIALOGUES,
+    MEMORY_SOURCES,
     RATIOS,
     TURNS,
 )
@@ -44,10 +49,13 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
         "file": dialogues["file"],
         "line": dialogues["line"],
         "dialogue": dialogues["dialogue"],
-        "run_id": dialogues["run_id"].fill_null(""),
-        "trace_version": dialogues["trace_version"].fill_null(DEFAULT_TRACE_VERSION),
+        "run_id": filled(dialogues["run_id"], ""),
+        "trace_version": filled(dialogues["trace_version"], DEFAULT_TRACE_VERSION),
     }
-    dialogue_row, ok = turns["dialogue_row"], turns["ok"].to_numpy()
+    dialogue_row = turns["dialogue_row"]
+    ok = of_labels(
+        turns["status"].to_numpy(), frames["labels"]["text"], lambda text: text == "ok", False
+    )
     columns: dict[str, Any] = {
         **{name: of[dialogue_row] for name, of in places.items()},
         "turn_pair_id": turns["turn_pair_id"],
@@ -61,24 +69,24 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
     }
     for metric, required in (("m1", "n_keys"), ("m3", "n_risks"), ("m5", "n_elements")):
         columns[f"eligible_{metric}"] = ok & (columns[required] > 0)
-    unscored = {"judge_score_1_5": columns["judge_score_1_5"].is_null().to_numpy()}
+    unscored = {"judge_score_1_5": columns["n_elements"] == 0}
     columns["null_reasons"] = null_reasons(unscored, "not_applicable", turns.height)
     scored = pl.DataFrame({name: columns[name] for name in TURNS.schema})
     profiles = score_profiles(frames, replies, lexicon)
-    counts = count_turns(scored, dialogue_row.to_numpy(), dialogues.height)
+    counts = count_turns(columns, dialogue_row.to_numpy(), dialogues.height)
     return {"turns": scored, "dialogues": _score_dialogues(dialogues, places, counts, profiles)}
 
 
 def _score_dialogues(
     dialogues: pl.DataFrame,
     places: Mapping[str, pl.Series],
-    counts: pl.DataFrame,
+    counts: Mapping[str, Indices | Reals],
     profiles: Mapping[str, Reals],
 ) -> pl.DataFrame:
     ratios, valid = ratios_of(counts), dialogues["valid"].to_numpy()
     eligible = valid & dialogues["has_profile"].to_numpy()
     causes: list[tuple[str, NullReason, Mask]] = [
-        *((of.id, "not_applicable", counts[of.denominator or ""].to_numpy() == 0) for of in RATIOS),
+        *((of.id, "not_applicable", counts[of.denominator or ""] == 0) for of in RATIOS),
         *((name, "not_applicable", ~valid) for name in profiles),
         *((name, "missing_input", valid & ~eligible) for name in profiles),
     ]
@@ -86,21 +94,23 @@ def _score_dialogues(
         **dialogues.to_dict(),
         **places,
         "eligible_m2": eligible,
-        **counts.to_dict(),
-        **ratios.to_dict(),
+        **counts,
+        **ratios,
         **{name: where(eligible, scores) for name, scores in profiles.items()},
         "null_reasons": all_null_reasons(causes, dialogues.height),
     }
     return pl.DataFrame({name: columns[name] for name in DIALOGUES.schema})
 
 
-def count_turns(turns: pl.DataFrame, group: Indices, n_groups: int) -> pl.DataFrame:
+def count_turns(
+    turns: Mapping[str, Any], group: Indices, n_groups: int
+) -> dict[str, Indices | Reals]:
     """Sum what the metrics count over the turns of each group.
 
     Parameters
     ----------
     turns
-        The columns of the table ``turns``.
+        What `counted` needs of each turn, and which are eligible for which metric.
     group
         The group of each turn, int64 (turns,).
     n_groups
@@ -108,65 +118,82 @@ def count_turns(turns: pl.DataFrame, group: Indices, n_groups: int) -> pl.DataFr
 
     Returns
     -------
-    pl.DataFrame
+    dict of arrays
         A row a group; sums of judge scores add in order of the turns.
     """
-    values = turns.select(
-        value.cast(pl.Float64).alias(name) for name, (_, value) in _COUNTED.items()
-    )
-    eligible = {
-        metric: np.flatnonzero(turns[f"eligible_{metric}"].to_numpy())
-        for metric in dict.fromkeys(metric for metric, _ in _COUNTED.values())
+    sums: dict[str, Indices | Reals] = {}
+    for metric, amounts in counted(turns).items():
+        rows = np.flatnonzero(turns[f"eligible_{metric}"])
+        groups = group[rows]
+        sums[f"{metric}_turns"] = counts_of(groups, n_groups)
+        for name, amount in amounts.items():
+            total = np.bincount(groups, amount[rows], n_groups)
+            # of nothing, numpy's weighted counts are whole numbers
+            is_real = name == "judge_score_sum"
+            sums[name] = total.astype(np.float64) if is_real else total.astype(np.int64)
+    return sums
+
+
+def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Reals | Indices | Mask]]:
+    """Return by metric what is summed over the turns that are eligible for it, besides them.
+
+    Parameters
+    ----------
+    turns
+        Arrays of a number a turn: ``constraint_contradiction``, ``risk_tag_hits`` and what
+        `numbers_of_turns` returns.
+    """
+    n_keys, n_recalled, n_risks = turns["n_keys"], turns["n_recalled"], turns["n_risks"]
+    return {
+        "m1": {
+            "required_key_total": n_keys,
+            "required_key_hit_total": n_recalled,
+            "strict_key_turns": n_recalled == n_keys,
+            "contradiction_turns": turns["constraint_contradiction"],
+            **{f"{source}_hit_total": turns[f"n_{source}"] for source in MEMORY_SOURCES},
+        },
+        "m3": {
+            "risk_required_total": n_risks,
+            "risk_hit_total": turns["risk_tag_hits"],
+            "strict_risk_turns": turns["risk_tag_hits"] >= n_risks,
+        },
+        "m4": {
+            "compliance_match_count": turns["given_compliance"] == turns["found_compliance"],
+            "severe_count": turns["found_compliance"] == SEVERE,
+            "forbidden_turns": turns["n_forbidden"] > 0,
+        },
+        "m5": {
+            "rubric_required_total": turns["n_elements"],
+            "rubric_hit_total": turns["n_explained"],
+            "judge_score_sum": turns["judge_score"],
+        },
     }
-    groups = {metric: group[rows] for metric, rows in eligible.items()}
-    sums = {
-        name: np.bincount(groups[metric], values[name].to_numpy()[eligible[metric]], n_groups)
-        for name, (metric, _) in _COUNTED.items()
-    }
-    # of nothing, numpy's weighted counts are whole numbers
-    return pl.DataFrame(
-        {
-            name: total.astype(np.float64 if name == "judge_score_sum" else np.int64)
-            for name, total in sums.items()
-        }
+
+
+def numbers_of_turns(turns: pl.DataFrame) -> dict[str, Any]:
+    """Read what `count_turns` needs from rows of the table ``turns``."""
+    numbers = turns.select(
+        cs.starts_with("eligible_"),
+        "constraint_contradiction",
+        "risk_tag_hits",
+        n_keys=pl.col("key_hit_flags").list.len(),
+        n_recalled=pl.col("key_hit_flags").list.sum(),
+        n_risks=pl.col("risk_required_tags").list.len(),
+        given_compliance=pl.col("gt_compliance_label").to_physical(),
+        found_compliance=pl.col("pred_compliance_label").to_physical(),
+        n_forbidden=pl.col("forbidden_hits").list.len(),
+        n_elements=pl.col("rubric_required").list.len(),
+        n_explained=pl.col("rubric_hit_items").list.len(),
+        judge_score=pl.col("judge_score_1_5"),
+        **{f"n_{name}": pl.col("m1_source_hits").struct.field(name) for name in MEMORY_SOURCES},
     )
+    return {name: numbers[name].to_numpy() for name in numbers.columns}
 
 
-_N_KEYS, _N_KEY_HITS = pl.col("key_hit_flags").list.len(), pl.col("key_hit_flags").list.sum()
-_N_RISKS, _N_RISK_HITS = pl.col("risk_required_tags").list.len(), pl.col("risk_tag_hits")
-_SOURCE_HITS = pl.col("m1_source_hits").struct
-_COMPLIANCE = pl.col("pred_compliance_label")
-_COUNTED: Mapping[str, tuple[str, pl.Expr]] = {
-    "m1_turns": ("m1", pl.lit(1)),
-    "required_key_total": ("m1", _N_KEYS),
-    "required_key_hit_total": ("m1", _N_KEY_HITS),
-    "strict_key_turns": ("m1", _N_KEY_HITS == _N_KEYS),
-    "contradiction_turns": ("m1", pl.col("constraint_contradiction")),
-    "short_term_hit_total": ("m1", _SOURCE_HITS.field("short_term")),
-    "long_term_hit_total": ("m1", _SOURCE_HITS.field("long_term")),
-    "profile_hit_total": ("m1", _SOURCE_HITS.field("profile")),
-    "m3_turns": ("m3", pl.lit(1)),
-    "risk_required_total": ("m3", _N_RISKS),
-    "risk_hit_total": ("m3", _N_RISK_HITS),
-    "strict_risk_turns": ("m3", _N_RISK_HITS >= _N_RISKS),
-    "m4_turns": ("m4", pl.lit(1)),
-    "compliance_match_count": ("m4", pl.col("gt_compliance_label") == _COMPLIANCE),
-    "severe_count": ("m4", _COMPLIANCE == "severe_violation"),
-    "forbidden_turns": ("m4", pl.col("forbidden_hits").list.len() > 0),
-    "m5_turns": ("m5", pl.lit(1)),
-    "rubric_required_total": ("m5", pl.col("rubric_required").list.len()),
-    "rubric_hit_total": ("m5", pl.col("rubric_hit_items").list.len()),
-    "judge_score_sum": ("m5", pl.col("judge_score_1_5")),
-}
-"""What is summed over turns, and over those that are eligible for which metric."""
-
-
-def ratios_of(counts: pl.DataFrame) -> pl.DataFrame:
+def ratios_of(counts: Mapping[str, Indices | Reals]) -> dict[str, pl.Series]:
     """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
     ratios = {}
     for metric in RATIOS:
-        numerator, denominator = (
-            counts[name or ""].to_numpy() for name in (metric.numerator, metric.denominator)
-        )
+        numerator, denominator = counts[metric.numerator or ""], counts[metric.denominator or ""]
         ratios[metric.id] = where(denominator > 0, numerator / np.maximum(denominator, 1))
-    return pl.DataFrame(ratios)
+    return ratios

@@ -16,18 +16,20 @@ from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events
 from fastscore.suites.columns import first_of_group, list_column, place_in_group
+from fastscore.suites.json_scalars import (
+    expect_texts,
+    python_texts,
+    raw_texts,
+    truths,
+    whole_numbers,
+)
 from fastscore.suites.json_values import (
     JsonValues,
     Problems,
     column_values,
     elements,
     expect,
-    expect_texts,
     members,
-    python_texts,
-    raw_texts,
-    truths,
-    whole_numbers,
 )
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
 
@@ -150,8 +152,8 @@ def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
     return _Said(
         dialogue=dialogue,
         place=place_in_group(dialogue),
-        speaker=expect_texts(spoken["speaker"], problems, null=None),
-        text=expect_texts(spoken["text"], problems, null=""),
+        speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
+        text=expect_texts(spoken["text"], problems, or_empty=True),
         meta=meta,
         shifts=truths(flags["shift_event"]) | truths(flags["is_shift"]),
     )

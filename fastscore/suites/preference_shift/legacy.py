@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.jsonl import FLOAT, INTEGER, OBJECT
 
-from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
+from fastscore.suites.json_scalars import raw_texts
+from fastscore.suites.json_values import JsonValues, Problems, column_values, members
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 Mask = npt.NDArray[np.bool_]

@@ -91,4 +91,4 @@ def test_escaped_keys_and_equal_keys_are_read_as_python_reads_them() -> None:
     events, _ = read_lines([line])
     turns = events.frames["turns"]
     assert turns["reply"].to_list() == ["波动"]
-    assert turns["ok"].to_list() == [False]
+    assert events.frames["labels"]["text"][turns["status"]].to_list() == ["error"]

@@ -1,0 +1,179 @@
+"""What Python makes of JSON values, as columns: texts, truths and whole numbers.
+
+A value that has no such thing is noted in `Problems`, with its place, and left out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import json_texts
+from fastscore_kernels.arrow import TextRows
+from fastscore_kernels.json_texts import halved_strings
+from fastscore_kernels.jsonl import ESCAPED, FALSE, INTEGER, STRING, TRUE
+from fastscore_kernels.located_values import EXACT, integers, unescaped, views
+
+from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems
+
+WHOLE_TEXT = "text without half a surrogate pair"
+
+
+def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:
+    """Return strings as a String column, null (or empty) where a value is none.
+
+    Half of a surrogate pair, which no file could hold, is noted.
+    """
+    present = values.is_text
+    if not present.any():
+        nothing = "" if or_empty else None
+        return pl.Series("", [nothing], dtype=pl.String).new_from_index(0, len(values))
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(values.tags == STRING, values.start, -1), values.end, 0, out)
+    rows = np.flatnonzero(values.tags == ESCAPED)
+    data = [values.data]
+    if len(rows):
+        plain, start, end = _unescaped(values, rows, problems)
+        halved = end < 0
+        of_row, until = np.full(len(values), -1), np.full(len(values), -1)
+        of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
+        views(plain, of_row, until, 1, out)
+        present[rows[halved]] = False
+        data.append(plain)
+    return _string_views(None if or_empty else present, out, data)
+
+
+def _unescaped(
+    values: JsonValues, rows: Indices, problems: Problems
+) -> tuple[Bytes, Indices, Indices]:
+    """Unescape the strings in these rows, and note those of which no text can be made."""
+    plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
+    problems.note(values, rows[end < 0], WHOLE_TEXT, "lone_surrogate")
+    return plain, start, end
+
+
+def located_texts(values: JsonValues, problems: Problems) -> TextRows:
+    """Return where the texts of strings lie, as `texts` would make a column of them."""
+    base = values.data.ctypes.data if values.data.size else 0
+    plain = values.tags == STRING
+    addresses = np.where(plain, base + values.start, 0)
+    lengths = np.where(plain, values.end - values.start, -1)
+    rows = np.flatnonzero(values.tags == ESCAPED)
+    if not len(rows):
+        return TextRows(values.data, addresses, lengths)
+    data, start, end = _unescaped(values, rows, problems)
+    addresses[rows], lengths[rows] = data.ctypes.data + start, np.where(end < 0, -1, end - start)
+    return TextRows((values.data, data), addresses, lengths)
+
+
+def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
+    """Return the insides of strings as they are written, and how (`json_texts.PLAIN` ...).
+
+    What is missing is the empty text; values of other types, and half of a surrogate pair, are
+    noted.
+
+    Parameters
+    ----------
+    columns
+        Values of one buffer; their texts stand one column behind another.
+    problems
+        Where faulty values are noted.
+    """
+    ends = np.cumsum([len(values) for values in columns])
+    out, written = np.zeros((ends[-1], 4), np.int32), np.empty(ends[-1], np.uint8)
+    for values, end in zip(columns, ends.tolist(), strict=True):
+        present, escaped = values.is_text, values.tags == ESCAPED
+        problems.note(values, np.flatnonzero(~present & ~values.is_missing), "a string")
+        if values.numbered_escapes:
+            rows = np.flatnonzero(escaped)
+            halved = halved_strings(values.data, values.start[rows], values.end[rows])
+            problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
+        own = slice(end - len(values), end)
+        of_escaped = json_texts.NUMBERED if values.numbered_escapes else json_texts.ESCAPED
+        written[own] = np.where(escaped, of_escaped, json_texts.PLAIN)
+        views(values.data, np.where(present, values.start, -1), values.end, 0, out[own])
+    return _string_views(None, out, (columns[0].data,)), written
+
+
+def raw_texts(values: JsonValues) -> pl.Series:
+    """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
+    present = ~values.is_text & ~values.is_missing
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
+    return _string_views(present, out, (values.data,))
+
+
+def _string_views(
+    present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[Bytes]
+) -> pl.Series:
+    """Make a column of views; without ``present`` it has no nulls."""
+    import pyarrow as pa
+
+    validity = None
+    if present is not None and not present.all():
+        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [validity, pa.py_buffer(out), *(pa.py_buffer(buffer) for buffer in data)]
+    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(out), buffers))
+
+
+def expect_texts(
+    values: JsonValues, problems: Problems, *, or_empty: bool, expected: str = "a string"
+) -> pl.Series:
+    """Return strings, null (or empty) where a value is missing; note values of other types."""
+    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), expected)
+    return texts(values, problems, or_empty=or_empty)
+
+
+def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool) -> pl.Series:
+    """Return what Python's ``str`` makes of each value, or of ``value or ""``.
+
+    A missing value gives the empty text or, where falsy values keep their text, null.
+    """
+    found = texts(values, problems, or_empty=falsy_is_empty)
+    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
+    return found.scatter(rows, _made(values, rows, falsy_is_empty)) if len(rows) else found
+
+
+def located_python_texts(
+    values: JsonValues, problems: Problems, *, falsy_is_empty: bool
+) -> TextRows:
+    """Return where the texts lie of which `python_texts` would make a column."""
+    found = located_texts(values, problems)
+    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
+    if len(rows):
+        made = [text.encode() for text in _made(values, rows, falsy_is_empty)]
+        data, sizes = np.frombuffer(b"".join(made), np.uint8), [len(text) for text in made]
+        found.addresses[rows] = data.ctypes.data + np.cumsum([0, *sizes[:-1]])
+        found.lengths[rows] = sizes
+        found = TextRows((found.owner, data), found.addresses, found.lengths)
+    if falsy_is_empty:
+        np.maximum(found.lengths, 0, out=found.lengths)
+    return found
+
+
+def _made(values: JsonValues, rows: Indices, falsy_is_empty: bool) -> list[str]:
+    """Make texts of the values in some rows, which are no strings."""
+    python = [values.python(row) for row in rows.tolist()]
+    return [str((value or "") if falsy_is_empty else value) for value in python]
+
+
+def truths(values: JsonValues) -> Mask:
+    """Return which values Python counts as true."""
+    true: Mask = values.tags == TRUE
+    other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))
+    true[other] = [bool(values.python(row)) for row in other.tolist()]
+    return true
+
+
+def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
+    """Return what Python's ``int`` makes of each value, 0 where it is missing."""
+    found = np.zeros(len(values), np.int64)
+    plain = np.flatnonzero(values.tags == INTEGER)
+    found[plain], states = integers(values.data, values.start[plain], values.end[plain])
+    problems.note(values, plain[states != EXACT], "a whole number of at most 64 bits")
+    for row in np.flatnonzero(~values.is_missing & (values.tags != INTEGER)).tolist():
+        try:
+            found[row] = int(values.python(row))
+        except (TypeError, ValueError, OverflowError):
+            problems.note(values, np.array([row]), "a whole number of at most 64 bits")
+    return found
