@@ -356,7 +356,7 @@ def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
             assert row["W2"] <= row["W3"] + 1e-12
             assert row["W3"] <= row["W1"] + 1e-12
             assert row["M11"] <= row["W1"]
-            assert 0.0 <= row["M13"] <= (row["W1_den"] - 1) / row["W1_den"]
+            assert 0.0 <= row["M13"] <= (row["W1_den"] - 1) / row["W1_den"] + 1e-12
         if row["M8"] is not None:
             assert row["M8"] >= max(row["M8a"] or 0.0, row["M8b"] or 0.0)
     assert rows[2]["M8"] == rows[2]["M8b"]
