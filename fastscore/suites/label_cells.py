@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import number_hashes
+from fastscore_kernels import number_hashes, number_texts
 from fastscore_kernels.sums import ExactSums
 
 from fastscore.suites.ragged import number_keys
@@ -86,7 +86,7 @@ class LabelCells:
         if not labels:
             return cls(1, {}, key, np.zeros(0, np.uint64), np.zeros(0, np.int64), 0)
         hashes, firsts, seed = _hash_distinct(dialogues.select(key))
-        encoded = {name: _encode(dialogues[name][firsts]) for name in labels}
+        encoded = {column.name: _encode(column) for column in dialogues.select(labels)[firsts]}
         numbers = np.zeros(firsts.size, np.int64)
         for values, codes in encoded.values():
             # numbered anew at each label: the products stay below the square of the rows
@@ -112,9 +112,11 @@ class LabelCells:
         """Return the cell of each row."""
         if not self.groups:
             return np.zeros(rows.height, np.int64)
-        hashes = _hash_keys(rows.select(self.key), self.seed)
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))[: rows.height]
-        of_runs = hashes[starts]
+        columns = _hash_columns(rows.select(self.key), self.seed)
+        begins = np.ones(rows.height, np.bool_)
+        begins[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        starts = np.flatnonzero(begins)
+        of_runs = _combine([column[starts] for column in columns])
         # sought in ascending order, each is found near the one before
         order = np.argsort(of_runs)
         places = np.empty(of_runs.size, np.int64)
@@ -126,15 +128,22 @@ class LabelCells:
 def _encode(labels: pl.Series) -> tuple[list[str], Longs]:
     """Return the distinct values, ascending, and each row's place among them or, null, behind."""
     texts = labels.cast(pl.String)
-    values = texts.drop_nulls().unique().sort()
-    places = texts.cast(pl.Enum(values)).to_physical().cast(pl.Int64).fill_null(values.len())
-    return values.to_list(), places.to_numpy()
+    numbers, firsts = number_texts(texts)
+    found = texts[firsts].to_list()
+    values = sorted(value for value in found if value is not None)
+    places = {value: place for place, value in enumerate(values)}
+    return values, np.array([places.get(value, len(values)) for value in found])[numbers]
 
 
-def _hash_keys(keys: pl.DataFrame, seed: int) -> Hashes:
-    hashes = np.zeros(keys.height, np.uint64)
-    for column in keys:
-        hashes = hashes * _HASH_FACTOR + column.hash(seed).to_numpy()
+def _hash_columns(keys: pl.DataFrame, seed: int) -> list[Hashes]:
+    return [column.to_numpy() for column in keys.select(pl.all().hash(seed))]
+
+
+def _combine(columns: Sequence[Hashes]) -> Hashes:
+    """Return one hash for each row of hashes."""
+    hashes = columns[0]
+    for column in columns[1:]:
+        hashes = hashes * _HASH_FACTOR + column
     return hashes
 
 
@@ -142,7 +151,7 @@ def _hash_distinct(keys: pl.DataFrame) -> tuple[Hashes, Longs, int]:
     """Return a hash for each distinct key, none of two, the row it is first in, and the seed."""
     seed = 0
     while True:
-        hashes = _hash_keys(keys, seed)
+        hashes = _combine(_hash_columns(keys, seed))
         numbers, firsts = number_hashes(hashes)
         if firsts.size == keys.height or keys[firsts[numbers]].equals(keys):
             return hashes[firsts], firsts, seed

@@ -134,7 +134,7 @@ def _summarise_table(
     """Sum once by combination of labels (cell), then by label over the few sums."""
     columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
     numbers = _hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
-    grids = choose_grids(numbers.lazy(), metrics)
+    grids = choose_grids(numbers, metrics)
     cells = find_cells()
     n_rows, sums = _sum_by_cell(numbers, grids, cells)
     reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
@@ -150,7 +150,7 @@ def _summarise_table(
 def _hold_if_small(rows: pl.LazyFrame) -> pl.DataFrame | pl.LazyFrame:
     """Read a table of no more than a batch once, for all that is asked of it."""
     first = rows.head(_BATCH_ROWS + 1).collect(engine="streaming")
-    return first if first.height <= _BATCH_ROWS else rows
+    return first.rechunk() if first.height <= _BATCH_ROWS else rows
 
 
 def _batches(rows: pl.DataFrame | pl.LazyFrame) -> Iterable[pl.DataFrame]:
@@ -164,7 +164,7 @@ def _summed_columns(metric: Metric) -> list[str]:
     return [metric.id, *(column for column in extra if column is not None)]
 
 
-def choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
+def choose_grids(rows: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
     """Return the grid of every column that these metrics sum, as the bits after the point.
 
     A metric's largest magnitude is that of its declared range; only columns without one are read.
@@ -176,9 +176,9 @@ def choose_grids(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int
         if metric.minimum is not None and metric.maximum is not None
     }
     unbounded = [column for column in columns if column not in largest]
-    found = rows.select(
-        pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max()
-    ).collect(engine="streaming")
+    found = rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
+    if isinstance(found, pl.LazyFrame):
+        found = found.collect(engine="streaming")
     largest |= {column: found[column].item() or 0.0 for column in unbounded}
     bits = min(_GRID_BITS, (_SUM_BITS - int(found["_rows"].item()).bit_length()) // 2)
     return {

@@ -77,13 +77,14 @@ def test_rows_are_counted_by_every_label(
 @given(dialogues=DIALOGUES.filter(bool))
 def test_keys_of_one_hash_are_told_apart(dialogues: list[Dialogue]) -> None:
     table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
-    hash_keys = label_cells._hash_keys
+    hash_columns = label_cells._hash_columns
 
-    def hash_badly(keys: pl.DataFrame, seed: int) -> label_cells.Hashes:
-        return hash_keys(keys, seed) & np.uint64([0, 1, 2**64 - 1][min(seed, 2)])
+    def hash_badly(keys: pl.DataFrame, seed: int) -> list[label_cells.Hashes]:
+        mask = np.uint64([0, 1, 2**64 - 1][min(seed, 2)])
+        return [column & mask for column in hash_columns(keys, seed)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_cells, "_hash_keys", hash_badly)
+        patch.setattr(label_cells, "_hash_columns", hash_badly)
         cells = LabelCells.of_dialogues(table, KEY, LABELS)
         n_rows = np.bincount(cells.of_rows(table), minlength=cells.n_cells)
     found = {

@@ -7,7 +7,7 @@ from functools import partial
 import polars as pl
 
 from fastscore.suites.memory_finance import schema
-from fastscore.suites.summary import summarise_metrics
+from fastscore.suites.summary import ALL, summarise_metrics
 
 _SUMMED = tuple(
     dict.fromkeys(
@@ -16,6 +16,12 @@ _SUMMED = tuple(
         for column in (metric.numerator, metric.denominator)
         if column is not None
     )
+)
+_RATIOS = tuple(
+    pl.when(pl.col(metric.denominator or "") > 0)
+    .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
+    .alias(metric.id)
+    for metric in schema.RATIOS
 )
 
 
@@ -34,7 +40,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     # asked for several times, and small beside the turns: read once
     columns = [metric.id for metric in schema.PROFILE_METRICS]
     columns += ["file", "line", "dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
-    dialogues = tables["dialogues"].select(columns).collect(engine="streaming")
+    dialogues = tables["dialogues"].select(columns).collect(engine="streaming").rechunk()
     summarise = partial(
         summarise_metrics,
         groups=schema.GROUPS,
@@ -49,29 +55,20 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         )
         placed = {**tables, "dialogues": dialogues.lazy()}
         parts = summarise(placed, of_lines, key=("file", "line")), of_ids.result()
-    group_rank = {group: rank for rank, group in enumerate(("all", *schema.GROUPS))}
-    metric_rank = {metric.id: rank for rank, metric in enumerate(schema.METRICS)}
     return pl.concat(parts).sort(
-        pl.col("group").replace_strict(group_rank, return_dtype=pl.Int64),
+        pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
         "value",
-        pl.col("metric").replace_strict(metric_rank, return_dtype=pl.Int64),
+        pl.col("metric").cast(pl.Enum([metric.id for metric in schema.METRICS])),
     )
 
 
 def _merge_by_id(dialogues: pl.DataFrame) -> pl.DataFrame:
     """Add up the counts of valid dialogues of one id and form their ratios again."""
-    ratios = [
-        pl.when(pl.col(metric.denominator or "") > 0)
-        .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
-        .alias(metric.id)
-        for metric in schema.RATIOS
-    ]
     # whole hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    return (
-        dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
-        .group_by("dialogue")
-        .agg(pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum())
-        .with_columns(pl.col("judge_score_sum") / 100)
-        .with_columns(ratios)
-    )
+    merged = dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
+    if merged["dialogue"].n_unique() < merged.height:
+        merged = merged.group_by("dialogue").agg(
+            pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum()
+        )
+    return merged.with_columns(pl.col("judge_score_sum") / 100).with_columns(_RATIOS)
