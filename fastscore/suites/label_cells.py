@@ -117,7 +117,8 @@ class LabelCells:
         begins[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
         starts = np.flatnonzero(begins)
         of_runs = _combine([column[starts] for column in columns])
-        # sought in ascending order, each is found near the one before
+        # sought in ascending order, each is found near the one before; one beyond all but the last
+        # hash is compared with the last
         order = np.argsort(of_runs)
         places = np.empty(of_runs.size, np.int64)
         places[order] = np.searchsorted(self.hashes[:-1], of_runs[order])
