@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.content_hash import hash_part
@@ -23,6 +24,8 @@ from fastscore.logs.pieces import Piece, Shard
 from fastscore.logs.seals import changed, stamp
 from fastscore.logs.spans import Spans
 from fastscore.suites.base import Source
+
+Longs = npt.NDArray[np.int64]
 
 __all__ = ["InputContent", "Piece", "Plan", "Shard", "plan_shards"]
 
@@ -125,8 +128,19 @@ def plan_shards(
 
 
 @dataclass(frozen=True, slots=True)
+class _Runs:
+    """Parts of files in order, each of whole dialogues that cannot be parted; int64 arrays."""
+
+    file: Longs
+    start: Longs
+    stop: Longs
+    line: Longs
+    n_bytes: Longs
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
-    """Dialogues of one file that cannot be parted."""
+    """Neighbouring runs of one file."""
 
     file: int
     start: int
@@ -137,6 +151,8 @@ class _Run:
 
 def _check_one_file(spans: pl.DataFrame, states: Sequence[FileState]) -> None:
     """Refuse a dialogue that two files hold rows of."""
+    if len(states) < 2:
+        return
     named = spans.filter(~pl.col("is_local"))
     again = named.filter(~pl.struct("key_high", "key_low").is_first_distinct()).head(1)
     if again.is_empty():
@@ -151,65 +167,63 @@ def _check_one_file(spans: pl.DataFrame, states: Sequence[FileState]) -> None:
     )
 
 
-def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
-    """Part files where no dialogue is open (`_Run`'s columns); every byte belongs to one run."""
+def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> _Runs:
+    """Part files where no dialogue is open; every byte belongs to one run."""
     # neither packed bytes nor an array can be entered in the middle
     entered = [state.compression == "none" and state.file.format != "json" for state in states]
     weights = [
         state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
         for state in states
     ]
-    files = pl.DataFrame(
-        {
-            "file": pl.Series(range(len(states)), dtype=pl.Int64),
-            "size": pl.Series([state.size for state in states], dtype=pl.Int64),
-            "weight": pl.Series(weights, dtype=pl.Float64),
-        }
+    sizes = np.array([state.size for state in states], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    # places as if the files stood one behind another: what is open in one is closed in the next
+    of_span = spans["file"].to_numpy()
+    first = begins[of_span] + spans["first"].to_numpy()
+    open_until = np.maximum.accumulate(begins[of_span] + spans["last"].to_numpy())
+    cuts = 1 + np.flatnonzero(
+        (first[1:] > open_until[:-1])
+        & (of_span[1:] == of_span[:-1])
+        & np.array(entered, np.bool_)[of_span[1:]]
     )
-    open_until = pl.col("last").cum_max().shift(1).over("file")
-    cuts = spans.filter(
-        pl.col("first") > open_until,
-        pl.col("file").is_in([file for file, enters in enumerate(entered) if enters]),
-    ).select("file", pl.col("first").alias("start"), "line")
-    begins = files.select("file", start=pl.lit(0, pl.Int64), line=pl.lit(1, pl.Int64))
-    return (
-        pl.concat([begins, cuts])
-        .join(files, on="file", how="left")
-        .sort("file", "start")
-        .with_columns(stop=pl.col("start").shift(-1).over("file").fill_null(pl.col("size")))
-        .with_columns(
-            n_bytes=((pl.col("stop") - pl.col("start")) * pl.col("weight")).round().cast(pl.Int64)
-        )
-    )
+    start = np.concatenate((begins, first[cuts]))
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    stop = np.append(start, sizes.sum())[1:]
+    file = np.concatenate((np.arange(sizes.size), of_span[cuts]))[order]
+    lines = np.concatenate((np.ones(sizes.size, np.int64), spans["line"].to_numpy()[cuts]))
+    n_bytes = np.rint((stop - start) * np.array(weights)[file]).astype(np.int64)
+    return _Runs(file, start - begins[file], stop - begins[file], lines[order], n_bytes)
 
 
-def _pack(runs: pl.DataFrame, shard_bytes: int) -> list[list[_Run]]:
+def _pack(runs: _Runs, shard_bytes: int) -> list[list[_Run]]:
     """Pack runs in order, as many as fit; neighbours in one file become one.
 
     The last shards are smaller, so that no worker is left alone with a large one.
     """
-    ends = np.cumsum(runs["n_bytes"].to_numpy())
+    ends = np.cumsum(runs.n_bytes)
     packed = []
     first, smallest = 0, max(1, shard_bytes // SHARD_PARTS)
-    while first < runs.height:
+    while first < ends.size:
         packed_bytes = int(ends[first - 1]) if first else 0
         left = int(ends[-1]) - packed_bytes
         even = -(-left // max(1, round(left / smallest)))
         room = min(shard_bytes, max(left // LEFT_PARTS, even))
         behind = int(np.searchsorted(ends, packed_bytes + room, side="right"))
         behind = max(behind, first + 1)
-        shard = runs[first:behind].group_by("file", maintain_order=True)
-        joined = shard.agg(
-            pl.col("start").first(),
-            pl.col("stop").last(),
-            pl.col("line").first(),
-            pl.col("n_bytes").sum(),
-        )
-        packed.append(
-            [_Run(*row) for row in joined.select("file", "start", "stop", "line", "n_bytes").rows()]
-        )
+        packed.append(_joined(runs, first, behind))
         first = behind
     return packed
+
+
+def _joined(runs: _Runs, first: int, behind: int) -> list[_Run]:
+    """Join the neighbouring runs of each file from ``first`` to ``behind``."""
+    file = runs.file[first:behind]
+    begins = first + np.flatnonzero(np.diff(file, prepend=-1))
+    lasts = np.append(begins[1:], behind) - 1
+    n_bytes = np.add.reduceat(runs.n_bytes[:behind], begins)
+    columns = (runs.file[begins], runs.start[begins], runs.stop[lasts], runs.line[begins], n_bytes)
+    return [_Run(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
 def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Shard:
