@@ -1,7 +1,7 @@
 """An input file while it is planned: what is known of it, and its bytes, unpacked."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
@@ -11,8 +11,10 @@ from fastscore.errors import RunError
 from fastscore.logs.csv_records import csv_header
 from fastscore.logs.inputs import Compression, InputFile
 from fastscore.logs.pieces import Damage
+from fastscore.logs.plain_blocks import map_blocks
 from fastscore.logs.streams import DamageError, passing_lines, read_blocks
 
+Result = TypeVar("Result")
 _Block = TypeVar("_Block", bytes, bytes | memoryview)
 
 
@@ -86,6 +88,31 @@ def passing_blocks(
     if state.compression == "none":
         return _counted(passing_lines(state.path, state.observe), state)
     return file_blocks(state, shard_bytes, scratch)
+
+
+def map_passing(
+    state: FileState,
+    look: Callable[[int, bytes | memoryview], Result],
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
+) -> Iterator[Result]:
+    """Yield what is seen in a file's blocks, in order; those of a plain one several at once.
+
+    ``look`` takes a block's place in the (unpacked) file and the block, and keeps nothing of it.
+    """
+    if state.compression == "none":
+
+        def observe(block: memoryview) -> None:
+            state.observe(block)
+            state.size += len(block)
+
+        yield from map_blocks(state.path, observe, look, threads)
+    else:
+        begin = 0
+        for block in file_blocks(state, shard_bytes, scratch):
+            yield look(begin, block)
+            begin += len(block)
 
 
 def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:

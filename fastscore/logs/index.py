@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,9 @@ from fastscore.errors import InputError
 from fastscore.logs.batches import Batch, gather, map_ordered
 from fastscore.logs.columns import Places, array_key, convert, places, wanted_keys
 from fastscore.logs.csv_records import read_records
-from fastscore.logs.file_state import FileState, file_blocks, passing_blocks
+from fastscore.logs.file_state import FileState, file_blocks, map_passing, passing_blocks
 from fastscore.logs.json_documents import read_document
-from fastscore.logs.line_cells import line_cells
+from fastscore.logs.line_cells import block_cells, line_cells
 from fastscore.logs.line_names import join_names, line_names
 from fastscore.logs.parquet import parquet_rows, read_parquet
 from fastscore.logs.pieces import Piece
@@ -55,11 +56,17 @@ def index_files(
                 spans.add(found)
                 yield state
         elif format == "jsonl" and (source.dialogue_key or format in source.row_dialogues):
-            for some, found in map_ordered(
-                lambda some: (some, _index_jsonl(some, source, shard_bytes, scratch)),
-                _by_size(group),
-                threads,
-            ):
+            groups = tuple(_by_size(group))
+            # of several groups the files, of one the blocks are shared out
+            find = partial(
+                _index_jsonl,
+                source=source,
+                shard_bytes=shard_bytes,
+                scratch=scratch,
+                threads=max(1, threads // len(groups)),
+            )
+            found_in = map_ordered(find, groups, min(threads, len(groups)))
+            for some, found in zip(groups, found_in, strict=True):
                 spans.add(found)
                 yield from some
         else:
@@ -109,19 +116,24 @@ def _index_lines(
 
 
 def _index_jsonl(
-    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path, threads: int
 ) -> pl.DataFrame:
     """Index files of JSON Lines."""
-    index = _index_names if source.dialogue_key else _index_rows
-    return index(states, source, shard_bytes, scratch)
+    if source.dialogue_key:
+        return _index_names(states, source, shard_bytes, scratch)
+    return _index_rows(states, shard_bytes, scratch, threads)
 
 
 def _index_rows(
-    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+    states: tuple[FileState, ...], shard_bytes: int, scratch: Path, threads: int
 ) -> pl.DataFrame:
     """Index files each line of which is a dialogue of its own: none is read for that."""
     width = max(1, shard_bytes // _CELLS_PER_SHARD)
-    found = [line_cells(passing_blocks(state, shard_bytes, scratch), width) for state in states]
+    look = partial(block_cells, cell=width)
+    found = [
+        line_cells(map_passing(state, look, shard_bytes, scratch, threads), width)
+        for state in states
+    ]
     cell, first, last, line, lines = np.concatenate(found, axis=1)
     spans = {
         "file": np.repeat([state.index for state in states], [cells.shape[1] for cells in found]),

@@ -1,23 +1,55 @@
 """Where lines begin, by cells of a file: all that is needed where each line stands for itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_kernels.jsonl import line_starts
 
-_RETURN = ord("\r")
+Longs = npt.NDArray[np.int64]
 
 
-def line_cells(
-    blocks: Iterator[bytes] | Iterator[bytes | memoryview], cell: int
-) -> npt.NDArray[np.int64]:
+@dataclass(frozen=True, slots=True)
+class BlockCells:
+    """What `line_cells` tells of the lines that surely begin in a block of a file.
+
+    Parameters
+    ----------
+    begin
+        Where the block begins.
+    first_byte, last_byte
+        Its ends; both empty when it is.
+    cells
+        As of `line_cells`, but numbered from 0 on, and without a line that begins where the block
+        does: that is for the block before to tell.
+    """
+
+    begin: int
+    first_byte: bytes
+    last_byte: bytes
+    cells: Longs
+
+
+def block_cells(begin: int, block: bytes | memoryview, cell: int) -> BlockCells:
+    """Find the lines that begin in a block, by cells of so many bytes of the file."""
+    data = np.frombuffer(block, np.uint8)
+    starts = line_starts(data)
+    starts = begin + starts[starts < data.size]
+    numbers = starts // cell
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    behind = np.append(first, starts.size)[1:]
+    cells = np.stack((numbers[first], starts[first], starts[behind - 1], first, behind - first))
+    return BlockCells(begin, bytes(block[:1]), bytes(block[-1:]), cells)
+
+
+def line_cells(blocks: Iterable[BlockCells], cell: int) -> Longs:
     """Find the first and the last line that begin in each cell of a file.
 
     Parameters
     ----------
     blocks
-        The file's bytes in order; a block is used no more once the next is asked for.
+        The file's blocks, in order.
     cell
         The bytes of a cell.
 
@@ -28,28 +60,16 @@ def line_cells(
         the number of the first one; how many begin there, blank ones too. Cells in which no line
         begins are left out; one that blocks share may stand there twice.
     """
-    found: list[npt.NDArray[np.int64]] = []
-    begin, line = 0, 1
-    begins, returned = True, False
+    found = [np.empty((5, 0), np.int64)]
+    line, before = 1, b"\n"
     for block in blocks:
-        data = np.frombuffer(block, np.uint8)
-        starts = line_starts(data, after_return=returned)
-        if begins:
-            starts = np.append(0, starts)
-        # a line that would begin behind the block begins with the next one, if there is any
-        begins = bool(starts.size and starts[-1] == data.size)
-        if begins:
-            starts = starts[:-1]
-        if starts.size:
-            found.append(_by_cell(starts + begin, line, cell))
-        returned = data.size > 0 and data[-1] == _RETURN
-        begin, line = begin + data.size, line + starts.size
-    return np.concatenate(found, axis=1) if found else np.zeros((5, 0), np.int64)
-
-
-def _by_cell(starts: npt.NDArray[np.int64], line: int, cell: int) -> npt.NDArray[np.int64]:
-    """Return what `line_cells` tells of lines, the first of which has the number ``line``."""
-    cells = starts // cell
-    first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
-    behind = np.append(first[1:], starts.size)
-    return np.stack((cells[first], starts[first], starts[behind - 1], line + first, behind - first))
+        if not block.last_byte:
+            continue
+        if before == b"\n" or (before == b"\r" and block.first_byte != b"\n"):
+            at = block.begin
+            found.append(np.array([[at // cell], [at], [at], [line], [1]], np.int64))
+            line += 1
+        found.append(block.cells + np.array([[0], [0], [0], [line], [0]]))
+        line += int(block.cells[4].sum())
+        before = block.last_byte
+    return np.concatenate(found, axis=1)

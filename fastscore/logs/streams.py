@@ -137,7 +137,7 @@ def read_blocks(
             else:
                 yield from _gathered(_gunzip(read) if compression == "gz" else _unzstd(read))
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 def passing_lines(
@@ -162,7 +162,7 @@ def passing_lines(
     try:
         size = os.stat(path).st_size
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     room = np.empty(max(1, min(size, _PASSING_BYTES)), np.uint8).data
     return _line_blocks(path, observe, 0, sys.maxsize, lambda left: room)
 
@@ -226,10 +226,11 @@ def _line_blocks(
                 observe(block)
                 left -= len(block)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
-def _unreadable(path: str, error: OSError) -> InputError:
+def unreadable(path: str, error: OSError) -> InputError:
+    """Say why a file cannot be read."""
     return InputError(f"The file {path!r} cannot be read: {error.strerror}.")
 
 

@@ -1,8 +1,11 @@
 """Rows that are dialogues of their own: cut anywhere, counted one by one, few places kept."""
 
+import errno
 import gzip
 import io
 import json
+import os
+import time
 from pathlib import Path
 
 import polars as pl
@@ -10,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.logs import batches, streams
+from fastscore.content_hash import hash_bytes
+from fastscore.errors import InputError
+from fastscore.logs import batches, plain_blocks, streams
 from fastscore.logs.file_state import FileState
 from fastscore.logs.index import index_files
 from fastscore.logs.inputs import resolve_inputs
-from fastscore.logs.line_cells import line_cells
+from fastscore.logs.line_cells import block_cells, line_cells
 from fastscore.logs.scan import read_shard
 from fastscore.logs.shards import Plan, plan_shards
 from fastscore.logs.spans import Spans
@@ -29,6 +34,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(streams, "_PASSING_BYTES", 1000)
+    monkeypatch.setattr(plain_blocks, "_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 
@@ -55,6 +61,8 @@ def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: in
     size = path.stat().st_size
     whole = plan(tmp_path, path, KEYLESS, 1 << 30)
     cut = plan(tmp_path, path, KEYLESS, size // 16, threads)
+    assert cut == plan(tmp_path, path, KEYLESS, size // 16)
+    assert cut.inputs[0].content_hash == hash_bytes(path.read_bytes())
     assert (len(whole.shards), whole.n_dialogues) == (1, 2000)
     # a compressed Parquet file's few bytes are shared out by its rows, some at a time
     assert 16 <= len(cut.shards) <= 24
@@ -106,6 +114,44 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
         assert joined["dialogues"].sum() == 20_000
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_are_observed_in_order_whoever_looks_at_them(tmp_path: Path, threads: int) -> None:
+    data = bytes(range(256)) * 100 + b"rest"
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(data)
+    observed: list[bytes] = []
+
+    def look(begin: int, block: memoryview) -> tuple[int, bytes]:
+        # the earlier a block, the later it is looked at
+        time.sleep(0.002 * (begin % 3000 == 0))
+        return begin, bytes(block)
+
+    seen = list(
+        plain_blocks.map_blocks(
+            str(path), lambda block: observed.append(bytes(block)), look, threads
+        )
+    )
+    assert seen == [(begin, data[begin : begin + 1000]) for begin in range(0, len(data), 1000)]
+    assert b"".join(observed) == data
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_block_that_cannot_be_read_ends_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    path = write(tmp_path, "log.jsonl", [None] * 500)
+    read = os.preadv
+
+    def fail(file: int, rooms: list[memoryview], begin: int) -> int:
+        if 5000 <= begin < 6000:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(file, rooms, begin)
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(InputError, match=r"log\.jsonl.*cannot be read: Input/output error"):
+        plan(tmp_path, path, KEYLESS, 1 << 20, threads)
+
+
 @given(
     st.lists(st.sampled_from(["a", "xy" * 40, "\n", "\r", "\r\n", "\n\n", "\r\r\n"])),
     st.integers(1, 200),
@@ -113,13 +159,13 @@ def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
 )
 def test_lines_by_cells_oracle(parts: list[str], cell: int, size: int) -> None:
     data = "".join(parts).encode()
-    blocks = iter([data[at : at + size] for at in range(0, len(data), size)])
+    found_in = [block_cells(at, data[at : at + size], cell) for at in range(0, len(data), size)]
     begun = io.StringIO(data.decode(), newline="").readlines()
     starts = [0] if begun else []
     for line in io.StringIO(data.decode(), newline=""):
         starts.append(starts[-1] + len(line))
     found: dict[int, list[int]] = {}
-    for row in zip(*line_cells(blocks, cell).tolist(), strict=True):
+    for row in zip(*line_cells(found_in, cell).tolist(), strict=True):
         number, first, last, line_number, lines = row
         joined = found.setdefault(number, [first, last, line_number, 0])
         joined[1], joined[3] = last, joined[3] + lines
