@@ -21,6 +21,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs import Compression
 from fastscore.logs.pieces import Damage
 from fastscore.logs.rejects import Reject
+from fastscore.logs.rooms import take_room
 
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -186,13 +187,8 @@ def line_blocks(
         When the file cannot be read.
     """
     fits = stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
-    # numpy asks for large pages: some page faults instead of thousands
     return _line_blocks(
-        path,
-        observe,
-        start,
-        stop,
-        lambda left: np.empty(left if fits else min(left, BLOCK_BYTES), np.uint8).data,
+        path, observe, start, stop, lambda left: take_room(left if fits else min(left, BLOCK_BYTES))
     )
 
 

@@ -1,0 +1,39 @@
+"""Memory that blocks of logs are read into, kept for the next blocks.
+
+Fresh memory is cleared by the system page by page before it is first written, and on a virtual
+machine its host may have to find each page: that can cost as much as reading the file.
+"""
+
+import weakref
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+_KEPT = {8 << 20: 16, 64 << 20: 4}
+"""Of which sizes rooms are kept, and how many at most while nothing uses them."""
+
+# appending and popping need no lock, which a finalizer could find taken by its own thread
+_free = {size: deque[npt.NDArray[np.uint8]](maxlen=kept) for size, kept in _KEPT.items()}
+
+
+def take_room(size: int) -> memoryview:
+    """Return memory of some size; it is kept when no view of it, or of a part, is left.
+
+    Parameters
+    ----------
+    size
+        How many bytes are wanted; memory of few, or of more than the largest size, is not kept.
+    """
+    room_bytes = next((fitting for fitting in _KEPT if fitting // 16 <= size <= fitting), 0)
+    if not room_bytes:
+        return np.empty(size, np.uint8).data
+    try:
+        memory = _free[room_bytes].pop()
+    except IndexError:
+        # numpy asks for large pages: some page faults instead of thousands
+        memory = np.empty(room_bytes, np.uint8)
+    # views of a memoryview keep alive what it is of, unlike those of an array
+    lease = memory[:size]
+    weakref.finalize(lease, _free[room_bytes].append, memory).atexit = False
+    return lease.data
