@@ -17,6 +17,7 @@ from fastscore_kernels.located_values import EXACT, integers, unescaped, views
 from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems
 
 WHOLE_TEXT = "text without half a surrogate pair"
+_WHOLE_NUMBER = "a whole number of at most 64 bits"
 
 
 def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:
@@ -167,13 +168,13 @@ def truths(values: JsonValues) -> Mask:
 
 def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
     """Return what Python's ``int`` makes of each value, 0 where it is missing."""
-    found = np.zeros(len(values), np.int64)
-    plain = np.flatnonzero(values.tags == INTEGER)
-    found[plain], states = integers(values.data, values.start[plain], values.end[plain])
-    problems.note(values, plain[states != EXACT], "a whole number of at most 64 bits")
-    for row in np.flatnonzero(~values.is_missing & (values.tags != INTEGER)).tolist():
+    plain = values.tags == INTEGER
+    start, end = np.where(plain, values.start, 0), np.where(plain, values.end, 0)
+    found, states = integers(values.data, start, end)
+    problems.note(values, np.flatnonzero(plain & (states != EXACT)), _WHOLE_NUMBER)
+    for row in np.flatnonzero(~values.is_missing & ~plain).tolist():
         try:
             found[row] = int(values.python(row))
         except (TypeError, ValueError, OverflowError):
-            problems.note(values, np.array([row]), "a whole number of at most 64 bits")
+            problems.note(values, np.array([row]), _WHOLE_NUMBER)
     return found

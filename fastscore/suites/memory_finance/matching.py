@@ -15,7 +15,7 @@ Words = npt.NDArray[np.uint64]
 LARGEST_AUTOMATON = 1 << 16
 """Groups whose keywords have more bytes than this together are searched for pair by pair."""
 
-_WORD = 64
+_WORD_BITS, _IN_WORD = 6, 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,14 @@ class GroupMatches:
 
     def of_group(self, group: int) -> Mask:
         """Return for each text whether it has a keyword of the group."""
-        found: Mask = (self.bits[:, group // _WORD] >> np.uint64(group % _WORD)) & np.uint64(1) > 0
+        place = np.uint64(group & _IN_WORD)
+        found: Mask = (self.bits[:, group >> _WORD_BITS] >> place) & np.uint64(1) > 0
         return found
 
     def of_pairs(self, texts: Indices, groups: Indices) -> Mask:
         """Return for each pair of a text and a group whether the text has a keyword of it."""
-        words = self.bits[texts, groups // _WORD]
-        found: Mask = (words >> (groups % _WORD).astype(np.uint64)) & np.uint64(1) > 0
+        words = self.bits.reshape(-1)[texts * self.bits.shape[1] + (groups >> _WORD_BITS)]
+        found: Mask = (words >> (groups & _IN_WORD).view(np.uint64)) & np.uint64(1) > 0
         return found
 
 
