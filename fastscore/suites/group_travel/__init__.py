@@ -11,6 +11,7 @@ import polars as pl
 
 from fastscore.suites.base import Events, Metric, Source, Table
 from fastscore.suites.group_travel import schema
+from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class GroupTravelSuite:
     options: type[GroupTravelOptions] = GroupTravelOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
-    metrics: tuple[Metric, ...] = schema.METRICS
+    metrics: tuple[Metric, ...] = METRICS
     runs_without_embedder: bool = True
 
     def needs_vectors(self, options: GroupTravelOptions) -> bool:

@@ -23,7 +23,7 @@ from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
-from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
+from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
 from fastscore.suites.ragged import Indices, Ragged, group_rows, take
 

@@ -5,7 +5,7 @@ from fastscore_kernels.jsonl import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
 from fastscore.suites.group_travel.faults import faults
-from fastscore.suites.group_travel.schema import ACTIONABLE, CONDITIONS, CUSTOM, FLAGS
+from fastscore.suites.group_travel.terms import ACTIONABLE, CONDITIONS, CUSTOM, FLAGS
 from fastscore.suites.group_travel.turns import (
     PROVIDE,
     SYNTHESIZE,

@@ -9,7 +9,7 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.evidence import Informative
 from fastscore.suites.group_travel.lexicon import ROOM_TYPES, Lexicon
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.schema import ACTIONABLE, CATEGORY_SLOTS
+from fastscore.suites.group_travel.terms import ACTIONABLE, CATEGORY_SLOTS
 from fastscore.suites.group_travel.turns import (
     ACCEPT_PLAN,
     APPROVE,

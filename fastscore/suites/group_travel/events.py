@@ -17,14 +17,14 @@ from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.plans import Plans, read_plans
-from fastscore.suites.group_travel.schema import (
+from fastscore.suites.group_travel.similarity import number_compared
+from fastscore.suites.group_travel.synthesis import read_synthesis
+from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CATALOGUE_COLUMNS,
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
 )
-from fastscore.suites.group_travel.similarity import number_compared
-from fastscore.suites.group_travel.synthesis import read_synthesis
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
 from fastscore.suites.ragged import (
     Indices,

@@ -12,7 +12,7 @@ from fastscore_kernels.targets import Targets
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
-from fastscore.suites.group_travel.schema import SLOTS
+from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
 
 Indices = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from fastscore.suites.group_travel.catalogue import Catalogue
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.plan_days import KINDS
 from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
-from fastscore.suites.group_travel.schema import CATALOGUES, KIND_OF_SLOT
+from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.ragged import (
     Indices,
     Ragged,

@@ -5,15 +5,10 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.schema import (
-    CONDITIONS,
-    CUSTOM,
-    FLAGS,
-    METRICS,
-    SUMMARISED,
-)
 from fastscore.suites.group_travel.summarise import BOTH, CONDITION, DELTA, summarise_dialogues
+from fastscore.suites.group_travel.terms import CONDITIONS, CUSTOM, FLAGS
 
 _LABELS = ("dialogue", "file", "line", "condition", *FLAGS, "flag_source", "group_type")
 _DECIMALS = 4

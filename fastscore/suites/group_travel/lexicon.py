@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.group_travel.schema import CATEGORY_SLOTS, SLOTS
+from fastscore.suites.group_travel.terms import CATEGORY_SLOTS, SLOTS
 
 ROOM_TYPES = ("entire", "private", "shared")
 

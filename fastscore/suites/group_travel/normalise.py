@@ -12,7 +12,7 @@ from fastscore_kernels import number_tokens, replace_characters
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
-from fastscore.suites.group_travel.schema import SLOTS
+from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.ragged import Ragged, first_of_each
 
 Indices = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import trees_of
 from fastscore.suites.group_travel.normalise import join_texts, normalise
 from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_days
-from fastscore.suites.group_travel.schema import UNFILLED
 from fastscore.suites.group_travel.stops import read_stops, timely_days
+from fastscore.suites.group_travel.terms import UNFILLED
 from fastscore.suites.ragged import (
     Indices,
     first_of_each,

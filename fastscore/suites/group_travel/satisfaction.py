@@ -11,8 +11,8 @@ from fastscore.suites.group_travel.evidence import Informative, TextCodes, count
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
 from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
 from fastscore.suites.ragged import group_rows, offsets_of, take
 

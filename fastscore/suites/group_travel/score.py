@@ -14,6 +14,7 @@ from fastscore.suites.group_travel.addressing import address_pairs
 from fastscore.suites.group_travel.conversation import count_conversation
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_informative
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
+from fastscore.suites.group_travel.metrics import METRICS, RATIOS
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.satisfaction import compare_slots, satisfy_pairs, state_wishes
 from fastscore.suites.group_travel.serendipity import score_places
@@ -115,13 +116,13 @@ def _score(
     )
     reasons = _null_reasons(counted, has_vectors)
     constant = {"M4": ~pl.col("use_social_theory"), "M5": ~pl.col("enable_feedback")}
-    present = {metric.id: pl.Series(reasons[metric.id] < 0) for metric in schema.METRICS}
+    present = {metric.id: pl.Series(reasons[metric.id] < 0) for metric in METRICS}
     counted = counted.with_columns(
         pl.when(pl.lit(present[metric.id]) & ~constant.get(metric.id, pl.lit(False)))
         .then(column)
         .otherwise(0)
         .alias(column)
-        for metric in schema.RATIOS
+        for metric in RATIOS
         for column in (metric.numerator, metric.denominator)
         if column is not None
     )
@@ -134,7 +135,7 @@ def _score(
                 .otherwise(pl.col(f"{metric.id}_num") / pl.col(f"{metric.id}_den"))
             )
             .alias(metric.id)
-            for metric in schema.RATIOS
+            for metric in RATIOS
         ),
         *(pl.when(pl.lit(present[name])).then(name).alias(name) for name in ("W2", "W3", "M13")),
         pl.lit(lexicon.version).alias("lexicon_version"),
@@ -207,7 +208,7 @@ def _null_reasons(counted: pl.DataFrame, has_vectors: bool) -> dict[str, Reasons
         "M16": [(no_plan, _MISSING)],
     }
     reasons = counted.select(
-        _first_reason(rules.get(metric.id, [])).alias(metric.id) for metric in schema.METRICS
+        _first_reason(rules.get(metric.id, [])).alias(metric.id) for metric in METRICS
     )
     return {column.name: column.to_numpy() for column in reasons}
 

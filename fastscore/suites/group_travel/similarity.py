@@ -14,7 +14,7 @@ from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.schema import NULLS
+from fastscore.suites.group_travel.terms import NULLS
 from fastscore.suites.ragged import Ragged, group_rows
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import polars as pl
 
+from fastscore.suites.group_travel.metrics import CHANNELS, SUMMARISED
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.group_travel.schema import CHANNELS, CONDITIONS, SUMMARISED
+from fastscore.suites.group_travel.terms import CONDITIONS
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
 CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_condition"

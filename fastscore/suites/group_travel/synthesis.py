@@ -11,7 +11,7 @@ from fastscore.suites.columns import gather_or_null
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.faults import faults, warnings_of
-from fastscore.suites.group_travel.schema import NULLS
+from fastscore.suites.group_travel.terms import NULLS
 from fastscore.suites.group_travel.turns import (
     SYNTHESIZE,
     Turns,

@@ -15,7 +15,7 @@ from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
-from fastscore.suites.group_travel.schema import (
+from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     EVERYONE,
     SLOT_ALIASES,

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import gini_ragged
 
-from fastscore.suites.group_travel.schema import CATEGORY_SLOTS
+from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.ragged import offsets_of, sum_by
 
 Indices = npt.NDArray[np.int64]

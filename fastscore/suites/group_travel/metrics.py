@@ -1,0 +1,254 @@
+"""The suite's metrics, and the rows of its summary: data only."""
+
+from typing import Literal
+
+from fastscore.suites.base import Metric
+
+
+def _metric(
+    id: str,
+    name: str,
+    formula: str,
+    null_rule: str,
+    section: str,
+    *,
+    maximum: float | None = 1.0,
+    better: Literal["higher", "lower", "neither"] = "higher",
+    unit: str = "1",
+    ratio: bool = True,
+) -> Metric:
+    return Metric(
+        id=id,
+        name=name,
+        table="dialogues",
+        formula=formula,
+        minimum=0.0,
+        maximum=maximum,
+        better=better,
+        null_rule=null_rule,
+        source=f"Metric Reference, {section}",
+        unit=unit,
+        numerator=f"{id}_num" if ratio else None,
+        denominator=f"{id}_den" if ratio else None,
+    )
+
+
+_NO_SYNTHESIS = "not_applicable where synthesis is not enabled"
+_NO_PLAN = "missing_input without a plan"
+_NO_PAIRS = f"{_NO_PLAN}; not_applicable without an actionable preference"
+_NO_VECTORS = f"{_NO_PAIRS} that says something; no_vector without an embedder"
+
+METRICS = (
+    _metric("W1", "Utilitarian welfare", "mean of s_i over members", _NO_PAIRS, "W1"),
+    _metric("W2", "Egalitarian welfare", "least s_i of the members", _NO_PAIRS, "W2", ratio=False),
+    _metric(
+        "W3",
+        "Nash welfare",
+        "geometric mean of s_i; 0 where one is 0",
+        _NO_PAIRS,
+        "W3",
+        ratio=False,
+    ),
+    _metric(
+        "M1",
+        "Member voice coverage",
+        "members who stated a preference / members, at most 1; 1 / members with a single user",
+        "missing_input where nobody is known to be a member",
+        "M1",
+    ),
+    _metric(
+        "M2",
+        "Conflict detection rate",
+        "divergent slots whose synthesis names the conflict / divergent slots",
+        f"{_NO_SYNTHESIS} or no slot is divergent",
+        "M2",
+    ),
+    _metric(
+        "M3",
+        "Resolution explanation rate",
+        "synthesised slots that are explained / synthesised slots",
+        f"{_NO_SYNTHESIS} or no slot is synthesised",
+        "M3",
+    ),
+    _metric(
+        "M4",
+        "Theory strategy usage rate",
+        "actionable slots with a named strategy / actionable slots that are synthesised; 0 where "
+        "social theory is not used",
+        "not_applicable where theory is used and no actionable slot is synthesised",
+        "M4",
+    ),
+    _metric(
+        "M4b",
+        "Theory text leakage rate",
+        "turns that quote theory / turns that synthesise, give feedback or present the plan",
+        "not_applicable without such a turn",
+        "M4b",
+        better="lower",
+    ),
+    _metric(
+        "M5",
+        "Feedback activation rate",
+        "conflict slots with a feedback turn / conflict slots; 0 where feedback is not enabled",
+        "not_applicable where feedback is enabled and no slot is flagged as a conflict",
+        "M5",
+    ),
+    _metric(
+        "M6",
+        "Member acceptance rate",
+        "members who accept / members who stated a preference, at most 1",
+        "not_applicable without a turn of acceptance",
+        "M6",
+    ),
+    _metric(
+        "M7_total_turns",
+        "Turns",
+        "turns with an intent or an utterance",
+        "never",
+        "M7",
+        maximum=None,
+        better="neither",
+        unit="turns",
+        ratio=False,
+    ),
+    _metric(
+        "M7_turns_per_slot",
+        "Turns per slot",
+        "turns / slots for which a preference was stated",
+        "not_applicable without such a slot",
+        "M7",
+        maximum=None,
+        better="neither",
+        unit="turns",
+    ),
+    _metric(
+        "M7_feedback_turn_overhead",
+        "Feedback turns",
+        "turns of feedback",
+        "never",
+        "M7",
+        maximum=None,
+        better="neither",
+        unit="turns",
+        ratio=False,
+    ),
+    _metric(
+        "M8",
+        "Preference addressing score",
+        "preferences addressed by the synthesis or the plan / preferences",
+        "missing_input without a preference; without synthesis, as M8b",
+        "M8",
+    ),
+    _metric(
+        "M8a",
+        "Preference addressing score of the synthesis",
+        "preferences addressed by the synthesis of their slot / preferences",
+        f"{_NO_SYNTHESIS}; missing_input without a preference",
+        "M8",
+    ),
+    _metric(
+        "M8b",
+        "Preference addressing score of the plan",
+        "preferences addressed by the plan's presentation or raw output / preferences",
+        "missing_input without a preference or a text of the plan",
+        "M8",
+    ),
+    _metric(
+        "M9",
+        "Plan grounding rate",
+        "distinct places of the plan that the catalogue has / distinct places of the plan",
+        f"{_NO_PLAN}, a place in it or a catalogue",
+        "M9",
+    ),
+    _metric(
+        "M10",
+        "Member slot satisfaction rate",
+        "satisfied actionable preferences / actionable preferences",
+        _NO_PAIRS,
+        "M10",
+    ),
+    _metric(
+        "M10b",
+        "Category lookup satisfaction rate",
+        "preferences that share a category with a selected place / preferences with a category",
+        f"{_NO_PLAN}; not_applicable without a preference that names a category",
+        "M10b",
+    ),
+    _metric(
+        "M11",
+        "All-constraints satisfied rate",
+        "members whose actionable preferences are all satisfied / members who have any",
+        _NO_PAIRS,
+        "M11",
+    ),
+    _metric(
+        "M12",
+        "Semantic preference satisfaction",
+        "mean similarity of actionable preferences and the plan's entries for their slot",
+        _NO_VECTORS,
+        "M12",
+    ),
+    _metric(
+        "M13",
+        "Fairness (Gini coefficient)",
+        "sum of |x_i - x_j| over ordered pairs / (2 n^2 mean), x_i a member's mean in M12; at most "
+        "(n - 1) / n",
+        _NO_VECTORS,
+        "M13",
+        better="lower",
+        ratio=False,
+    ),
+    _metric(
+        "M14",
+        "Concession rate",
+        "mean similarity of actionable preferences and the explanation of their slot's resolution",
+        f"{_NO_SYNTHESIS} or no such slot is explained; no_vector without an embedder",
+        "M14",
+    ),
+    _metric(
+        "M15",
+        "Serendipity score",
+        "grounded places that nobody named and that are near a preference / grounded places",
+        f"{_NO_PLAN}, a grounded place or a preference; no_vector without an embedder",
+        "M15",
+    ),
+    _metric(
+        "M16",
+        "Plan coherence score",
+        "passed checks / checks: three meals, their variety, the order of stops",
+        _NO_PLAN,
+        "M16",
+    ),
+)
+RATIOS = tuple(metric for metric in METRICS if metric.numerator is not None)
+
+CHANNELS = tuple(
+    Metric(
+        id=f"n_{channel}_channel",
+        name=f"Firings of the {channel} channel",
+        table="dialogues",
+        formula=f"actionable preferences that are satisfied {by}",
+        minimum=0.0,
+        maximum=None,
+        better="neither",
+        null_rule="never",
+        source="Metric Reference, M10",
+        unit="pairs",
+        numerator=f"{channel}_fired",
+        denominator="M10_den",
+    )
+    for channel, by in (
+        ("room", "by their room type"),
+        ("category", "by a category"),
+        ("lexical", "by tokens"),
+        ("semantic", "by similarity"),
+    )
+)
+"""How often each channel of M10 fires: no metrics of their own, but the summary has them beside
+M10. The numerator, which the summary adds up, is the count itself."""
+_AFTER_M10 = [metric.id for metric in METRICS].index("M10") + 1
+SUMMARISED = (*METRICS[:_AFTER_M10], *CHANNELS, *METRICS[_AFTER_M10:])
+"""The rows of the summary, in order."""
+
+REAL_NUMERATORS = ("W1", "M12", "M14")
+"""Ratios whose numerator is a sum of shares or similarities, not a count."""

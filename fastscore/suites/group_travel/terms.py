@@ -1,0 +1,50 @@
+"""The terms of the published reference: slots, catalogues, conditions, and what means nothing."""
+
+SLOTS = (
+    "traveler_type",
+    "travel_purpose",
+    "spending_preference",
+    "cuisine",
+    "attraction",
+    "event",
+    "lodging",
+)
+SLOT_ALIASES = {
+    "room_type": "lodging",
+    "accommodation": "lodging",
+    "hotel": "lodging",
+    "spending": "spending_preference",
+    "restaurant": "cuisine",
+    "food": "cuisine",
+    "events": "event",
+    "attractions": "attraction",
+}
+ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
+CATEGORY_SLOTS = ("cuisine", "event", "attraction")
+KIND_OF_SLOT = {
+    "lodging": "accommodations",
+    "cuisine": "restaurants",
+    "event": "events",
+    "attraction": "attractions",
+}
+CATALOGUES = ("accommodations", "restaurants", "attractions", "events")
+CATALOGUE_COLUMNS = tuple(f"ref_info_{kind}" for kind in CATALOGUES)
+FLAGS = ("multi_user", "enable_synthesis", "use_social_theory", "enable_feedback")
+CONDITIONS = {
+    "C1": (False, False, False, False),
+    "C2": (True, False, False, False),
+    "C3": (True, True, False, False),
+    "C4": (True, True, True, False),
+    "C5": (True, True, True, True),
+}
+CUSTOM = "custom"
+SYSTEM_SPEAKERS = ("system", "sys", "assistant", "agent", "planner", "mediator")
+EVERYONE = ("all", "everyone", "group")
+
+NULLS = (
+    *("", "-", "n/a", "na", "none", "null", "nil", "nan", "unknown", "not applicable"),
+    *("no strategy", "no conflict", "tbd"),
+)
+"""What stands for no strategy and no explanation, stripped and casefolded."""
+UNFILLED = ("", "na", "n a", "none", "null", "nan", "nil", "tbd")
+"""What stands for no place in a plan, normalised."""
