@@ -1,17 +1,11 @@
 """The suite's words: one TOML file, replaceable as a whole."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from fastscore.errors import UsageError, nearest
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS, SLOTS
+from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
 
 ROOM_TYPES = ("entire", "private", "shared")
 
@@ -74,118 +68,33 @@ def load_lexicon(path: str = "") -> Lexicon:
     UsageError
         The file cannot be read, is not TOML, lacks a list, or a pattern is none.
     """
-    return _parse(path, _read(path))
+    return _parse(path, lexicon_content(path, __package__))
 
 
-def _read(path: str) -> bytes:
-    if not path:
-        return _built_in()
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--lexicon {path}: cannot be read: {error.strerror}.") from error
-
-
-@cache
-def _built_in() -> bytes:
-    return files(__package__).joinpath("lexicon.toml").read_bytes()
+_TOP = ("version", "stop", "filler", "slot_generic", "category", "rooms", "conflict", "theory")
+_ROOMS = ("inverted", "negators", "catalogue", *ROOM_TYPES)
 
 
 @cache
 def _parse(path: str, content: bytes) -> Lexicon:
-    source = path or "the built-in lexicon"
-    try:
-        table = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: not TOML: {error}.") from error
-    reader = _Reader(source)
-    top = reader.table(
-        table,
-        "",
-        ("version", "stop", "filler", "slot_generic", "category", "rooms", "conflict", "theory"),
-    )
-    category = reader.table(top["category"], "category", ("drop", "alias", "known"))
-    rooms = reader.table(top["rooms"], "rooms", ("inverted", "negators", "catalogue", *ROOM_TYPES))
-    room_names = reader.table(rooms["catalogue"], "rooms.catalogue", ROOM_TYPES)
-    conflict = reader.table(top["conflict"], "conflict", ("negators", "patterns"))
-    theory = reader.table(top["theory"], "theory", ("patterns",))
-    stop, filler = (reader.words(top[name], name) for name in ("stop", "filler"))
+    top = parse_lexicon(path, content, _TOP)
+    category = top.table("category", ("drop", "alias", "known"))
+    rooms = top.table("rooms", _ROOMS)
+    room_names = rooms.table("catalogue", ROOM_TYPES)
+    conflict = top.table("conflict", ("negators", "patterns"))
+    theory = top.table("theory", ("patterns",))
     return Lexicon(
-        version=reader.word(top["version"], "version"),
-        uninformative=frozenset((*stop, *filler)),
-        slot_generic=reader.lists(top["slot_generic"], "slot_generic", SLOTS),
-        category_drop=frozenset(reader.words(category["drop"], "category.drop")),
-        category_alias=reader.pairs(category["alias"], "category.alias"),
-        categories=reader.lists(category["known"], "category.known", CATEGORY_SLOTS),
-        inverted=reader.words(rooms["inverted"], "rooms.inverted"),
-        room_negators=reader.words(rooms["negators"], "rooms.negators"),
-        conflict_negators=reader.words(conflict["negators"], "conflict.negators"),
-        rooms={name: reader.patterns(rooms[name], f"rooms.{name}") for name in ROOM_TYPES},
-        room_names={
-            name: reader.words(room_names[name], f"rooms.catalogue.{name}") for name in ROOM_TYPES
-        },
-        conflict=reader.patterns(conflict["patterns"], "conflict.patterns"),
-        theory=reader.patterns(theory["patterns"], "theory.patterns"),
+        version=top.word("version"),
+        uninformative=frozenset((*top.words("stop"), *top.words("filler"))),
+        slot_generic=top.words_by_name("slot_generic", SLOTS),
+        category_drop=frozenset(category.words("drop")),
+        category_alias=category.word_by_name("alias"),
+        categories=category.words_by_name("known", CATEGORY_SLOTS),
+        inverted=rooms.words("inverted"),
+        room_negators=rooms.words("negators"),
+        conflict_negators=conflict.words("negators"),
+        rooms={name: rooms.patterns(name) for name in ROOM_TYPES},
+        room_names={name: room_names.words(name) for name in ROOM_TYPES},
+        conflict=conflict.patterns("patterns"),
+        theory=theory.patterns("patterns"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads checked values; every message names the file and the key."""
-
-    source: str
-
-    def fail(self, key: str, found: object, expected: str) -> UsageError:
-        return UsageError(
-            f"{self.source}: {key or 'the file'} is {found!r:.80}, expected {expected}.",
-            "The built-in lexicon.toml shows the layout.",
-        )
-
-    def known(self, value: object, key: str, names: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.fail(key, value, "a table")
-        prefix = f"{key}." if key else ""
-        for name in value:
-            if name not in names:
-                raise UsageError(
-                    f"{self.source}: unknown key {prefix}{name}.", nearest(name, names)
-                )
-        return value
-
-    def table(self, value: object, key: str, names: tuple[str, ...]) -> dict[str, Any]:
-        found = self.known(value, key, names)
-        prefix = f"{key}." if key else ""
-        for name in names:
-            if name not in found:
-                raise UsageError(f"{self.source}: {prefix}{name} is missing.")
-        return found
-
-    def word(self, value: object, key: str) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise self.fail(key, value, "a word of at least one character")
-        return value
-
-    def words(self, value: object, key: str) -> tuple[str, ...]:
-        if not isinstance(value, list):
-            raise self.fail(key, value, "a list of words")
-        return tuple(self.word(word, key) for word in value)
-
-    def lists(self, value: object, key: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        found = self.known(value, key, names)
-        return {name: self.words(words, f"{key}.{name}") for name, words in found.items()}
-
-    def pairs(self, value: object, key: str) -> dict[str, str]:
-        if not isinstance(value, dict):
-            raise self.fail(key, value, "a table of words")
-        return {name: self.word(word, f"{key}.{name}") for name, word in value.items()}
-
-    def patterns(self, value: object, key: str) -> tuple[str, ...]:
-        found = self.words(value, key)
-        for pattern in found:
-            try:
-                pl.select(pl.lit("").str.contains(pattern))
-            except pl.exceptions.ComputeError as error:
-                raise self.fail(key, pattern, "a regular expression") from error
-        if not found:
-            raise self.fail(key, value, "at least one pattern")
-        return found

@@ -1,0 +1,102 @@
+"""Lexicons as files: what is read from their tables, and how faults are named."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastscore.errors import UsageError
+from fastscore.suites.lexicon_tables import LexiconTable, lexicon_content, parse_lexicon
+
+Read = Callable[[LexiconTable], object]
+
+
+def table(content: str) -> LexiconTable:
+    return LexiconTable("w.toml", "", tomllib.loads(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "read", "value"),
+    [
+        ("a = 'x y'", lambda top: top.word("a"), "x y"),
+        ("a = ['x', 'y']", lambda top: top.words("a"), ("x", "y")),
+        ("a = []", lambda top: top.words("a"), ()),
+        ("a = ['x+', '(?x) x\\ny']", lambda top: top.patterns("a"), ("x+", "(?x) x\\ny")),
+        ("a = true", lambda top: top.flag("a"), True),
+        ("", lambda top: top.flag("a"), False),
+        ("a = {x = 'y'}", lambda top: top.word_by_name("a"), {"x": "y"}),
+        ("a = {x = ['y']}", lambda top: top.words_by_name("a"), {"x": ("y",)}),
+        ("a = {x = ['y']}", lambda top: top.words_by_name("a", ("x", "z")), {"x": ("y",)}),
+        ("a = {b = {c = 'x'}}", lambda top: top.table("a", ("b",)).table("b", ("c",)).key, "a.b"),
+        (
+            "a = [{x = '1'}, {x = '2'}]",
+            lambda top: [(each.key, each.word("x")) for each in top.tables("a", ("x",))],
+            [("a[0]", "1"), ("a[1]", "2")],
+        ),
+    ],
+)
+def test_values_are_read_by_kind(content: str, read: Read, value: object) -> None:
+    assert read(table(content)) == value
+
+
+@pytest.mark.parametrize(
+    ("content", "read", "message"),
+    [
+        ("a = ' '", lambda top: top.word("a"), "a is ' ', expected a word that is not blank"),
+        (r'a = "x\ny"', lambda top: top.word("a"), r"a is 'x\ny', expected a word"),
+        ("a = 'x'", lambda top: top.words("a"), "a is 'x', expected a list of words."),
+        ("a = ['x', 1]", lambda top: top.words("a"), "a is 1, expected a word"),
+        ("a = 1", lambda top: top.flag("a"), "a is 1, expected true or false."),
+        ("a = []", lambda top: top.patterns("a"), "a is [], expected a list of at least one"),
+        ("a = ['']", lambda top: top.patterns("a"), "a is '', expected a pattern"),
+        ("a = ['x', '(']", lambda top: top.patterns("a"), "a is '(', expected a regular"),
+        ("a = {x = 1}", lambda top: top.word_by_name("a"), "a.x is 1, expected a word"),
+        ("a = 1", lambda top: top.word_by_name("a"), "a is 1, expected a table of words."),
+        ("a = {x = ['']}", lambda top: top.words_by_name("a"), "a.x is '', expected a word"),
+        (
+            "a = {xs = ['y']}",
+            lambda top: top.words_by_name("a", ("x", "z")),
+            "unknown key a.xs. Did you mean 'x'? Known: 'x', 'z'.",
+        ),
+        ("a = 1", lambda top: top.table("a", ()), "a is 1, expected a table."),
+        ("a = {}", lambda top: top.table("a", ("x",)), "a.x is missing."),
+        (
+            "a = {b = {c = ''}}",
+            lambda top: top.table("a", ("b",)).table("b", ("c",)).word("c"),
+            "a.b.c is '', expected a word",
+        ),
+        ("a = {}", lambda top: top.tables("a", ()), "a is {}, expected a list of tables."),
+        ("a = [{}, 1]", lambda top: top.tables("a", ()), "a[1] is 1, expected a table."),
+        ("a = [{y = 1}]", lambda top: top.tables("a", (), ("x",)), "unknown key a[0].y."),
+    ],
+)
+def test_a_fault_names_the_file_the_key_and_what_was_found(
+    content: str, read: Read, message: str
+) -> None:
+    with pytest.raises(UsageError, match=r"^w\.toml: ") as refused:
+        read(table(content))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"a = ", b"a = '\xff'"])
+def test_what_is_not_toml_is_refused(content: bytes) -> None:
+    with pytest.raises(UsageError, match=r"^w\.toml: not TOML: "):
+        parse_lexicon("w.toml", content, ("a",))
+
+
+def test_the_top_level_has_all_names_and_no_others() -> None:
+    assert parse_lexicon("w.toml", b"a = 'x'", ("a",)).word("a") == "x"
+    with pytest.raises(UsageError, match=r"^the built-in lexicon: b is missing\."):
+        parse_lexicon("", b"a = 'x'", ("a", "b"))
+    with pytest.raises(UsageError, match=r"^w\.toml: unknown key a\."):
+        parse_lexicon("w.toml", b"a = 'x'", ("b",))
+
+
+def test_a_file_of_ones_own_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "w.toml"
+    for content in (b"a = 'x'", b"a = 'y'"):
+        path.write_bytes(content)
+        assert lexicon_content(str(path), "none") == content
+    with pytest.raises(UsageError, match=r"^--lexicon .*none\.toml: cannot be read: No such file"):
+        lexicon_content(str(tmp_path / "none.toml"), "none")
