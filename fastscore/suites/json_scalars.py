@@ -14,7 +14,7 @@ from fastscore_kernels.json_texts import halved_strings
 from fastscore_kernels.jsonl import ESCAPED, FALSE, INTEGER, STRING, TRUE
 from fastscore_kernels.located_values import EXACT, integers, unescaped, views
 
-from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems
+from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems, python_values
 
 WHOLE_TEXT = "text without half a surrogate pair"
 _WHOLE_NUMBER = "a whole number of at most 64 bits"
@@ -132,7 +132,9 @@ def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool
     """
     found = texts(values, problems, or_empty=falsy_is_empty)
     rows = np.flatnonzero(~values.is_text & ~values.is_missing)
-    return found.scatter(rows, _made(values, rows, falsy_is_empty)) if len(rows) else found
+    if not len(rows):
+        return found
+    return found.scatter(rows, _made(values, rows, problems, falsy_is_empty))
 
 
 def located_python_texts(
@@ -142,7 +144,7 @@ def located_python_texts(
     found = located_texts(values, problems)
     rows = np.flatnonzero(~values.is_text & ~values.is_missing)
     if len(rows):
-        made = [text.encode() for text in _made(values, rows, falsy_is_empty)]
+        made = [text.encode() for text in _made(values, rows, problems, falsy_is_empty)]
         data, sizes = np.frombuffer(b"".join(made), np.uint8), [len(text) for text in made]
         found.addresses[rows] = data.ctypes.data + np.cumsum([0, *sizes[:-1]])
         found.lengths[rows] = sizes
@@ -152,17 +154,17 @@ def located_python_texts(
     return found
 
 
-def _made(values: JsonValues, rows: Indices, falsy_is_empty: bool) -> list[str]:
+def _made(values: JsonValues, rows: Indices, problems: Problems, falsy_is_empty: bool) -> list[str]:
     """Make texts of the values in some rows, which are no strings."""
-    python = [values.python(row) for row in rows.tolist()]
+    python = python_values(values, rows, problems)
     return [str((value or "") if falsy_is_empty else value) for value in python]
 
 
-def truths(values: JsonValues) -> Mask:
+def truths(values: JsonValues, problems: Problems) -> Mask:
     """Return which values Python counts as true."""
     true: Mask = values.tags == TRUE
     other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))
-    true[other] = [bool(values.python(row)) for row in other.tolist()]
+    true[other] = [bool(value) for value in python_values(values, other, problems)]
     return true
 
 

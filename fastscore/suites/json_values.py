@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.arrow import string_column
+from fastscore_kernels.arrow import StringColumn, string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
 from fastscore_kernels.json_values import array_elements, value_kinds
 from fastscore_kernels.jsonl import (
@@ -38,6 +38,7 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 LONGEST_EXCERPT = 60
+_READABLE_NUMBERS = "whole numbers of at most 4300 digits"
 
 _TYPE_NAMES = {
     NULL: "null",
@@ -173,13 +174,29 @@ class JsonValues:
 
 def column_values(column: pl.Series) -> JsonValues:
     """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    texts = string_column(column.name, column.fill_null(""))
-    if count_line_ends(texts.data):
-        texts = string_column(column.name, _on_one_line(column.fill_null("")))
+    texts = _texts_on_one_line(column)
     offsets = texts.offsets
     tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
     name = column.name
     return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
+    """Read a column as `column_values` does; what is not valid JSON is noted, and absent."""
+    texts = _texts_on_one_line(column)
+    begin, end = texts.offsets[:-1], texts.offsets[1:]
+    values = _located(column.name, texts.data, begin, end - begin)
+    _, faulty = find_places(texts.data, begin, end, None)
+    problems.note(values, faulty, "valid JSON", "not_json")
+    valid = np.ones(len(values), np.bool_)
+    valid[faulty] = False
+    return values.where(valid)
+
+
+def _texts_on_one_line(column: pl.Series) -> StringColumn:
+    texts = column.fill_null("")
+    found = string_column(column.name, texts)
+    return string_column(column.name, _on_one_line(texts)) if count_line_ends(found.data) else found
 
 
 def line_values(column: pl.Series) -> JsonValues:
@@ -395,6 +412,21 @@ def expect(values: JsonValues, tag: int, expected: str, problems: Problems) -> J
     if kept.all():
         return values
     other = np.flatnonzero(~(kept | values.is_missing))
-    truthy = np.array([row for row in other.tolist() if values.python(row)], np.int64)
-    problems.note(values, truthy, expected)
+    truthy = np.array([bool(value) for value in python_values(values, other, problems)], np.bool_)
+    problems.note(values, other[truthy], expected)
     return values.where(kept)
+
+
+def python_values(values: JsonValues, rows: Indices, problems: Problems) -> list[Any]:
+    """Return the values in some rows as Python's ``json`` reads them.
+
+    One with a number of more digits than Python reads is noted; None stands in its place.
+    """
+    found: list[Any] = []
+    for row in rows.tolist():
+        try:
+            found.append(values.python(row))
+        except ValueError:
+            problems.note(values, np.array([row]), _READABLE_NUMBERS, "out_of_range")
+            found.append(None)
+    return found

@@ -5,6 +5,7 @@ published evaluation cannot digest, it dies of; here the line becomes a reject t
 place. To find such lines costs nothing while there are none: only then are the others read again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,14 +32,16 @@ from fastscore.suites.json_values import (
     Mask,
     Problem,
     Problems,
+    checked_values,
     elements,
     expect,
     line_values,
     places,
+    python_values,
 )
 from fastscore.suites.memory_finance.history import order_history, read_said
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.memory_finance.schema import LABELS, MEMORY_SOURCES
+from fastscore.suites.memory_finance.schema import LABELS, MEMORY_SOURCES, SOURCE
 
 _TURN: Shape = {
     "turn_pair_id": None,
@@ -139,8 +142,9 @@ def _read(
     raw: pl.DataFrame, options: MemoryFinanceOptions
 ) -> tuple[dict[str, pl.DataFrame], Problems]:
     problems = Problems()
-    valid = truths(line_values(raw["valid_dialog"]))
-    turn_lists = line_values(raw["turns"])
+    columns = _read_columns(raw, problems)
+    valid = truths(columns["valid_dialog"], problems)
+    turn_lists = columns["turns"]
     _, uncounted = elements(turn_lists.where(~valid))
     turn_lists = expect(turn_lists.where(valid), ARRAY, "an array of turns", problems)
     turn = places(turn_lists, [_TURN], problems).each
@@ -148,16 +152,14 @@ def _read(
     _expect_objects(turn.values, "an object that holds a turn", problems)
 
     tables = _read_turns(turn, options, problems)
-    profile, eligible = _read_profile(raw["profile_gt"], valid, problems)
+    profile, eligible = _read_profile(columns["profile_gt"].where(valid), problems)
     snapshots = turn["profile_snapshot"].values
     snapshot = _read_snapshot(snapshots.where(eligible[snapshots.dialogue]), raw.height, problems)
-    blueprint = expect(
-        line_values(raw["blueprint"]).where(valid), OBJECT, "an object or null", problems
-    )
+    blueprint = columns["blueprint"].where(valid)
+    blueprint = expect(blueprint, OBJECT, "an object or null", problems)
     forbidden = places(blueprint, {"forbidden_list": [None]}, problems)["forbidden_list"]
-    raw_turns = line_values(raw["raw_turns"]).where(valid)
     tables |= profile.lists | snapshot.lists
-    tables["said"] = read_said(raw_turns, turn, problems)
+    tables["said"] = read_said(columns["raw_turns"].where(valid), turn, problems)
     tables["forbidden"] = _read_list(forbidden, "dialogue_row", "phrase", problems, drop_falsy=True)
     tables["dialogues"] = {
         **{name: raw[name] for name in ("file", "line", *LABELS, "trace_version")},
@@ -173,7 +175,19 @@ def _read(
     return frames, problems
 
 
-def _number_labels(tables: dict[str, Columns]) -> dict[str, pl.DataFrame]:
+def _read_columns(raw: pl.DataFrame, problems: Problems) -> dict[str, JsonValues]:
+    """Read the columns of JSON: those of lines are valid, those of a frame may hold anything."""
+    of_lines = raw["byte_offset"].null_count() == 0
+    return {
+        column.name: line_values(raw[column.name])
+        if of_lines
+        else checked_values(raw[column.name], problems)
+        for column in SOURCE.columns
+        if column.kind == "json"
+    }
+
+
+def _number_labels(tables: Mapping[str, Columns]) -> dict[str, pl.DataFrame]:
     """Make frames of tables: numbers in the place of labels, and the labels' texts."""
     located = {
         (table, name): column
@@ -182,9 +196,13 @@ def _number_labels(tables: dict[str, Columns]) -> dict[str, pl.DataFrame]:
         if isinstance(column, TextRows)
     }
     numbers, labels = distinct_of_columns(list(located.values()))
-    for (table, name), column in zip(located, numbers, strict=True):
-        tables[table][name] = column
-    frames = {table: pl.DataFrame(columns) for table, columns in tables.items()}
+    numbered = dict(zip(located, numbers, strict=True))
+    frames = {
+        table: pl.DataFrame(
+            {name: numbered.get((table, name), column) for name, column in columns.items()}
+        )
+        for table, columns in tables.items()
+    }
     return frames | {"labels": pl.DataFrame({"text": labels})}
 
 
@@ -247,7 +265,7 @@ def _read_list(
         if drop_null:
             keep = ~found.is_missing
         if drop_falsy:
-            keep = truths_of_items(found)
+            keep = truths_of_items(found, problems)
         rows = np.flatnonzero(keep)
         found, owner = found.take(rows), owner[rows]
         usable = found.is_text | found.is_missing if null_is_text else found.is_text
@@ -255,11 +273,11 @@ def _read_list(
     return {row_name: owner, name: located_texts(found, problems)}
 
 
-def truths_of_items(items: JsonValues) -> Mask:
+def truths_of_items(items: JsonValues, problems: Problems) -> Mask:
     """Return which array elements Python counts as true; most of them are strings."""
     keep: Mask = items.is_text & (items.end > items.start)
     others = np.flatnonzero(~items.is_text)
-    keep[others] = truths(items.take(others))
+    keep[others] = truths(items.take(others), problems)
     return keep
 
 
@@ -293,9 +311,9 @@ def _read_violations(lists: JsonPlaces, problems: Problems) -> Columns:
     return {"turn_row": lists.each.owner, **texts}
 
 
-def _read_profile(column: pl.Series, valid: Mask, problems: Problems) -> tuple[_Profile, Mask]:
+def _read_profile(values: JsonValues, problems: Problems) -> tuple[_Profile, Mask]:
     """Read the labelled profiles, and which of them are objects with any member."""
-    values = expect(line_values(column).where(valid), OBJECT, "an object or null", problems)
+    values = expect(values, OBJECT, "an object or null", problems)
     found = places(values, _PROFILE, problems)
     texts = {
         name: located_python_texts(found[key].values, problems, falsy_is_empty=False)
@@ -305,16 +323,16 @@ def _read_profile(column: pl.Series, valid: Mask, problems: Problems) -> tuple[_
         name: _read_list(found[key], "dialogue_row", "text", problems)
         for key, name in _PROFILE_LISTS.items()
     }
-    return _Profile(texts, lists), _has_members(values)
+    return _Profile(texts, lists), _has_members(values, problems)
 
 
-def _has_members(values: JsonValues) -> Mask:
+def _has_members(values: JsonValues, problems: Problems) -> Mask:
     """Return which values are objects that are not empty."""
     found: Mask = (values.tags == OBJECT) & (values.end > values.start)
     rows = np.flatnonzero(found)
     # a member begins with the quote of its key, mostly without a space before it
     others = rows[values.data[values.start[rows] + 1] != ord('"')]
-    found[others] = [bool(values.python(row)) for row in others.tolist()]
+    found[others] = [bool(value) for value in python_values(values, others, problems)]
     return found
 
 

@@ -155,7 +155,7 @@ def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
         speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
         text=expect_texts(spoken["text"], problems, or_empty=True),
         meta=meta,
-        shifts=truths(flags["shift_event"]) | truths(flags["is_shift"]),
+        shifts=truths(flags["shift_event"], problems) | truths(flags["is_shift"], problems),
     )
 
 

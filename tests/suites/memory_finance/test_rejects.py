@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+import polars as pl
 import pytest
 
+import fastscore
 from fastscore.suites.base import REJECT_SCHEMA
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.vectors.view import VectorView
@@ -61,6 +63,30 @@ def test_a_line_is_rejected_with_its_place(trace: Any, field: str, found: str | 
     assert events.counts == {"dialogues": 2, "turns": 2}
 
 
+LONG = 31415926
+
+
+@pytest.mark.parametrize(
+    ("trace", "field"),
+    [
+        (dialog(valid_dialog=LONG), "valid_dialog"),
+        (dialog(turn(LONG)), "turns[0].pred_assistant_text"),
+        (dialog(turn([LONG])), "turns[0].pred_assistant_text"),
+        (dialog(turn(label=LONG)), "turns[0].gt_turn_tags.compliance_label_gt"),
+        (dialog(turn(recall=LONG)), "turns[0].recall"),
+        (dialog(turn(), profile_gt={"risk_level_gt": LONG}), "profile_gt.risk_level_gt"),
+        (dialog(turn(), blueprint={"forbidden_list": [LONG]}), "blueprint.forbidden_list[0]"),
+    ],
+)
+def test_a_number_that_python_does_not_read_rejects_its_line(trace: Any, field: str) -> None:
+    faulty = json.dumps(trace).replace(str(LONG), "7" * 5000)
+    events, _ = read_lines([json.dumps(dialog(turn("a"))), faulty, json.dumps(dialog(turn("b")))])
+    (reject,) = events.rejects.to_dicts()
+    assert (reject["line"], reject["field"], reject["reason"]) == (2, field, "out_of_range")
+    assert reject["expected"] == "whole numbers of at most 4300 digits"
+    assert events.counts == {"dialogues": 2, "turns": 2}
+
+
 def test_what_is_not_read_rejects_nothing() -> None:
     events = read(
         dialog(turn(keys=5), valid_dialog=False, profile_gt=5, raw_turns=5),
@@ -92,3 +118,28 @@ def test_escaped_keys_and_equal_keys_are_read_as_python_reads_them() -> None:
     turns = events.frames["turns"]
     assert turns["reply"].to_list() == ["波动"]
     assert events.frames["labels"]["text"][turns["status"]].to_list() == ["error"]
+
+
+def test_a_frame_may_hold_json_of_several_lines_or_none_at_all() -> None:
+    rows = [(row, dialog(turn(f"reply {row}"), profile_gt={"a": 1})) for row in range(6)]
+    columns = ("valid_dialog", "turns", "profile_gt", "blueprint", "raw_turns")
+    cells = {
+        name: [json.dumps(trace.get(name), indent=row % 2 or None) for row, trace in rows]
+        for name in columns
+    }
+    cells["blueprint"][1] = "{\n}"
+    cells["valid_dialog"][2] = "yes"
+    cells["turns"][3] = cells["turns"][3].rstrip("\n]}")
+    cells["profile_gt"][4] = '{"a'
+    scores = fastscore.score(
+        pl.DataFrame({"dialog_id": list("abcdef"), "run_id": "r", **cells}),
+        "memory_finance",
+        embedder=None,
+    )
+    assert scores.tables["turns"]["line"].to_list() == [1, 2, 6]
+    assert scores.tables["dialogues"]["eligible_m2"].to_list() == [True] * 3
+    assert scores.rejects.select("line", "field", "reason", "expected").rows() == [
+        (3, "valid_dialog", "not_json", "valid JSON"),
+        (4, "turns", "not_json", "valid JSON"),
+        (5, "profile_gt", "not_json", "valid JSON"),
+    ]
