@@ -156,14 +156,11 @@ def map_ordered(
         yield from map(work, items)
         return
     with ThreadPoolExecutor(threads) as pool:
+        # what is in flight is not cancelled, however this ends: work may wait for work before it
         flying: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                flying.append(pool.submit(work, item))
-                if len(flying) > threads:
-                    yield flying.popleft().result()
-            while flying:
+        for item in items:
+            flying.append(pool.submit(work, item))
+            if len(flying) > threads:
                 yield flying.popleft().result()
-        finally:
-            for future in flying:
-                future.cancel()
+        while flying:
+            yield flying.popleft().result()

@@ -42,9 +42,9 @@ def map_blocks(
     own = threading.local()
 
     def look_at(begin: int, before: threading.Event, behind: threading.Event) -> Result:
-        if not hasattr(own, "room"):
-            own.room = np.empty(min(size, _BLOCK_BYTES), np.uint8).data
         try:
+            if not hasattr(own, "room"):
+                own.room = np.empty(min(size, _BLOCK_BYTES), np.uint8).data
             block = _read(file.fileno(), begin, own.room)
             before.wait()
             observe(block)
