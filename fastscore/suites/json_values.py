@@ -1,8 +1,9 @@
 """JSON values as columns: what kind each is, where its bytes stand, and what to call its place.
 
-A column of raw JSON text becomes `JsonValues`; members of objects and elements of arrays are
-`JsonValues` again, down to texts. Each value keeps its exact type, so that what a definition
-cannot use is found where it stands: `expect` notes it in `Problems` and leaves it out.
+Columns of JSON texts become `JsonValues` in `json_columns`; members of objects and elements of
+arrays are `JsonValues` again, down to texts, truths and numbers (`json_scalars`). Each value keeps
+its exact type, so that what a definition cannot use is found where it stands: `expect` notes it in
+`Problems` and leaves it out.
 """
 
 import json
@@ -12,10 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
-from fastscore_kernels.arrow import StringColumn, string_column
 from fastscore_kernels.json_paths import Place, Shape, find_places
-from fastscore_kernels.json_values import array_elements, value_kinds
+from fastscore_kernels.json_values import array_elements
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,
@@ -27,7 +26,6 @@ from fastscore_kernels.jsonl import (
     OBJECT,
     STRING,
     TRUE,
-    count_line_ends,
 )
 
 from fastscore.suites.base import RejectReason
@@ -170,109 +168,6 @@ class JsonValues:
             dialogue=self.dialogue[rows],
             path=lambda row: path(int(rows[row])),
         )
-
-
-def column_values(column: pl.Series) -> JsonValues:
-    """Read a column of raw JSON texts, one a dialogue; a null is absent."""
-    texts = _texts_on_one_line(column)
-    offsets = texts.offsets
-    tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
-    name = column.name
-    return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
-
-
-def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
-    """Read a column as `column_values` does; what is not valid JSON is noted, and absent."""
-    texts = _texts_on_one_line(column)
-    begin, end = texts.offsets[:-1], texts.offsets[1:]
-    values = _located(column.name, texts.data, begin, end - begin)
-    _, faulty = find_places(texts.data, begin, end, None)
-    problems.note(values, faulty, "valid JSON", "not_json")
-    valid = np.ones(len(values), np.bool_)
-    valid[faulty] = False
-    return values.where(valid)
-
-
-def _texts_on_one_line(column: pl.Series) -> StringColumn:
-    texts = column.fill_null("")
-    found = string_column(column.name, texts)
-    return string_column(column.name, _on_one_line(texts)) if count_line_ends(found.data) else found
-
-
-def line_values(column: pl.Series) -> JsonValues:
-    """Read a column of JSON texts that stood in lines of JSON, and so hold no line end.
-
-    As `column_values`, but texts that stand in one buffer are left there.
-    """
-    array, views = _string_views(column)
-    if not len(views):
-        return column_values(column)
-    size = np.where(_present(array), views[:, 0], 0).astype(np.int64)
-    apart = size > _INLINE_BYTES
-    if not apart.any():
-        # a short text stands in its view
-        data = views.view(np.uint8).reshape(-1)
-        return _located(column.name, data, np.arange(len(views)) * _VIEW_BYTES + 4, size)
-    of_size_two = size == 2
-    empty = {tag: of_size_two & (views[:, 1] == text) for tag, text in _EMPTY.items()}
-    used = views[apart, 2]
-    if (used != used[0]).any() or (~apart & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
-        return column_values(column)
-    data = np.frombuffer(array.buffers()[2 + used[0]], np.uint8)
-    begin = np.where(apart, views[:, 3], 0).astype(np.int64)
-    values = _located(column.name, data, begin, np.where(apart, size, 0))
-    for tag, rows in empty.items():
-        values.tags[rows] = tag
-    return values
-
-
-def _located(name: str, data: Bytes, begin: Longs, size: Longs) -> JsonValues:
-    tags, start, end = value_kinds(data, begin, begin + size)
-    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name, validated=True)
-
-
-def _string_views(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Return a column as an Arrow array, and its string views (n, 4); (0, 4) if it has others."""
-    import pyarrow as pa
-
-    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
-    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
-        return array, np.zeros((0, 4), np.int32)
-    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
-    return array, views[array.offset : array.offset + len(array)]
-
-
-def _present(array: Any) -> Mask:
-    """Return which values of an Arrow array are not null."""
-    validity = array.buffers()[0]
-    if validity is None:
-        return np.ones(len(array), np.bool_)
-    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
-    return bits[array.offset : array.offset + len(array)].view(np.bool_)
-
-
-def line_parts(column: pl.Series) -> list[pl.Series]:
-    """Cut a column where its texts go on in another buffer, for `line_values`."""
-    array, views = _string_views(column)
-    if not len(views):
-        return [column]
-    rows = np.flatnonzero(_present(array) & (views[:, 0] > _INLINE_BYTES))
-    buffer = views[rows, 2]
-    cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
-    if len(cuts) >= _MOST_PARTS:
-        return [column]
-    bounds = zip([0, *cuts], [*cuts, len(column)], strict=True)
-    return [column.slice(start, stop - start) for start, stop in bounds]
-
-
-_MOST_PARTS = 16
-_INLINE_BYTES, _VIEW_BYTES = 12, 16
-_EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
-
-
-def _on_one_line(column: pl.Series) -> pl.Series:
-    """Make line ends spaces: inside JSON they can only be white space between values."""
-    return column.str.replace_all("\n", " ", literal=True).str.replace_all("\r", " ", literal=True)
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:

@@ -21,15 +21,9 @@ from fastscore.suites.group_travel.terms import (
     SLOT_ALIASES,
     SYSTEM_SPEAKERS,
 )
+from fastscore.suites.json_columns import column_values, line_parts, line_values
 from fastscore.suites.json_scalars import raw_texts, texts
-from fastscore.suites.json_values import (
-    JsonValues,
-    Problems,
-    column_values,
-    line_parts,
-    line_values,
-    places,
-)
+from fastscore.suites.json_values import JsonValues, Problems, places
 from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
 
 Indices = npt.NDArray[np.int64]

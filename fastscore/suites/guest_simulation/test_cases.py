@@ -22,15 +22,9 @@ from fastscore.suites.guest_simulation.personas import (
     read_attributes,
 )
 from fastscore.suites.guest_simulation.rows import Rows
+from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import WHOLE_TEXT, texts
-from fastscore.suites.json_values import (
-    LONGEST_EXCERPT,
-    JsonValues,
-    Problem,
-    Problems,
-    column_values,
-    members,
-)
+from fastscore.suites.json_values import LONGEST_EXCERPT, JsonValues, Problem, Problems, members
 
 _ABSENT = ("", "null", "none", "nan")
 _LONGEST_ABSENT = max(map(len, _ABSENT))

@@ -18,6 +18,7 @@ from fastscore_kernels.jsonl import ARRAY, OBJECT
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import counts_of
 from fastscore.suites.distinct import distinct_of_columns
+from fastscore.suites.json_columns import checked_values, line_values
 from fastscore.suites.json_scalars import (
     located_python_texts,
     located_texts,
@@ -32,10 +33,8 @@ from fastscore.suites.json_values import (
     Mask,
     Problem,
     Problems,
-    checked_values,
     elements,
     expect,
-    line_values,
     places,
     python_values,
 )

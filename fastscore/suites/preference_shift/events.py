@@ -16,6 +16,7 @@ from fastscore_kernels.jsonl import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events
 from fastscore.suites.columns import first_of_group, list_column, place_in_group
+from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import (
     expect_texts,
     python_texts,
@@ -23,14 +24,7 @@ from fastscore.suites.json_scalars import (
     truths,
     whole_numbers,
 )
-from fastscore.suites.json_values import (
-    JsonValues,
-    Problems,
-    column_values,
-    elements,
-    expect,
-    members,
-)
+from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
 
 Indices = npt.NDArray[np.int64]

@@ -12,8 +12,9 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.jsonl import FLOAT, INTEGER, OBJECT
 
+from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import raw_texts
-from fastscore.suites.json_values import JsonValues, Problems, column_values, members
+from fastscore.suites.json_values import JsonValues, Problems, members
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 Mask = npt.NDArray[np.bool_]

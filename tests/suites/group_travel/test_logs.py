@@ -17,7 +17,7 @@ from fastscore.suites.group_travel import SUITE, GroupTravelOptions, lexicon
 from fastscore.suites.group_travel.cells import parse_cell
 from fastscore.suites.group_travel.legacy import legacy_files
 from fastscore.suites.group_travel.lexicon import load_lexicon
-from fastscore.suites.json_values import line_parts, line_values
+from fastscore.suites.json_columns import line_parts, line_values
 from fastscore.suites.summary import SUMMARY_SCHEMA
 from tests.suites.group_travel.travelling import (
     dialogue,

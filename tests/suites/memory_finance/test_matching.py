@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.json_values import Problems, column_values, elements, line_values, members
+from fastscore.suites.json_columns import column_values, line_values
+from fastscore.suites.json_values import Problems, elements, members
 from fastscore.suites.memory_finance import replies
 from fastscore.suites.memory_finance.matching import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
