@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA
-from fastscore.suites.preference_shift import PreferenceShiftOptions
+from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
 from tests.conftest import fastscore_command
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -201,6 +201,16 @@ def test_a_conversation_that_cannot_be_used_is_a_reject(
     assert reject["found"] == found
     assert reject["expected"]
     assert events.counts[PARTIAL_REJECTS] == 0
+
+
+def test_a_flag_that_python_does_not_read_rejects_its_conversation(catalogue: str) -> None:
+    logs = [log(user("a", shift_event=31415926), system("b")), log(*exchange("c", "d"))]
+    written = pl.col("conversation").str.replace("31415926", "7" * 5000, literal=True)
+    events = SUITE.events(raw_frame(logs).with_columns(written), options(catalogue))
+    assert texts(events) == [("c", "d")]
+    (reject,) = events.rejects.to_dicts()
+    assert reject["field"] == "conversation[0].user_meta.shift_event"
+    assert (reject["line"], reject["reason"]) == (1, "out_of_range")
 
 
 def test_shift_events_without_a_turn_count_for_nothing_and_are_listed(catalogue: str) -> None:
