@@ -1,10 +1,17 @@
-"""Numbers of distinct rows, against a dictionary of them."""
+"""Numbers of distinct rows, numbers and texts, against a dictionary or a set of them."""
+
+import json
 
 import numpy as np
+import polars as pl
+from fastscore_kernels.arrow import TextRows, join_rows, text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.distinct import distinct_rows
+from fastscore.suites.distinct import distinct_numbers, distinct_of_columns, distinct_rows
+from fastscore.suites.json_columns import column_values
+from fastscore.suites.json_scalars import located_python_texts, located_texts, python_texts, texts
+from fastscore.suites.json_values import Problems
 
 numbers = st.sampled_from([0, 1, 2, 1 << 20, (1 << 31) - 1])
 
@@ -17,3 +24,63 @@ def test_distinct_rows_are_numbered_by_first_appearance(rows):
     known = {row: number for number, row in enumerate(dict.fromkeys(rows))}
     assert codes.tolist() == [known[row] for row in rows]
     assert firsts.tolist() == [rows.index(row) for row in known]
+
+
+whole = st.integers(-(1 << 63), (1 << 63) - 1)
+some_texts = st.lists(st.none() | st.text(alphabet="ab波é😀\n", max_size=40), max_size=12)
+scalars = (
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(alphabet='ab波"\\\n😀', max_size=9)
+)
+
+
+@given(st.lists(st.sampled_from([-3, 0, 7, 1 << 40]) | whole, max_size=12))
+def test_distinct_numbers_ascend(numbers):
+    found, places = distinct_numbers(np.array(numbers, np.int64))
+    assert found.tolist() == sorted(set(numbers))
+    assert [found[place] for place in places] == numbers
+
+
+@given(st.lists(some_texts, min_size=1, max_size=4))
+@example([[None, "", None], [""], ["a" * 40, "a" * 40]])
+def test_texts_of_all_columns_have_one_numbering(columns):
+    rows = [text_rows("", pl.Series(column, dtype=pl.String), nulls=True) for column in columns]
+    numbers, found = distinct_of_columns(rows)
+    assert found.to_list() == list(dict.fromkeys(text for column in columns for text in column))
+    assert [found[part].to_list() for part in numbers] == columns
+
+
+@given(some_texts, st.lists(st.integers(-1, 11), max_size=6))
+def test_rows_are_taken_and_joined(column, rows):
+    wanted = np.array([row for row in rows if row < len(column)], np.int64)
+    texts = text_rows("", pl.Series(column, dtype=pl.String), nulls=True)
+    taken = texts.take(wanted)
+    expected = [column[row] if row >= 0 else None for row in wanted.tolist()]
+    assert taken.to_list() == expected
+    assert join_rows([taken, texts]).to_list() == expected + column
+
+
+def test_no_rows_give_nulls() -> None:
+    none = TextRows(None, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert none.take(np.array([-1, -1])).to_list() == [None, None]
+
+
+@given(st.lists(scalars, max_size=8), st.booleans())
+def test_texts_are_located_as_columns_of_them_are_made(values, ascii):
+    written = pl.Series(
+        [json.dumps(value, ensure_ascii=ascii) for value in values], dtype=pl.String
+    )
+    found = column_values(written)
+    strings = [value if isinstance(value, str) else None for value in values]
+    assert located_texts(found, Problems()).to_list() == strings
+    assert texts(found, Problems()).to_list() == strings
+    assert texts(found, Problems(), or_empty=True).to_list() == [text or "" for text in strings]
+    for falsy_is_empty in (False, True):
+        made = [
+            str(value or "") if falsy_is_empty else None if value is None else str(value)
+            for value in values
+        ]
+        for read in (
+            located_python_texts(found, Problems(), falsy_is_empty=falsy_is_empty),
+            python_texts(found, Problems(), falsy_is_empty=falsy_is_empty),
+        ):
+            assert read.to_list() == made
