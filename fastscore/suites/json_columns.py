@@ -54,7 +54,7 @@ def line_values(column: pl.Series) -> JsonValues:
 
     As `column_values`, but texts that stand in one buffer are left there.
     """
-    array, views = _string_views(column)
+    array, views = _views_of(column)
     if not len(views):
         return column_values(column)
     size = np.where(_present(array), views[:, 0], 0).astype(np.int64)
@@ -81,7 +81,7 @@ def _located(name: str, data: Bytes, begin: Longs, size: Longs) -> JsonValues:
     return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name, validated=True)
 
 
-def _string_views(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
+def _views_of(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
     """Return a column as an Arrow array, and its string views (n, 4); (0, 4) if it has others."""
     import pyarrow as pa
 
@@ -103,7 +103,7 @@ def _present(array: Any) -> Mask:
 
 def line_parts(column: pl.Series) -> list[pl.Series]:
     """Cut a column where its texts go on in another buffer, for `line_values`."""
-    array, views = _string_views(column)
+    array, views = _views_of(column)
     if not len(views):
         return [column]
     rows = np.flatnonzero(_present(array) & (views[:, 0] > _INLINE_BYTES))
