@@ -17,8 +17,8 @@ import polars as pl
 import pyarrow.csv
 
 from benchmarks.harness import SEED, Case, main
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Column, Source
 
 NAMES = ("speaker", "intent", "utterance", "plan")

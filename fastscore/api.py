@@ -10,9 +10,9 @@ from typing import Any, overload
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
-from fastscore.logs.inputs import resolve_inputs
-from fastscore.logs.pieces import Piece, Shard
-from fastscore.logs.shards import plan_shards
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.byte_ranges import Piece, Shard
+from fastscore.logs.plan.shards import plan_shards
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, RunConfig

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fastscore.compat.environment import ScorerEnvironment
-    from fastscore.logs.pieces import Shard
-    from fastscore.logs.scan import Rows
+    from fastscore.logs.plan.byte_ranges import Shard
+    from fastscore.logs.read.rows import Rows
     from fastscore.suites.score_dialogue import ScoreDialogueOptions
     from fastscore.vectors.view import VectorView
 
@@ -279,9 +279,9 @@ def _read(path: str) -> "Rows":
     """Read the fields that score: labels, which the published scorer ignores, are left unread."""
     import dataclasses
 
-    from fastscore.logs.inputs import COMPRESSIONS
-    from fastscore.logs.pieces import whole_file
-    from fastscore.logs.scan import read_shard
+    from fastscore.logs.inputs.files import COMPRESSIONS
+    from fastscore.logs.plan.byte_ranges import whole_file
+    from fastscore.logs.read.rows import read_shard
     from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
 
     columns = tuple(column for column in SOURCE.columns if column.name not in LABELS)

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs import FORMAT_NAMES, InputFile, left_aside, resolve_inputs
-from fastscore.logs.pieces import Shard
-from fastscore.logs.shards import Plan, plan_shards
+from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside, resolve_inputs
+from fastscore.logs.plan.byte_ranges import Shard
+from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.run import tasks
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.config import RunConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import RunConflictError, RunError
-from fastscore.logs.shards import Plan
+from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.processors import available_processors
 from fastscore.run.commit import TEMPORARY_SUFFIX, remove_temporaries

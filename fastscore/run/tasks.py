@@ -18,8 +18,8 @@ import orjson
 import polars as pl
 
 from fastscore.errors import StoreError
-from fastscore.logs.scan import read_shard
-from fastscore.logs.shards import Shard
+from fastscore.logs.plan.shards import Shard
+from fastscore.logs.read.rows import read_shard
 from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.context import PerplexitySettings, RunContext

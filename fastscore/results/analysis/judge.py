@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.logs.inputs import resolve_inputs
-from fastscore.logs.scan import read_shard
-from fastscore.logs.shards import plan_shards
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.rows import read_shard
 from fastscore.results.analysis.scored import Scored
 from fastscore.suites.base import Column, Source
 

@@ -25,9 +25,9 @@ from benchmarks.plain_group_travel_logs import read_dialogues
 from benchmarks.plain_group_travel_metrics import score_dialogue
 from benchmarks.plain_group_travel_scores import Options, Scores
 from benchmarks.plain_group_travel_vectors import Vectors
-from fastscore.logs.inputs import resolve_inputs
-from fastscore.logs.scan import read_shard
-from fastscore.logs.shards import plan_shards
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from fastscore.vectors.view import VectorView
 

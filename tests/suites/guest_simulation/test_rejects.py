@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import REJECT_SCHEMA
 from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
 from fastscore.vectors.view import VectorView

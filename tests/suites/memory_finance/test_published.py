@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of
 from fastscore.vectors.view import VectorView

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text

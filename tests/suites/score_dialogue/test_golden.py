@@ -9,8 +9,8 @@ import pytest
 
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError
-from fastscore.logs.pieces import whole_file
-from fastscore.logs.scan import read_shard
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.rows import read_shard
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.vectors.embedder import Embedder
 from tests.suites.score_dialogue.comparing import score_frame

@@ -28,8 +28,8 @@ def write_log(path, predictions, ground_truth="w1 w2", dialogue="d"):
 
 def score_steps(tmp_path, predictions, perplexities, weight):
     """Score steps by letters and by perplexities given by hand."""
-    from fastscore.logs.pieces import whole_file
-    from fastscore.logs.scan import read_shard
+    from fastscore.logs.plan.byte_ranges import whole_file
+    from fastscore.logs.read.rows import read_shard
 
     write_log(tmp_path / "log.jsonl", predictions)
     options = ScoreDialogueOptions(lex_weight=1.0, pppl_model="any", pppl_weight=weight)

@@ -1,0 +1,1 @@
+"""Which files a log is made of."""

@@ -1,0 +1,159 @@
+"""An input file while it is planned: what is known of it, and its bytes, unpacked."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TypeVar
+
+from fastscore.content_hash import CellHash, ContentHash
+from fastscore.errors import RunError
+from fastscore.logs.inputs.files import Compression, InputFile
+from fastscore.logs.plan.byte_ranges import Damage
+from fastscore.logs.plan.plain_blocks import map_blocks
+from fastscore.logs.read.csv_records import csv_header
+from fastscore.logs.read.streams import DamageError, passing_lines, read_blocks
+
+Result = TypeVar("Result")
+_Block = TypeVar("_Block", bytes, bytes | memoryview)
+
+
+@dataclass(slots=True)
+class FileState:
+    """What is known of an input file so far.
+
+    Parameters
+    ----------
+    file
+        The input.
+    index
+        Its place among the inputs.
+    path, compression
+        What is read for it: the input, or what it was unpacked to.
+    size
+        Its bytes, unpacked, or its rows.
+    read
+        Its bytes as they were read from disk.
+    digest, cells
+        Their hash, and that by cells.
+    damage
+        Why it could not be unpacked to its end, None otherwise.
+    unpacked
+        Whether it was unpacked to the scratch folder.
+    header
+        Of a CSV file, once it was asked for.
+    stamp
+        Of the input before it was read; see `seals.stamp`.
+    """
+
+    file: InputFile
+    index: int = 0
+    path: str = ""
+    compression: Compression = "none"
+    size: int = 0
+    read: int = 0
+    digest: ContentHash = field(default_factory=ContentHash)
+    cells: CellHash = field(default_factory=CellHash)
+    damage: Damage | None = None
+    unpacked: bool = False
+    header: bytes = b""
+    stamp: str = ""
+
+    def observe(self, block: bytes | memoryview) -> None:
+        """Count and hash bytes as they are read from disk."""
+        self.read += len(block)
+        self.digest.update(block)
+        self.cells.update(block)
+
+    def header_before(self, start: int) -> bytes:
+        """Return what governs the bytes from ``start`` on but stands before them."""
+        if self.file.format != "csv" or start == 0:
+            return b""
+        self.header = self.header or csv_header(self.path)
+        return self.header
+
+
+def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[bytes]:
+    """Stream a file's bytes; what is packed and larger than a shard is unpacked to a folder."""
+    blocks = read_blocks(state.path, state.compression, observe=state.observe)
+    if state.compression == "none":
+        return _counted(blocks, state)
+    return _spilled(blocks, state, shard_bytes, scratch)
+
+
+def passing_blocks(
+    state: FileState, shard_bytes: int, scratch: Path
+) -> Iterator[bytes] | Iterator[bytes | memoryview]:
+    """Stream the bytes of JSON Lines, each block to be used before the next is asked for."""
+    if state.compression == "none":
+        return _counted(passing_lines(state.path, state.observe), state)
+    return file_blocks(state, shard_bytes, scratch)
+
+
+def map_passing(
+    state: FileState,
+    look: Callable[[int, bytes | memoryview], Result],
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
+) -> Iterator[Result]:
+    """Yield what is seen in a file's blocks, in order; those of a plain one several at once.
+
+    ``look`` takes a block's place in the (unpacked) file and the block, and keeps nothing of it.
+    """
+    if state.compression == "none":
+
+        def observe(block: memoryview) -> None:
+            state.observe(block)
+            state.size += len(block)
+
+        yield from map_blocks(state.path, observe, look, threads)
+    else:
+        begin = 0
+        for block in file_blocks(state, shard_bytes, scratch):
+            yield look(begin, block)
+            begin += len(block)
+
+
+def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
+    """Count a plain file's bytes."""
+    for block in blocks:
+        state.size += len(block)
+        yield block
+
+
+def _spilled(
+    blocks: Iterator[bytes], state: FileState, shard_bytes: int, scratch: Path
+) -> Iterator[bytes]:
+    """Hand unpacked blocks on, and write them to the scratch folder once they exceed a shard."""
+    kept: list[bytes] = []
+    out: IO[bytes] | None = None
+    temporary = scratch / f"{state.index:06d}.{os.getpid()}.tmp"
+    try:
+        try:
+            for block in blocks:
+                state.size += len(block)
+                kept.append(block)
+                if state.size > shard_bytes:
+                    if out is None:
+                        scratch.mkdir(parents=True, exist_ok=True)
+                        out = temporary.open("wb")
+                    out.writelines(kept)
+                    kept.clear()
+                yield block
+        except DamageError as error:
+            state.damage = error.damage
+        if out is not None:
+            out.close()
+            path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
+            os.replace(temporary, path)
+            state.path, state.compression, state.unpacked = str(path), "none", True
+    except OSError as error:
+        raise RunError(
+            f"{state.file.path!r} cannot be unpacked to {str(scratch)!r}: {error.strerror}.",
+            "Free some space or name another output folder.",
+        ) from error
+    finally:
+        if out is not None:
+            out.close()
+            temporary.unlink(missing_ok=True)

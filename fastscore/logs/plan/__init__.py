@@ -1,0 +1,1 @@
+"""What is read together: dialogues, byte ranges, shards."""

@@ -1,0 +1,90 @@
+"""Pieces and shards: which bytes of which files are read together. Plain data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fastscore.logs.inputs.files import Compression, Format
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Why unpacking a compressed file ended early.
+
+    Parameters
+    ----------
+    reason
+        The reason for which what is missing is a reject.
+    found
+        What was found, in words.
+    """
+
+    reason: Literal["truncated_compression", "damaged_compression"]
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of whole dialogues in one file.
+
+    Parameters
+    ----------
+    file
+        The input as it was given; what rows and rejects name.
+    path
+        The file that is read: the input itself, or what it was unpacked to.
+    format, compression
+        Those of ``path``.
+    start, stop
+        Rows of a Parquet file, bytes of any other (unpacked). For a compressed file they span
+        all of it, whatever ``stop`` is.
+    first_line
+        The 1-based line (or Parquet row) that stands at ``start``.
+    damage
+        Why unpacking ended early where this piece ends, None when it did not.
+    header
+        The header of a CSV file, when the piece starts behind it.
+    seal
+        What tells that the file is still as it was planned: the hash of the piece's bytes, of a
+        Parquet file its `seals.stamp`; empty for what nobody else can change.
+    """
+
+    file: str
+    path: str
+    format: Format
+    compression: Compression
+    start: int
+    stop: int
+    first_line: int = 1
+    damage: Damage | None = None
+    header: bytes = b""
+    seal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Pieces that are read and scored together.
+
+    Parameters
+    ----------
+    index
+        The shard's place in the plan.
+    pieces
+        What it holds, in input order.
+    n_bytes
+        Their size, unpacked.
+    fingerprint
+        BLAKE2b (128 bits, hexadecimal) of the pieces' names and content.
+    """
+
+    index: int
+    pieces: tuple[Piece, ...]
+    n_bytes: int
+    fingerprint: str
+
+
+def whole_file(path: str, format: Format = "jsonl", compression: Compression = "none") -> Shard:
+    """Make the shard that one whole file is, without planning; its fingerprint is empty."""
+    import os
+
+    size = os.stat(path).st_size
+    return Shard(0, (Piece(path, path, format, compression, 0, size),), size, "")

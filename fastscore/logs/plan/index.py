@@ -1,0 +1,335 @@
+"""Where each dialogue of each file begins and ends, in one pass over the input."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import text_hash128
+from fastscore_kernels.jsonl_names import NamedLines
+from fastscore_kernels.located_values import changes
+
+from fastscore.errors import InputError
+from fastscore.logs.integrity.file_state import FileState, file_blocks, map_passing, passing_blocks
+from fastscore.logs.integrity.fingerprints import stamp
+from fastscore.logs.plan.byte_ranges import Piece
+from fastscore.logs.plan.line_blocks import block_cells, line_cells
+from fastscore.logs.plan.line_names import join_names, line_names
+from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
+from fastscore.logs.read.batches import Batch, gather, map_ordered
+from fastscore.logs.read.columns import Places, array_key, convert, places, wanted_keys
+from fastscore.logs.read.csv_records import read_records
+from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.parquet import parquet_rows, read_parquet
+from fastscore.logs.read.streams import BLOCK_BYTES, Lines, read_lines
+from fastscore.suites.base import Column, Source
+
+Longs = npt.NDArray[np.int64]
+
+_CELLS_PER_SHARD = 256
+_NAMES_AT_ONCE = 1 << 16
+# what a file costs beside its bytes
+_LEAST_FILE_BYTES = 8 << 10
+
+
+def index_files(
+    states: Sequence[FileState],
+    spans: Spans,
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
+) -> Iterator[FileState]:
+    """Yield each file, in order, when its dialogues are among ``spans`` and its hash is known."""
+    for index, state in enumerate(states):
+        state.index, state.path, state.compression = index, state.file.path, state.file.compression
+        state.stamp = stamp(state.path)
+    for format, group in itertools.groupby(states, lambda state: state.file.format):
+        if format == "parquet":
+            for state, found in map_ordered(
+                lambda state: _index_parquet(state, source, shard_bytes, scratch), group, threads
+            ):
+                spans.add(found)
+                yield state
+        elif format == "jsonl" and (source.dialogue_key or format in source.row_dialogues):
+            groups = tuple(_by_size(group))
+            # of several groups the files, of one the blocks are shared out
+            find = partial(
+                _index_jsonl,
+                source=source,
+                shard_bytes=shard_bytes,
+                scratch=scratch,
+                threads=max(1, threads // len(groups)),
+            )
+            found_in = map_ordered(find, groups, min(threads, len(groups)))
+            for some, found in zip(groups, found_in, strict=True):
+                spans.add(found)
+                yield from some
+        else:
+            yield from _index_lines(tuple(group), spans, source, shard_bytes, scratch, threads)
+
+
+def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
+    """Gather small files, to about `BLOCK_BYTES`, so that each costs little."""
+    gathered: list[FileState] = []
+    size = 0
+    for state in states:
+        gathered.append(state)
+        size += state.file.size + _LEAST_FILE_BYTES
+        if size >= BLOCK_BYTES:
+            yield tuple(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield tuple(gathered)
+
+
+def _index_lines(
+    states: Sequence[FileState],
+    spans: Spans,
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    threads: int,
+) -> Iterator[FileState]:
+    """Index files of one format, made of lines, in batches."""
+    keys = _keys_alone(source)
+    cell = 0
+    if states[0].file.format in source.row_dialogues:
+        cell = max(1, shard_bytes // _CELLS_PER_SHARD)
+    streams = (
+        (part, _lines(state, keys, shard_bytes, scratch)) for part, state in enumerate(states)
+    )
+    offset = states[0].index
+    ready = 0
+    for batch, found in map_ordered(
+        lambda batch: (batch, _batch_spans(batch, keys, cell)), gather(streams), threads
+    ):
+        while ready < int(batch.parts[0]):
+            yield states[ready]
+            ready += 1
+        spans.add(found.with_columns(pl.col("file") + offset))
+    yield from states[ready:]
+
+
+def _index_jsonl(
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path, threads: int
+) -> pl.DataFrame:
+    """Index files of JSON Lines."""
+    if source.dialogue_key:
+        return _index_names(states, source, shard_bytes, scratch)
+    return _index_rows(states, shard_bytes, scratch, threads)
+
+
+def _index_rows(
+    states: tuple[FileState, ...], shard_bytes: int, scratch: Path, threads: int
+) -> pl.DataFrame:
+    """Index files each line of which is a dialogue of its own: none is read for that."""
+    width = max(1, shard_bytes // _CELLS_PER_SHARD)
+    look = partial(block_cells, cell=width)
+    found = [
+        line_cells(map_passing(state, look, shard_bytes, scratch, threads), width)
+        for state in states
+    ]
+    cell, first, last, line, lines = np.concatenate(found, axis=1)
+    spans = {
+        "file": np.repeat([state.index for state in states], [cells.shape[1] for cells in found]),
+        "is_local": np.ones(len(cell), np.bool_),
+        "key_high": np.zeros(len(cell), np.uint64),
+        "key_low": cell.astype(np.uint64),
+        "first": first,
+        "last": last,
+        "line": line,
+        "dialogues": lines,
+    }
+    return pl.DataFrame(spans, schema=SPAN_SCHEMA)
+
+
+def _index_names(
+    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
+) -> pl.DataFrame:
+    """Index files of JSON Lines by what the lines name, which is all that is read of most."""
+    keys = wanted_keys(key_columns(source))
+    is_row = "jsonl" in source.row_dialogues
+    cell = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
+    spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
+    found: list[tuple[int, NamedLines]] = []
+    waiting = 0
+    for state in states:
+        for names in line_names(
+            read_lines(passing_blocks(state, shard_bytes, scratch)), keys, one_by_one=is_row
+        ):
+            found.append((state.index, names))
+            waiting += names.line.size
+            if waiting >= _NAMES_AT_ONCE:
+                spans.append(_named_spans(found, keys, source, cell))
+                found.clear()
+                waiting = 0
+    if found:
+        spans.append(_named_spans(found, keys, source, cell))
+    return pl.concat(spans)
+
+
+def _named_spans(
+    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, cell: int
+) -> pl.DataFrame:
+    """Make spans of what the lines of some files name."""
+    names = join_names([names for _, names in found])
+    parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
+    columns = key_columns(source)
+    named = [places(names, keys, column, names_dialogue=True) for column in columns]
+    return _spans(parts, names.start, names.last, names.line, named, columns, cell)
+
+
+def _index_parquet(
+    state: FileState, source: Source, shard_bytes: int, scratch: Path
+) -> tuple[FileState, pl.DataFrame]:
+    """Index a Parquet file by its key columns; a compressed one is unpacked first."""
+    # rows lie scattered: a packed file is unpacked whole, whatever its size
+    for _ in file_blocks(state, -1, scratch):
+        pass
+    if state.damage is not None:
+        raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
+    state.size = parquet_rows(state.path, state.file.path)
+    piece = Piece(state.file.path, state.path, "parquet", "none", 0, state.size)
+    cell = 0
+    if "parquet" in source.row_dialogues:
+        cell = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
+    columns = key_columns(source)
+    names = [f"key{index}" for index in range(len(columns))]
+    found = Spans()
+    for _, rows, _ in read_parquet(piece, columns):
+        frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
+        row = pl.col("line") - 1
+        frame = frame.with_columns(
+            file=pl.lit(state.index, pl.Int64), first=row, last=row, rows=pl.lit(1, pl.Int64)
+        )
+        found.add(_spans_of(frame, names, cell))
+    return state, found.joined()
+
+
+def key_columns(source: Source) -> tuple[Column, ...]:
+    """Return the columns of a source's dialogue key, in its order."""
+    columns = {column.name: column for column in source.columns}
+    return tuple(columns[name] for name in source.dialogue_key)
+
+
+def _keys_alone(source: Source) -> Source:
+    """Return a source that reads no more than is needed to tell dialogues apart."""
+    columns = key_columns(source)
+    # an array is a row too, one without a key
+    whole = tuple(column for column in source.columns if column.name == source.array_column)
+    return replace(source, columns=(*columns, *whole))
+
+
+def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
+    """Stream a file's lines, unpacking it to the scratch folder when it is large."""
+    blocks = file_blocks(state, shard_bytes, scratch)
+    if state.file.format == "csv":
+        return read_records(blocks, state.file.path, keys.columns)
+    if state.file.format == "json":
+        whole_array = keys.array_column is not None
+        return read_document(blocks, state.file.path, whole_array=whole_array)
+    return read_lines(blocks)
+
+
+def _batch_spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
+    """Find the dialogues of a batch."""
+    if batch.alone:
+        return pl.DataFrame(schema=SPAN_SCHEMA)
+    columns, keys = key_columns(source), wanted_keys(source.columns)
+    scan = batch.scan(keys, array_key(source))
+    if scan.start.size == 0:
+        return pl.DataFrame(schema=SPAN_SCHEMA)
+    parts, offsets = batch.places(scan.start)
+    named = [places(scan, keys, column, names_dialogue=True) for column in columns]
+    return _spans(parts, offsets, offsets, scan.line, named, columns, cell)
+
+
+def _spans(
+    parts: Longs,
+    offsets: Longs,
+    last_offsets: Longs,
+    lines: Longs,
+    named: Sequence[Places],
+    columns: Sequence[Column],
+    cell: int,
+) -> pl.DataFrame:
+    """Make spans of runs of rows; rows that are dialogues are kept together by ``cell`` bytes."""
+    # neighbouring runs may be of one dialogue: only where its name changes is it read
+    begins = np.concatenate(([True], parts[1:] != parts[:-1]))
+    if cell:
+        begins[1:] |= offsets[1:] // cell != offsets[:-1] // cell
+    for place in named:
+        begins |= changes(place.data, place.tags, place.starts, place.ends)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], parts.size) - 1
+    good = np.ones(first.size, np.bool_)
+    values: dict[str, pl.Series] = {}
+    for index, (place, column) in enumerate(zip(named, columns, strict=True)):
+        at_first = replace(
+            place, tags=place.tags[first], starts=place.starts[first], ends=place.ends[first]
+        )
+        converted = convert(at_first, column)
+        values[f"key{index}"] = converted.values
+        good &= converted.faults == 0
+    spans = pl.DataFrame(
+        {
+            "file": parts[first],
+            "first": offsets[first],
+            "last": last_offsets[last],
+            "line": lines[first],
+            "rows": last - first + 1,
+            **values,
+        }
+    )
+    return _spans_of(spans.filter(pl.Series(good)), list(values), cell)
+
+
+def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.DataFrame:
+    """Make spans of runs of rows (``file``, ``first``, ``last``, ``line``, ``rows``, keys).
+
+    Rows without a key are those of the file's dialogue; or, with a ``cell`` (bytes, or rows of
+    Parquet), dialogues of their own, which are kept together by the cell that they start in.
+    """
+    is_named = np.zeros(runs.height, np.bool_)
+    if key_names:
+        is_named = runs[key_names[0]].is_not_null().to_numpy()
+    first = runs["first"].to_numpy()
+    # runs of one dialogue may come by turns with others': `Spans` joins them
+    keys = np.zeros((runs.height, 2), np.uint64)
+    keys[is_named] = text_hash128(
+        _key_texts(runs.filter(pl.Series(is_named)), key_names), threads=1
+    )
+    if cell:
+        keys[~is_named, 1] = first[~is_named] // cell
+    else:
+        keys[~is_named] = FILE_KEY
+    return pl.DataFrame(
+        {
+            "file": runs["file"],
+            "is_local": ~is_named,
+            "key_high": keys[:, 0],
+            "key_low": keys[:, 1],
+            "first": first,
+            "last": runs["last"],
+            "line": runs["line"],
+            "dialogues": runs["rows"],
+        },
+        schema=SPAN_SCHEMA,
+    )
+
+
+def _key_texts(runs: pl.DataFrame, key_names: Sequence[str]) -> pl.Series:
+    """Write each run's key in one text; no two keys are written alike."""
+    if not key_names:
+        return pl.Series([], dtype=pl.String)
+    texts = (pl.col(name).cast(pl.String) for name in key_names)
+    # a text by its length, or null
+    written = (
+        pl.coalesce(pl.format("{}:{}", text.str.len_bytes(), text), pl.lit("-")) for text in texts
+    )
+    return runs.select(pl.concat_str(*written)).to_series()

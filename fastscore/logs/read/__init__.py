@@ -1,0 +1,1 @@
+"""From bytes to typed rows: blocks, decompression, formats, columns."""

@@ -1,0 +1,166 @@
+"""Batches: whole lines of one or many files in one buffer, so that small files cost little."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_kernels.jsonl import scan_jsonl
+
+from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
+from fastscore.logs.read.streams import BLOCK_BYTES, Lines
+
+Longs = npt.NDArray[np.int64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines of several parts, one behind another.
+
+    Parameters
+    ----------
+    data
+        Their bytes, uint8; empty for a line that is too long.
+    begins
+        Where each segment starts in ``data``, int64, ascending.
+    parts
+        The index of the part that each segment belongs to, int64.
+    segments
+        The lines; only the last may carry damage, and what is no line, or one that is too long,
+        stands alone.
+    """
+
+    data: npt.NDArray[np.uint8]
+    begins: Longs
+    parts: Longs
+    segments: tuple[Lines, ...]
+
+    @property
+    def alone(self) -> bool:
+        """Whether the batch holds no line that can be scanned."""
+        last = self.segments[-1]
+        return last.long_line > 0 or last.refused is not None
+
+    @property
+    def in_records(self) -> bool:
+        """Whether the lines are CSV, which their streams have scanned."""
+        return any(lines.records for lines in self.segments)
+
+    def scan(self, keys: tuple[bytes, ...], array_key: bytes | None) -> LineScan:
+        """Scan the batch, or join what its streams scanned; line numbers are those of the files.
+
+        Parameters
+        ----------
+        keys
+            The names that are wanted; CSV streams were scanned by the same.
+        array_key
+            The one of them whose value a line is that is an array.
+        """
+        if self.in_records:
+            scans = [
+                (begin, lines.width, scan)
+                for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
+                for scan in lines.records
+            ]
+            return of_records(self.data, scans)
+        scan = scan_jsonl(
+            self.data,
+            keys,
+            restarts=self._restarts(),
+            n_ends=self._n_ends(),
+            array_key=array_key,
+        )
+        in_documents = self.segments[0].numbers is not None
+        return of_jsonl(scan, "json" if in_documents else "jsonl")
+
+    def _restarts(self) -> Longs:
+        numbers = [
+            np.array([[begin, lines.line]], np.int64)
+            if lines.numbers is None
+            else lines.numbers + np.array([begin, 0])
+            for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
+            if lines.data
+        ]
+        return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
+
+    def _n_ends(self) -> int:
+        # a line end may have been put behind each segment
+        return sum(lines.n_ends + 1 for lines in self.segments)
+
+    def places(self, starts: Longs) -> tuple[Longs, Longs]:
+        """Return the part of each position in ``data``, and its byte in that part's file."""
+        segments = np.searchsorted(self.begins, starts, side="right") - 1
+        shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
+        return self.parts[segments], starts + shift[segments]
+
+
+def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
+    """Gather the lines of parts, given with their index, into batches of about `BLOCK_BYTES`."""
+    waiting: list[tuple[int, Lines]] = []
+    size = 0
+    for part, stream in streams:
+        for lines in stream:
+            if lines.long_line or lines.refused is not None:
+                if waiting:
+                    yield _batch(waiting)
+                yield _batch([(part, lines)])
+                waiting, size = [], 0
+                continue
+            # a block less its last, cut line is not joined to another
+            is_large = len(lines.data) >= BLOCK_BYTES // 2
+            if is_large and waiting:
+                yield _batch(waiting)
+                waiting, size = [], 0
+            waiting.append((part, lines))
+            size += len(lines.data)
+            if size >= BLOCK_BYTES // 2 or lines.damage is not None:
+                yield _batch(waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
+    """Join segments, each ended by a line end unless it is the last."""
+    begins: list[int] = []
+    joined: list[bytes | memoryview] = []
+    size = 0
+    for position, (_, lines) in enumerate(waiting):
+        begins.append(size)
+        if lines.long_line:
+            continue
+        joined.append(lines.data)
+        size += len(lines.data)
+        if position + 1 < len(waiting) and lines.data and lines.data[-1:] != b"\n":
+            joined.append(b"\n")
+            size += 1
+    data = joined[0] if len(joined) == 1 else b"".join(joined)
+    return Batch(
+        np.frombuffer(data, np.uint8),
+        np.array(begins, np.int64),
+        np.array([part for part, _ in waiting], np.int64),
+        tuple(lines for _, lines in waiting),
+    )
+
+
+def map_ordered(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Yield ``work(item)`` in the order of the items, with a few of them in flight."""
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        # what is in flight is not cancelled, however this ends: work may wait for work before it
+        flying: deque[Future[Result]] = deque()
+        for item in items:
+            flying.append(pool.submit(work, item))
+            if len(flying) > threads:
+                yield flying.popleft().result()
+        while flying:
+            yield flying.popleft().result()

@@ -1,0 +1,456 @@
+"""From located JSON values to typed columns, by a source's declared columns.
+
+Values of common forms are converted in kernels, by column; only forms that are rare in logs
+(numbers beyond a double's exact range, texts of odd numbers) reach Python, one by one.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from fastscore_kernels import csv, located_values
+from fastscore_kernels.jsonl import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+)
+from fastscore_kernels.jsonl_names import NamedLines
+from fastscore_kernels.located_values import EXACT, PlainViews
+
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
+from fastscore.logs.read.line_scan import LineScan
+from fastscore.suites.base import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Buffers = list[npt.NDArray[Any]]
+
+INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
+KINDS: dict[str, pl.DataType] = {
+    "text": pl.String(),
+    "integer": pl.Int64(),
+    "number": pl.Float64(),
+    "boolean": pl.Boolean(),
+    "json": pl.String(),
+}
+EXPECTED = {
+    "text": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "json": "a JSON value",
+}
+_OK = 0
+_NO_ROWS = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Type and byte range of one column's value in every row; see `LineScan`.
+
+    ``plain`` are the views of its strings, where several columns' were made together.
+    """
+
+    syntax: Format
+    data: Bytes
+    tags: Bytes
+    starts: Longs
+    ends: Longs
+    plain: PlainViews | None = None
+
+    def raw(self, row: int) -> bytes:
+        """Bytes of a row's value, a JSON string's with its quotes."""
+        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
+        return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
+
+    def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
+        """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
+        unescape = csv.unquoted if self.syntax == "csv" else located_values.unescaped
+        return unescape(self.data, self.starts[rows], self.ends[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A column's values, and where there is a fault 1 + its reason's index in `REJECT_REASONS`."""
+
+    values: pl.Series
+    faults: Bytes
+
+
+def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
+    """List the names and aliases of some columns, each once."""
+    names = (name for column in columns for name in (column.name, *column.aliases))
+    return tuple(dict.fromkeys(name.encode() for name in names))
+
+
+def array_key(source: Source) -> bytes | None:
+    """Return the name of the column that takes whole arrays."""
+    return None if source.array_column is None else source.array_column.encode()
+
+
+def places(
+    scan: LineScan | NamedLines,
+    keys: tuple[bytes, ...],
+    column: Column,
+    *,
+    names_dialogue: bool = False,
+) -> Places:
+    """Find a column's values: its own name's where present, else its aliases' in order."""
+    first, *others = (keys.index(name.encode()) for name in (column.name, *column.aliases))
+    tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]
+    for other in others:
+        absent = tags == ABSENT
+        tags = np.where(absent, scan.tags[other], tags)
+        starts = np.where(absent, scan.value_start[other], starts)
+        ends = np.where(absent, scan.value_end[other], ends)
+    syntax = scan.syntax if isinstance(scan, LineScan) else "jsonl"
+    found = Places(syntax, scan.data, tags, starts, ends)
+    return _cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+
+
+def _cells(found: Places, kind: ColumnKind, names_dialogue: bool) -> Places:
+    """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
+    tags, starts, ends = found.tags, found.starts, found.ends
+    if kind not in ("text", "json"):
+        tags, starts, ends = csv.spelled(found.data, tags, starts, ends)
+    if kind != "text" or names_dialogue:
+        empty = (tags != ABSENT) & (starts == ends)
+        tags = np.where(empty, NULL, tags).astype(np.uint8)
+    return replace(found, tags=tags, starts=starts, ends=ends)
+
+
+def convert_columns(
+    located: Sequence[Places], columns: Sequence[Column], values: dict[str, pl.Series]
+) -> list[Converted]:
+    """Convert columns as their declarations say, and put them into ``values``.
+
+    Those that are read in some rows only come last: which rows, other columns say.
+    """
+    converted: dict[str, Converted] = {}
+    for only_where in (False, True):
+        chosen = [
+            (found, column)
+            for found, column in zip(located, columns, strict=True)
+            if (column.only_where is not None) == only_where
+        ]
+        where = [rows_where(column, values) for _, column in chosen]
+        masked = [_masked(found, rows) for (found, _), rows in zip(chosen, where, strict=True)]
+        kinds = [column.kind for _, column in chosen]
+        for found, (_, column), rows in zip(_with_plain(masked, kinds), chosen, where, strict=True):
+            converted[column.name] = _convert(found, column, rows)
+            values[column.name] = converted[column.name].values
+    return [converted[column.name] for column in columns]
+
+
+def convert(found: Places, column: Column) -> Converted:
+    """Convert a column's values as its declaration says."""
+    return _convert(found, column, None)
+
+
+def _masked(found: Places, where: Flags | None) -> Places:
+    """Leave out the values of rows in which a column is not read."""
+    if where is None:
+        return found
+    return replace(found, tags=np.where(where, found.tags, ABSENT).astype(np.uint8))
+
+
+def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[Places]:
+    """Make the views of all text columns in one walk over the lines."""
+    texts = [
+        place for place, kind in enumerate(kinds) if kind == "text" and located[place].tags.any()
+    ]
+    if not texts:
+        return list(located)
+    columns = [(located[place].tags, located[place].starts, located[place].ends) for place in texts]
+    found = list(located)
+    for place, plain in zip(
+        texts, located_values.plain_views(located[0].data, columns), strict=True
+    ):
+        found[place] = replace(located[place], plain=plain)
+    return found
+
+
+def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
+    converter = _CONVERTERS[column.kind] if found.tags.any() else _absent
+    converted = converter(found, column)
+    faults = converted.faults
+    if column.otherwise == "null":
+        faults[(faults == _code("wrong_type")) | (faults == _code("out_of_range"))] = _OK
+    if column.required:
+        faults[found.tags <= NULL] = _code("missing_field")
+    if where is not None:
+        faults[~where] = _OK
+    return converted
+
+
+def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Flags | None:
+    """Rows in which a column is read, by the values of those before it; None for all."""
+    if column.only_where is None:
+        return None
+    name, value = column.only_where
+    return (values[name] == value).fill_null(False).to_numpy()
+
+
+def describe(found: Places, row: int) -> str:
+    """Say what stands in a row's value."""
+    tag = int(found.tags[row])
+    if tag == ABSENT:
+        return "absent"
+    text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
+    if found.syntax == "csv":
+        return f"cell {text!r}"
+    if tag in (NULL, FALSE, TRUE):
+        return text
+    kinds = {INTEGER: "integer", FLOAT: "number", ARRAY: "array", OBJECT: "object"}
+    return f"{kinds.get(tag, 'string')} {text}"
+
+
+def _code(reason: RejectReason) -> int:
+    """Return the number that stands for a reason in `Converted.faults`."""
+    return REJECT_REASONS.index(reason) + 1
+
+
+def _has(found: Places, *tags: int) -> Flags:
+    """Rows whose value has one of the types."""
+    chosen: Flags = found.tags == tags[0]
+    for tag in tags[1:]:
+        chosen |= found.tags == tag
+    return chosen
+
+
+def _others(found: Places, used: Flags) -> Bytes:
+    """Fault codes in which every value that is neither used nor null has the wrong type."""
+    return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """An array by its C interface alone: polars asks nothing else of it."""
+
+    array: pa.Array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) -> pl.Series:
+    """Make a column of Arrow buffers, null where not valid, without copying."""
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    array = pa.Array.from_buffers(
+        kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
+    )
+    return pl.Series(_Exported(array))
+
+
+def _absent(found: Places, column: Column) -> Converted:
+    """Make a column of which no row has a value."""
+    nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
+    return Converted(nulls, np.zeros(found.tags.size, np.uint8))
+
+
+def _text(found: Places, column: Column) -> Converted:
+    """Convert strings, and what else the column accepts as text."""
+    plain = found.plain
+    if plain is None:
+        (plain,) = located_values.plain_views(found.data, [(found.tags, found.starts, found.ends)])
+    valid = plain.is_string
+    buffers: Buffers = [plain.views, plain.buffer]
+    broken = _NO_ROWS
+    if plain.n_escaped:
+        escaped = np.flatnonzero(_has(found, ESCAPED))
+        texts, starts, ends = found.unescaped(escaped)
+        broken = escaped[ends < 0]
+        valid[broken] = False
+        starts[ends < 0] = -1
+        _write_views(escaped, texts, starts, ends, buffers)
+    if plain.n_others:
+        _accept_as_text(found, column, valid, buffers)
+    faults = _others(found, valid) if plain.n_others else np.zeros(valid.size, np.uint8)
+    faults[broken] = _code("lone_surrogate")
+    return Converted(_series(pa.string_view(), valid, *buffers), faults)
+
+
+def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
+    """Write the views of some rows, whose bytes become one more buffer behind the views."""
+    own = np.zeros((rows.size, 4), np.int32)
+    located_values.views(data, starts, ends, len(buffers) - 1, own)
+    buffers[0][rows] = own
+    buffers.append(data)
+
+
+def _accept_as_text(found: Places, column: Column, valid: Flags, buffers: Buffers) -> None:
+    """Write the views of values that are no strings but accepted as text."""
+    if "falsy" in column.accepts:
+        # a view of zeros is the empty text
+        valid |= _falsy(found)
+    if "integer" in column.accepts:
+        rows = np.flatnonzero(_has(found, INTEGER))
+        starts, ends = found.starts[rows], found.ends[rows]
+        # -0 is the one integer whose text is not its own digits
+        zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
+        starts[zeros] += found.data[starts[zeros]] == ord("-")
+        _write_views(rows, found.data, starts, ends, buffers)
+        valid[rows] = True
+    if "boolean" in column.accepts:
+        truths = np.flatnonzero(_has(found, FALSE, TRUE) & ~valid)
+        # a view of one byte: its length, then the byte
+        buffers[0][truths, :2] = np.stack(
+            (np.ones(truths.size), ord("0") + (found.tags[truths] == TRUE)), axis=1
+        )
+        valid[truths] = True
+
+
+def _falsy(found: Places) -> Flags:
+    """Rows whose value is 0, 0.0, false, [] or {}."""
+    falsy = _has(found, FALSE)
+    numbers = np.flatnonzero(_has(found, INTEGER, FLOAT))
+    values, _ = _doubles(found, numbers)
+    falsy[numbers[values == 0.0]] = True
+    containers = _has(found, ARRAY, OBJECT)
+    falsy |= containers & (found.ends - found.starts == 2)
+    # a container of white space alone begins with some
+    begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
+    blank = containers & ((begins == ord(" ")) | (begins == ord("\t")))
+    for row in np.flatnonzero(blank).tolist():
+        falsy[row] = not found.raw(row)[1:-1].strip(b" \t")
+    return falsy
+
+
+def _json(found: Places, column: Column) -> Converted:
+    """Take every value's own text."""
+    if found.syntax == "csv":
+        return _text(found, column)
+    quotes = _has(found, STRING, ESCAPED).astype(np.int64)
+    valid = found.tags > NULL
+    views = np.zeros((valid.size, 4), np.int32)
+    starts = np.where(valid, found.starts - quotes, -1)
+    located_values.views(found.data, starts, found.ends + quotes, 0, views)
+    values = _series(pa.string_view(), valid, views, found.data)
+    return Converted(values, np.zeros(valid.size, np.uint8))
+
+
+def _boolean(found: Places, column: Column) -> Converted:
+    """Convert true and false."""
+    valid = _has(found, FALSE, TRUE)
+    bits = np.packbits(found.tags == TRUE, bitorder="little")
+    return Converted(_series(pa.bool_(), valid, bits), _others(found, valid))
+
+
+def _integer(found: Places, column: Column) -> Converted:
+    """Convert integers, and what else the column accepts as Python's ``int`` does."""
+    values = np.zeros(found.tags.size, np.int64)
+    valid, truths = _has(found, INTEGER), _has(found, FALSE, TRUE)
+    odd: list[int] = []
+    if "boolean" in column.accepts:
+        values[truths] = found.tags[truths] == TRUE
+        valid |= truths
+    if "string" in column.accepts:
+        valid |= _has(found, STRING, ESCAPED)
+    digits = np.flatnonzero(valid & ~truths)
+    values[digits], states = located_values.integers(
+        found.data, found.starts[digits], found.ends[digits]
+    )
+    odd.extend(digits[states != EXACT].tolist())
+    if "number" in column.accepts:
+        numbers = np.flatnonzero(_has(found, FLOAT))
+        valid[numbers] = True
+        doubles, exact = _doubles(found, numbers)
+        small = exact & (np.abs(doubles) < 2.0**62)
+        values[numbers[small]] = doubles[small].astype(np.int64)
+        odd.extend(numbers[~small].tolist())
+    faults = _others(found, valid)
+    for row in odd:
+        value, reason = _python_integer(found, row)
+        values[row], valid[row] = value, reason is None
+        faults[row] = _OK if reason is None else _code(reason)
+    return Converted(_series(pa.int64(), valid, values), faults)
+
+
+def _number(found: Places, column: Column) -> Converted:
+    """Convert numbers, and what else the column accepts as Python's ``float`` does."""
+    values = np.zeros(found.tags.size, np.float64)
+    valid, truths = _has(found, INTEGER, FLOAT), _has(found, FALSE, TRUE)
+    faults = np.zeros(valid.size, np.uint8)
+    rows = np.flatnonzero(valid)
+    values[rows], _ = _doubles(found, rows)
+    # json makes no infinity of digits alone
+    huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
+    if "boolean" in column.accepts:
+        values[truths] = found.tags[truths] == TRUE
+        valid |= truths
+    if "string" in column.accepts:
+        for row in np.flatnonzero(_has(found, STRING, ESCAPED)).tolist():
+            value = _python_float(found, row)
+            if value is not None:
+                values[row], valid[row] = value, True
+    valid[huge] = False
+    faults = _others(found, valid)
+    faults[huge] = _code("out_of_range")
+    return Converted(_series(pa.float64(), valid, values), faults)
+
+
+def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags]:
+    """Doubles of rows that hold JSON numbers, and which of them are finite."""
+    values, states = located_values.floats(found.data, found.starts[rows], found.ends[rows])
+    for position in np.flatnonzero(states != EXACT):
+        values[position] = float(found.raw(int(rows[position])))
+    return values, np.isfinite(values)
+
+
+def _unquoted(found: Places, row: int) -> str | None:
+    """Text of a row's string, None when it holds half of a surrogate pair."""
+    text, _, ends = found.unescaped(np.array([row]))
+    return None if ends[0] < 0 else text.tobytes().decode()
+
+
+def _python_integer(found: Places, row: int) -> tuple[int, RejectReason | None]:
+    """Read one value by Python's ``int``; 0 and the reason when that fails."""
+    tag = found.tags[row]
+    if tag == INTEGER:
+        return 0, "out_of_range"
+    if tag == FLOAT:
+        number = float(found.raw(row))
+        if not math.isfinite(number):
+            return 0, "out_of_range"
+        value = int(number)
+    else:
+        text = _unquoted(found, row)
+        try:
+            value = int("" if text is None else text)
+        except ValueError:
+            return 0, "wrong_type"
+    if not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
+        return 0, "out_of_range"
+    return value, None
+
+
+def _python_float(found: Places, row: int) -> float | None:
+    """Read one string by Python's ``float``, None when that fails."""
+    text = _unquoted(found, row)
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+_CONVERTERS: dict[str, Callable[[Places, Column], Converted]] = {
+    "text": _text,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "json": _json,
+}

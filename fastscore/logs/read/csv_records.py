@@ -1,0 +1,268 @@
+"""CSV files as a stream of whole records, scanned as they are read.
+
+Where a record ends is known only from its beginning, so a file is scanned in order; a record that
+the blocks cut is scanned again when as much again was read, so a long one costs twice at most. A
+file whose header cannot serve is one reject.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_kernels.csv import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
+from fastscore_kernels.jsonl import ESCAPED, NOT_UTF8
+
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
+from fastscore.logs.plan.byte_ranges import Damage
+from fastscore.logs.read.columns import wanted_keys
+from fastscore.logs.read.streams import (
+    BOM,
+    MAX_RECORD_BYTES,
+    DamageError,
+    Lines,
+    first_end,
+    read_blocks,
+)
+from fastscore.suites.base import Column, RejectReason
+
+Longs = npt.NDArray[np.int64]
+
+_NO_CELLS = np.empty(0, np.int64)
+
+
+class _Stream:
+    """Blocks without their byte order mark; their damage is kept as data."""
+
+    def __init__(self, blocks: Iterator[bytes], at_start: bool, damage: Damage | None) -> None:
+        self.damage = damage
+        self.ended = False
+        self.mark = 0
+        self._blocks = blocks
+        self._at_start = at_start
+
+    @property
+    def final(self) -> bool:
+        """Whether everything was read and nothing is missing."""
+        return self.ended and self.damage is None
+
+    def more(self, least: int = 1) -> bytes:
+        """Return the next blocks, of ``least`` bytes together unless the stream ends."""
+        joined: list[bytes] = []
+        size = 0
+        while not self.ended and size < max(least, 1):
+            try:
+                block = next(self._blocks, None)
+            except DamageError as error:
+                block, self.damage = None, error.damage
+            if block is None:
+                self.ended = True
+                break
+            if self._at_start and block.startswith(BOM):
+                block, self.mark = block[len(BOM) :], len(BOM)
+            self._at_start = False
+            joined.append(block)
+            size += len(block)
+        return joined[0] if len(joined) == 1 else b"".join(joined)
+
+
+def read_records(
+    blocks: Iterator[bytes],
+    file: str,
+    columns: Sequence[Column],
+    *,
+    offset: int = 0,
+    line: int = 1,
+    header: bytes = b"",
+    damage: Damage | None = None,
+) -> Iterator[Lines]:
+    """Cut blocks at ends of records, scanning them.
+
+    Parameters
+    ----------
+    blocks
+        The stream.
+    file
+        What rejects call it.
+    columns
+        The columns that are wanted.
+    offset, line
+        Byte and line of its first record.
+    header
+        The file's header, where the stream starts behind it.
+    damage
+        Damage that is known to stand behind the stream's end.
+
+    Yields
+    ------
+    Lines
+        Records, their cells scanned in the order of `wanted_keys`; or the reject that stands for
+        the whole file or for what damage cut off.
+    """
+    stream = _Stream(blocks, offset == 0, damage)
+    pending = stream.more()
+    offset += stream.mark
+    if not header:
+        found, pending = _first_record(stream, pending)
+        header = _record(found, pending)
+        refused = _refusal(found, header, pending, file, offset, columns)
+        if stream.damage is not None and not header:
+            refused = _cut_off(stream.damage, file, 1, offset, pending)
+        if refused is not None:
+            while not stream.ended:  # who reads a file hashes all of it
+                stream.more()
+            yield Lines(b"", offset, refused.line, refused=refused)
+            return
+        pending, offset, line = pending[found.stop :], offset + found.stop, found.next_line
+    yield from _read(stream, pending, cell_slots(header, wanted_keys(columns)), file, offset, line)
+
+
+def _read(
+    stream: _Stream,
+    pending: bytes,
+    slots: tuple[Longs, int],
+    file: str,
+    offset: int,
+    line: int,
+) -> Iterator[Lines]:
+    """Read the records behind the header."""
+    while True:
+        buffer = np.frombuffer(pending, np.uint8)
+        scans: list[CsvScan] = []
+        at, first_line = 0, line
+        while at < buffer.size:
+            scan = scan_csv(
+                buffer, *slots, start=at, line=line, final=stream.final, limit=MAX_RECORD_BYTES
+            )
+            if scan.stop == at:
+                break
+            scans.append(scan)
+            at, line = scan.stop, scan.next_line
+        if scans:
+            # a view: whole blocks are not copied for their last, cut record
+            whole = memoryview(pending)[:at]
+            yield Lines(whole, offset, first_line, records=tuple(scans), width=slots[0].size)
+        pending, offset = pending[at:], offset + at
+        if scans and scans[-1].cut:
+            pending, dropped = _behind_line(stream)
+            offset += dropped
+        elif stream.ended:
+            break
+        else:
+            pending += stream.more(len(pending))
+    if stream.damage is not None:
+        yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
+
+
+def _behind_line(stream: _Stream) -> tuple[bytes, int]:
+    """Read on behind the line that goes on: what was read behind it, and the bytes before."""
+    dropped = 0
+    pending = stream.more()
+    while True:
+        end, behind = first_end(pending)
+        if end >= 0:
+            return pending[behind:], dropped + behind
+        if stream.ended:
+            return b"", dropped + len(pending)
+        # a return at the very end may be half of a line end
+        kept = pending[-1:] if pending.endswith(b"\r") else b""
+        dropped += len(pending) - len(kept)
+        pending = kept + stream.more()
+
+
+def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: bytes) -> Reject:
+    """Name what is missing behind the last whole record."""
+    return Reject(
+        file,
+        line,
+        offset,
+        None,
+        damage.reason,
+        damage.found,
+        "a whole compressed file",
+        decode(rest),
+    )
+
+
+def _first_record(stream: _Stream, pending: bytes) -> tuple[CsvScan, bytes]:
+    """Scan the first record, whose width is not known: a fault that tells it."""
+    while True:
+        buffer = np.frombuffer(pending, np.uint8)
+        scan = scan_csv(buffer, _NO_CELLS, 0, final=stream.final, limit=MAX_RECORD_BYTES, records=1)
+        if scan.fault_line.size or stream.ended:
+            return scan, pending
+        pending += stream.more(len(pending))
+
+
+def _record(scan: CsvScan, data: bytes) -> bytes:
+    """Bytes of the record that was scanned, none when it is broken."""
+    if not scan.fault_line.size or scan.fault_status[0] != WRONG_CELL_COUNT:
+        return b""
+    return data[scan.fault_start[0] : scan.fault_end[0]]
+
+
+def csv_header(path: str) -> bytes:
+    """Return the header of a file that is not compressed, empty when it is broken."""
+    stream = _Stream(read_blocks(path, "none"), True, None)
+    return _record(*_first_record(stream, stream.more()))
+
+
+@lru_cache(64)
+def header_names(header: bytes) -> tuple[str, ...]:
+    """Return a header's column names as they are compared: stripped, in lower case."""
+    data = np.frombuffer(header, np.uint8)
+    width = int(scan_csv(data, _NO_CELLS, 0).fault_cells[0])
+    scan = scan_csv(data, np.arange(width), width)
+    names = []
+    for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
+        cell = header[start[0] : end[0]]
+        text = cell.replace(b'""', b'"') if tag[0] == ESCAPED else cell
+        names.append(text.decode().strip().lower())
+    return tuple(names)
+
+
+@lru_cache(64)
+def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> tuple[Longs, int]:
+    """Return the index of each cell's name among ``keys``, -1 without one, and their number."""
+    wanted = {key.decode().strip().lower(): index for index, key in reversed([*enumerate(keys)])}
+    slots = [wanted.get(name, -1) for name in header_names(header)]
+    return np.array(slots, np.int64), len(keys)
+
+
+def _refusal(
+    found: CsvScan, header: bytes, data: bytes, file: str, offset: int, columns: Sequence[Column]
+) -> Reject | None:
+    """Say why no record of a file can be read, by its header; None when they can."""
+
+    def reject(field: str | None, reason: RejectReason, what: str, expected: str) -> Reject:
+        line, start = (
+            (int(found.fault_line[0]), int(found.fault_start[0]))
+            if found.fault_line.size
+            else (1, 0)
+        )
+        raw = decode(data[start : start + 8 * FOUND_CHARACTERS])
+        return Reject(file, line, offset + start, field, reason, what, expected, raw)
+
+    if not found.fault_line.size:
+        return reject(None, "no_header", "no line that is not empty", "a header row")
+    if not header:
+        broken: dict[int, tuple[RejectReason, str]] = {
+            NOT_UTF8: ("not_utf8", "bytes that are not UTF-8"),
+            TOO_LONG: ("line_too_long", f"more than {MAX_RECORD_BYTES} bytes"),
+        }
+        status = int(found.fault_status[0])
+        reason, what = broken.get(status, ("bad_quoting", "a broken quote"))
+        return reject(None, reason, what, "a header row")
+    names = header_names(header)
+    times = Counter(names)
+    listed = "the columns " + cut(", ".join(repr(name) for name in names), 2 * FOUND_CHARACTERS)
+    for column in columns:
+        own = dict.fromkeys(name.strip().lower() for name in (column.name, *column.aliases))
+        for name in own:
+            if times[name] > 1:
+                return reject(name, "duplicate_column", f"{times[name]} such columns", "one")
+        if column.required and column.only_where is None and not any(times[name] for name in own):
+            names_of = " or ".join(repr(name) for name in own)
+            return reject(column.name, "missing_column", listed, f"a column {names_of}")
+    return None

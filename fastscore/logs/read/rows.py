@@ -1,0 +1,208 @@
+"""Reading a shard: typed rows in input order, rejects with their places, and counts."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.logs.integrity.faults import line_faults, long_line, note_damage, raw_line
+from fastscore.logs.integrity.fingerprints import check_stamp, sealed_blocks, sealed_lines
+from fastscore.logs.integrity.rejects import Reject, reject_frame
+from fastscore.logs.plan.byte_ranges import Piece, Shard
+from fastscore.logs.read.batches import Batch, gather, map_ordered
+from fastscore.logs.read.columns import (
+    EXPECTED,
+    KINDS,
+    array_key,
+    convert_columns,
+    describe,
+    places,
+    wanted_keys,
+)
+from fastscore.logs.read.csv_records import read_records
+from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.parquet import read_parquet
+from fastscore.logs.read.streams import MAX_LINE_BYTES, Lines, read_lines
+from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What was read of a shard.
+
+    Parameters
+    ----------
+    frame
+        The rows in input order: the columns of `ROW_SCHEMA`, then the declared ones.
+    rejects
+        What no row could be made of, in the schema of `REJECT_SCHEMA`, in input order.
+    counts
+        ``lines`` = ``blank`` + ``rows`` + ``rejects``. A compressed file that is cut off between
+        two lines counts as one more line, which is a reject.
+    """
+
+    frame: pl.DataFrame
+    rejects: pl.DataFrame
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of one batch."""
+
+    frame: pl.DataFrame
+    rejects: list[Reject]
+    lines: int
+    blank: int
+
+
+def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
+    """Read a shard's rows by a source's declared columns.
+
+    Parameters
+    ----------
+    shard
+        What to read.
+    source
+        The columns, with their types, coercions and what becomes of other values.
+    threads
+        How many threads scan at once; the result does not depend on it.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, or is not what was planned.
+    """
+    parts: list[_Part] = []
+    for format, group in itertools.groupby(shard.pieces, lambda piece: piece.format):
+        pieces = tuple(group)
+        if format == "parquet":
+            parts.extend(part for piece in pieces for part in _read_parquet(piece, source))
+        else:
+            parts.extend(_read_lines(pieces, source, threads))
+    frames = [part.frame for part in parts]
+    rejects = [reject for part in parts for reject in part.rejects]
+    frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
+    counts = {
+        "lines": sum(part.lines for part in parts),
+        "blank": sum(part.blank for part in parts),
+        "rows": frame.height,
+        "rejects": len(rejects),
+    }
+    return Rows(frame, reject_frame(rejects), counts)
+
+
+def _read_lines(pieces: Sequence[Piece], source: Source, threads: int) -> Iterator[_Part]:
+    """Read pieces of files of one format, made of lines, in batches."""
+    files = tuple(piece.file for piece in pieces)
+    keys = wanted_keys(source.columns)
+    batches = gather((index, piece_lines(piece, source)) for index, piece in enumerate(pieces))
+    return map_ordered(lambda batch: _read_batch(batch, files, source, keys), batches, threads)
+
+
+def _read_parquet(piece: Piece, source: Source) -> Iterator[_Part]:
+    """Read a piece of a Parquet file; its lines are its rows."""
+    names: list[pl.Expr | str] = [pl.lit(piece.file).alias("file"), "line"]
+    names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
+    check_stamp(piece)
+    for count, frame, rejects in read_parquet(piece, source.columns):
+        rows = frame.select(*names, *(column.name for column in source.columns))
+        yield _Part(rows, rejects, lines=count, blank=0)
+    check_stamp(piece)
+
+
+def row_schema(source: Source) -> dict[str, pl.DataType]:
+    """Return the schema of the rows that `read_shard` makes for a source."""
+    return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
+
+
+def piece_lines(piece: Piece, source: Source) -> Iterator[Lines]:
+    """Stream the lines of a piece that is not Parquet."""
+    if piece.format == "jsonl" and piece.compression == "none":
+        return _lines_of(piece, sealed_lines(piece))
+    blocks = sealed_blocks(piece)
+    if piece.format == "json":
+        whole_array = source.array_column is not None
+        return read_document(blocks, piece.file, whole_array=whole_array, damage=piece.damage)
+    if piece.format == "csv":
+        return read_records(
+            blocks,
+            piece.file,
+            source.columns,
+            offset=piece.start,
+            line=piece.first_line,
+            header=piece.header,
+            damage=piece.damage,
+        )
+    return _lines_of(piece, blocks)
+
+
+def _lines_of(
+    piece: Piece, blocks: Iterator[bytes] | Iterator[bytes | memoryview]
+) -> Iterator[Lines]:
+    return read_lines(
+        blocks,
+        offset=piece.start,
+        line=piece.first_line,
+        damage=piece.damage,
+        max_line=MAX_LINE_BYTES,
+    )
+
+
+def _read_batch(
+    batch: Batch, files: Sequence[str], source: Source, keys: tuple[bytes, ...]
+) -> _Part:
+    """Make typed rows and rejects of one batch."""
+    last = batch.segments[-1]
+    if batch.alone:
+        reject = last.refused or long_line(files[int(batch.parts[0])], last)
+        return _Part(pl.DataFrame(schema=row_schema(source)), [reject], lines=1, blank=0)
+    scan = batch.scan(keys, array_key(source))
+    parts, offsets = batch.places(scan.start)
+    columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
+    columns["byte_offset"] = pl.Series(offsets)
+    bad = np.zeros(scan.line.size, np.uint8)
+    culprit = np.zeros(scan.line.size, np.int64)
+    found = [
+        places(scan, keys, column, names_dialogue=column.name in source.dialogue_key)
+        for column in source.columns
+    ]
+    for index, converted in enumerate(convert_columns(found, source.columns, columns)):
+        fresh = (bad == 0) & (converted.faults > 0)
+        bad[fresh], culprit[fresh] = converted.faults[fresh], index
+    frame = pl.DataFrame(columns, schema=row_schema(source))
+    rejects = line_faults(scan, batch, files)
+    for row in np.flatnonzero(bad).tolist():
+        start = int(scan.start[row])
+        column = source.columns[culprit[row]]
+        reject = Reject(
+            files[parts[row]],
+            int(scan.line[row]),
+            int(offsets[row]),
+            column.name,
+            REJECT_REASONS[bad[row] - 1],
+            describe(found[culprit[row]], row),
+            EXPECTED[column.kind],
+            raw_line(scan, start, int(scan.end[row])),
+        )
+        rejects.append((start, reject))
+    if bad.any():
+        frame = frame.filter(pl.Series(bad == 0))
+    lines = scan.n_lines
+    if last.damage is not None:
+        lines += note_damage(last.damage, rejects, scan, batch, files)
+    rejects.sort(key=lambda placed: placed[0])
+    return _Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
+
+
+def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:
+    """Name the file of each row."""
+    if parts.size == 0 or parts[0] == parts[-1]:
+        name = files[int(parts[0])] if parts.size else ""
+        return pl.Series([name], dtype=pl.String).new_from_index(0, parts.size)
+    first = int(parts[0])
+    names = pl.Series(files[first : int(parts[-1]) + 1], dtype=pl.String)
+    return names.gather(pl.Series(parts - first))

@@ -1,0 +1,200 @@
+"""Files, folders and globs: what is found, in which order, and what is refused."""
+
+import builtins
+import errno
+import os
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import InputFile, left_aside, resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.suites.base import Source
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.jsonl", "a.ndjson.gz", "sub/c.json", "sub/deep/d.parquet", "e.JSONL.zst"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}\n")
+    (tmp_path / "logs" / "notes.txt").write_text("x")
+    (tmp_path / "logs" / ".hidden.jsonl").write_text("x")
+    return tmp_path
+
+
+def paths(*patterns: str, formats: tuple[str, ...] = ("jsonl", "parquet")) -> list[str]:
+    return [file.path for file in resolve_inputs(patterns, formats)]
+
+
+def test_a_file_is_described(folder: Path) -> None:
+    assert resolve_inputs(["logs/a.ndjson.gz"]) == (
+        InputFile("logs/a.ndjson.gz", "jsonl", "gz", 3),
+    )
+
+
+def test_folders_are_searched_in_order_of_names(folder: Path) -> None:
+    assert paths("logs") == [
+        "logs/a.ndjson.gz",
+        "logs/b.jsonl",
+        "logs/e.JSONL.zst",
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+    ]
+
+
+def test_the_order_is_as_given_and_a_file_counts_once(folder: Path) -> None:
+    os.symlink("b.jsonl", "logs/z.jsonl")
+    assert paths("logs/sub", "logs/b.jsonl", "logs", "./logs/b.jsonl") == [
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+        "logs/b.jsonl",
+        "logs/a.ndjson.gz",
+        "logs/e.JSONL.zst",
+    ]
+
+
+def test_globs(folder: Path) -> None:
+    assert paths("logs/*.jsonl", "logs/**/*.json") == ["logs/b.jsonl", "logs/sub/c.json"]
+    assert paths("logs/s*") == ["logs/sub/c.json", "logs/sub/deep/d.parquet"]
+    assert paths("logs/*") == [
+        "logs/a.ndjson.gz",
+        "logs/b.jsonl",
+        "logs/e.JSONL.zst",
+        "logs/sub/c.json",
+        "logs/sub/deep/d.parquet",
+    ]
+
+
+def test_a_file_whose_name_is_a_glob(folder: Path) -> None:
+    Path("logs/x[1].jsonl").write_text("{}")
+    assert paths("logs/x[1].jsonl") == ["logs/x[1].jsonl"]
+
+
+def test_formats_are_those_of_the_source(folder: Path) -> None:
+    assert "logs/sub/deep/d.parquet" not in paths("logs", formats=("jsonl",))
+    with pytest.raises(InputError, match=r"is a Parquet file, which this suite does not read"):
+        paths("logs/sub/deep/d.parquet", formats=("jsonl",))
+
+
+def test_logs_of_other_formats_are_named(folder: Path) -> None:
+    for name in ("logs/y.csv", "logs/sub/x.csv.gz", "logs/notes.txt", "logs/.hidden.csv"):
+        Path(name).write_text("a")
+    formats = ("jsonl", "parquet")
+    assert left_aside(["logs"], formats) == ("logs/sub/x.csv.gz", "logs/y.csv")
+    assert left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == (
+        "logs/sub/x.csv.gz",
+        "logs/y.csv",
+    )
+    assert left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == ()
+    assert left_aside(["logs/sub"], ("csv", "parquet")) == ("logs/sub/c.json",)
+
+
+def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:
+    for formats, expected in [
+        (("jsonl",), "jsonl"),
+        (("json", "jsonl"), "json"),
+        (("csv", "json"), "json"),
+    ]:
+        (file,) = resolve_inputs(["logs/sub/c.json"], formats)
+        assert file.format == expected
+    with pytest.raises(InputError, match="is a JSON file, which this suite does not read"):
+        resolve_inputs(["logs/sub/c.json"], ("csv",))
+
+
+@pytest.mark.parametrize(("suffix", "compression"), [("", "none"), (".gz", "gz"), (".zst", "zst")])
+@pytest.mark.parametrize("format", ["csv", "json", "jsonl", "parquet"])
+def test_every_format_compressed_or_not(
+    folder: Path, format: str, suffix: str, compression: str
+) -> None:
+    Path(f"one.{format}{suffix}").write_bytes(b"x")
+    (file,) = resolve_inputs([f"one.{format}{suffix}"], (format,))
+    assert (file.format, file.compression) == (format, compression)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("logs/c*.csv", r"glob 'logs/c\*.csv' matched nothing"),
+        ("logs/*.txt", "matched 1 names but no file"),
+        ("empty", "folder 'empty' holds no file"),
+        ("logs/bb.jsonl", r"No such file or folder: 'logs/bb.jsonl'.*Did you mean 'b.jsonl'"),
+        ("nowhere/at/all", "folder 'nowhere/at' does not exist either"),
+        ("logs/notes.txt", r"suffix of 'logs/notes.txt' names no format.*\.jsonl"),
+        ("logs/dangling.jsonl", "cannot be read: No such file"),
+        ("logs/pipe.jsonl", "neither a file nor a folder"),
+    ],
+)
+def test_what_is_refused(folder: Path, pattern: str, message: str) -> None:
+    Path("empty").mkdir()
+    os.symlink("gone.jsonl", "logs/dangling.jsonl")
+    os.mkfifo("logs/pipe.jsonl")
+    with pytest.raises(InputError, match=message):
+        paths(pattern)
+
+
+def test_no_input(folder: Path) -> None:
+    with pytest.raises(InputError, match="No input was given"):
+        resolve_inputs([])
+
+
+def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
+    os.symlink("..", "logs/sub/up")
+    with pytest.raises(InputError, match="'logs/sub/up' is a link to a folder that it lies in"):
+        paths("logs")
+
+
+def test_a_file_that_may_not_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for anybody but root: root opens what its mode forbids."""
+    opened = builtins.open
+
+    def refuse(path: str, *arguments: Any, **named: Any) -> IO[Any]:
+        if str(path).endswith("b.jsonl"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    with pytest.raises(InputError, match=r"'logs/b.jsonl' cannot be read: Permission denied"):
+        paths("logs")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file(folder: Path) -> None:
+    Path("logs/b.jsonl").chmod(0)
+    with pytest.raises(InputError, match="cannot be read: Permission denied"):
+        paths("logs/b.jsonl")
+
+
+@pytest.mark.parametrize("name", ["b.jsonl", "c.csv", "d.json", "b.jsonl.gz", "d.parquet"])
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
+def test_a_file_that_opens_but_fails_to_read(folder: Path, name: str) -> None:
+    """A process's memory is a regular file to whom reading its first byte is an error."""
+    Path("broken").mkdir()
+    os.symlink("/proc/self/mem", f"broken/{name}")
+    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
+    files = resolve_inputs(["broken"], source.formats)
+    with pytest.raises(InputError, match=rf"'broken/{name}' cannot be read: Input/output error"):
+        plan_shards(files, source, scratch=folder)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.jsonl", "x.jsonl.zst", "x.parquet"])
+def test_a_file_that_goes_after_it_was_listed(folder: Path, name: str) -> None:
+    Path(name).write_bytes(b"")
+    source = Source(columns=(), formats=("csv", "json", "jsonl", "parquet"))
+    files = resolve_inputs([name], source.formats)
+    Path(name).unlink()
+    with pytest.raises(InputError, match=f"'{name}' cannot be read: No such file"):
+        plan_shards(files, source, scratch=folder)
+
+
+def test_a_folder_named_like_a_log_is_searched(folder: Path) -> None:
+    Path("logs/x.jsonl").mkdir()
+    Path("logs/x.jsonl/y.jsonl").write_text("{}")
+    assert "logs/x.jsonl/y.jsonl" in paths("logs")
+    assert paths("logs/x.jsonl") == ["logs/x.jsonl/y.jsonl"]
+    Path("logs/x.jsonl/y.jsonl").unlink()
+    with pytest.raises(InputError, match="holds no file"):
+        paths("logs/x.jsonl")

@@ -1,0 +1,198 @@
+"""Rows that are dialogues of their own: cut anywhere, counted one by one, few places kept."""
+
+import errno
+import gzip
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.content_hash import hash_bytes
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.file_state import FileState
+from fastscore.logs.plan import plain_blocks
+from fastscore.logs.plan.index import index_files
+from fastscore.logs.plan.line_blocks import block_cells, line_cells
+from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.plan.spans import Spans
+from fastscore.logs.read import batches, streams
+from fastscore.logs.read.rows import read_shard
+from fastscore.suites.base import Column, Source
+
+COLUMNS = (Column(name="id", kind="text"), Column(name="text", kind="text"))
+KEYLESS = Source(columns=COLUMNS, row_dialogues=("jsonl", "parquet"))
+KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "parquet"))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(streams, "_PASSING_BYTES", 1000)
+    monkeypatch.setattr(plain_blocks, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+
+
+def write(folder: Path, name: str, ids: list[str | None]) -> Path:
+    rows = [{"id": id, "text": f"{index} " + "x" * 60} for index, id in enumerate(ids)]
+    path = folder / name
+    if name.endswith("parquet"):
+        pl.DataFrame(rows, {"id": pl.String, "text": pl.String}).write_parquet(path)
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def plan(folder: Path, path: Path, source: Source, shard_bytes: int, threads: int = 1) -> Plan:
+    files = resolve_inputs([str(path)])
+    scratch = folder / "scratch"
+    return plan_shards(files, source, shard_bytes=shard_bytes, scratch=scratch, threads=threads)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: int) -> None:
+    path = write(tmp_path, name, [None] * 2000)
+    size = path.stat().st_size
+    whole = plan(tmp_path, path, KEYLESS, 1 << 30)
+    cut = plan(tmp_path, path, KEYLESS, size // 16, threads)
+    assert cut == plan(tmp_path, path, KEYLESS, size // 16)
+    assert cut.inputs[0].content_hash == hash_bytes(path.read_bytes())
+    assert (len(whole.shards), whole.n_dialogues) == (1, 2000)
+    # a compressed Parquet file's few bytes are shared out by its rows, some at a time
+    assert 16 <= len(cut.shards) <= 24
+    assert cut.n_dialogues == 2000
+    assert max(shard.n_bytes for shard in cut.shards) <= size // 16
+    frames = [read_shard(shard, KEYLESS).frame for shard in cut.shards]
+    assert pl.concat(frames).equals(read_shard(whole.shards[0], KEYLESS).frame)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_one_id_may_name_many_rows_where_there_is_no_key(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, name, ["same"] * 500)
+    assert plan(tmp_path, path, KEYLESS, 1 << 30).n_dialogues == 500
+    assert plan(tmp_path, path, KEYED, 1 << 30).n_dialogues == 1
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_keyed_rows_stay_together_among_keyless_ones(tmp_path: Path, name: str) -> None:
+    ids: list[str | None] = []
+    for number in range(60):
+        ids += [None] * 3 + [f"d{number}", None] * 12
+    path = write(tmp_path, name, ids)
+    planned = plan(tmp_path, path, KEYED, path.stat().st_size // 12)
+    assert planned.n_dialogues == 60 + ids.count(None)
+    assert len(planned.shards) >= 12
+    seen: set[str] = set()
+    for shard in planned.shards:
+        named = set(read_shard(shard, KEYED).frame["id"].drop_nulls())
+        assert not named & seen
+        seen |= named
+    assert len(seen) == 60
+
+
+def test_other_formats_keep_to_the_file(tmp_path: Path) -> None:
+    source = Source(columns=COLUMNS, row_dialogues=("jsonl",))
+    parquet = write(tmp_path, "log.parquet", [None] * 500)
+    assert plan(tmp_path, parquet, source, 500).n_dialogues == 1
+    assert len(plan(tmp_path, parquet, source, 500).shards) == 1
+
+
+def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "log.jsonl", [None] * 20_000)
+    (state,) = (FileState(file) for file in resolve_inputs([str(path)]))
+    size = path.stat().st_size
+    spans = Spans()
+    for _ in index_files([state], spans, KEYLESS, size // 2, tmp_path, 1):
+        joined = spans.joined()
+        assert joined.height <= 2 * 257
+        assert joined["dialogues"].sum() == 20_000
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_are_observed_in_order_whoever_looks_at_them(tmp_path: Path, threads: int) -> None:
+    data = bytes(range(256)) * 100 + b"rest"
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(data)
+    observed: list[bytes] = []
+
+    def look(begin: int, block: memoryview) -> tuple[int, bytes]:
+        # the earlier a block, the later it is looked at
+        time.sleep(0.002 * (begin % 3000 == 0))
+        return begin, bytes(block)
+
+    seen = list(
+        plain_blocks.map_blocks(
+            str(path), lambda block: observed.append(bytes(block)), look, threads
+        )
+    )
+    assert seen == [(begin, data[begin : begin + 1000]) for begin in range(0, len(data), 1000)]
+    assert b"".join(observed) == data
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_block_that_cannot_be_read_ends_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    path = write(tmp_path, "log.jsonl", [None] * 500)
+    read = os.preadv
+
+    def fail(file: int, rooms: list[memoryview], begin: int) -> int:
+        if 5000 <= begin < 6000:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(file, rooms, begin)
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(InputError, match=r"log\.jsonl.*cannot be read: Input/output error"):
+        plan(tmp_path, path, KEYLESS, 1 << 20, threads)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "xy" * 40, "\n", "\r", "\r\n", "\n\n", "\r\r\n"])),
+    st.integers(1, 200),
+    st.integers(1, 90),
+)
+def test_lines_by_cells_oracle(parts: list[str], cell: int, size: int) -> None:
+    data = "".join(parts).encode()
+    found_in = [block_cells(at, data[at : at + size], cell) for at in range(0, len(data), size)]
+    begun = io.StringIO(data.decode(), newline="").readlines()
+    starts = [0] if begun else []
+    for line in io.StringIO(data.decode(), newline=""):
+        starts.append(starts[-1] + len(line))
+    found: dict[int, list[int]] = {}
+    for row in zip(*line_cells(found_in, cell).tolist(), strict=True):
+        number, first, last, line_number, lines = row
+        joined = found.setdefault(number, [first, last, line_number, 0])
+        joined[1], joined[3] = last, joined[3] + lines
+    expected: dict[int, list[int]] = {}
+    for number, start in enumerate(starts[:-1], start=1):
+        joined = expected.setdefault(start // cell, [start, start, number, 0])
+        joined[1], joined[3] = start, joined[3] + 1
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+def test_lines_of_any_kind_are_read_whole_and_once(tmp_path: Path, name: str) -> None:
+    lines = []
+    for number in range(300):
+        lines.append(json.dumps({"id": "x", "text": f"{number} " + "y" * (number % 90)}))
+        lines += ["", "{broken", " ", "[1]"][: number % 5]
+    ends = ["\n", "\r\n", "\r"]
+    text = "".join(line + ends[at % 3] for at, line in enumerate(lines))
+    data = b"\xef\xbb\xbf" + text.encode() + b'{"id": "last"}'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    whole = read_shard(plan(tmp_path, path, KEYLESS, 1 << 30).shards[0], KEYLESS)
+    planned = plan(tmp_path, path, KEYLESS, 2000)
+    assert len(planned.shards) > 8
+    parts = [read_shard(shard, KEYLESS) for shard in planned.shards]
+    assert pl.concat([part.frame for part in parts]).equals(whole.frame)
+    assert pl.concat([part.rejects for part in parts]).equals(whole.rejects)
+    summed = {key: sum(part.counts[key] for part in parts) for key in whole.counts}
+    assert summed == whole.counts

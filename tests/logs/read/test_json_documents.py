@@ -1,0 +1,257 @@
+"""JSON documents: objects, arrays of rows, arrays that are one row, and what is wrong in them."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastscore_kernels.json_elements import LINE_END_IN_STRING, elements
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read import batches, json_documents, streams
+from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.suites.base import Column, Source
+
+ROWS = Source(
+    columns=(
+        Column(name="id", kind="text"),
+        Column(name="index", kind="integer"),
+        Column(name="turns", kind="json"),
+    ),
+    dialogue_key=("id",),
+    formats=("json", "jsonl"),
+    row_dialogues=("json", "jsonl"),
+)
+WHOLE = Source(
+    columns=ROWS.columns,
+    dialogue_key=("id",),
+    formats=("json", "jsonl"),
+    row_dialogues=("json", "jsonl"),
+    array_column="turns",
+)
+VALUES = st.recursive(
+    st.sampled_from([None, True, 0, -1.5, "", "x", '"]},[{"', "é😀\n", "\\", "a\\", "\x7f"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from('ab"]\\'), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.sampled_from(["id", "index", "turns", "x"]), VALUES, max_size=4)
+
+
+def read(tmp_path: Path, data: bytes | str, source: Source = ROWS, name: str = "log.json") -> Rows:
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    format = "json" if name.endswith("json") else "jsonl"
+    return read_shard(whole_file(str(path), format), source)  # type: ignore[arg-type]
+
+
+def as_lines(data: bytes, whole_array: bool = False) -> list[tuple[int, int, bytes]]:
+    """Start, line and text of each element."""
+    found = elements(np.frombuffer(data, np.uint8), whole_array=whole_array)
+    assert found.fault == -1
+    text = found.data.tobytes()
+    bounds = [*(int(start) for start in found.start), len(text)]
+    return [
+        (start, int(line), text[start:stop])
+        for start, stop, line in zip(bounds, bounds[1:], found.line, strict=False)
+    ]
+
+
+@given(
+    st.lists(VALUES, max_size=6),
+    st.sampled_from([None, 0, 1, "\t"]),
+    st.booleans(),
+    st.sampled_from(["", " ", "\n", "\r\n \t"]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_oracle_elements(
+    values: list[Any], indent: int | str | None, ascii_only: bool, space: str, line_end: str
+) -> None:
+    text = json.dumps(values, indent=indent, ensure_ascii=ascii_only).replace("\n", line_end)
+    data = f"{space}{text}{space}".encode()
+    found = as_lines(data)
+    assert [json.loads(line) for _, _, line in found] == values
+    for start, line, element in found:
+        assert len(data[:start].splitlines() or [b""]) in (line, line - 1)
+        assert data[start : start + 1] == element[:1]
+        assert b"\n" not in element.rstrip(b"\n")
+        ends = data[:start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
+        assert line == ends + 1
+    (whole,) = as_lines(data, whole_array=True)
+    assert json.loads(whole[2]) == values
+
+
+@given(st.lists(OBJECTS, max_size=6), st.sampled_from(["\n", " ", "\r\n\n"]))
+def test_oracle_values_one_behind_another(values: list[Any], between: str) -> None:
+    data = between.join(json.dumps(value, indent=1) for value in values).encode()
+    assert [json.loads(line) for _, _, line in as_lines(data)] == values
+
+
+def test_one_object_is_a_row(tmp_path: Path) -> None:
+    text = '\ufeff\n{"id": "a",\n "index": 3,\n "turns": [\n  {"text": "hi"}\n ]\n}\n'
+    rows = read(tmp_path, text)
+    (row,) = rows.frame.rows(named=True)
+    assert (row["line"], row["byte_offset"], row["id"], row["index"]) == (2, 4, "a", 3)
+    assert json.loads(row["turns"]) == [{"text": "hi"}]
+    assert rows.counts == {"lines": 1, "blank": 0, "rows": 1, "rejects": 0}
+
+
+def test_an_array_is_a_row_an_element(tmp_path: Path) -> None:
+    rows = read(tmp_path, '[{"id": "a"}, {"id":\n"b"},\n\n  {"id": "c"}]\n')
+    assert rows.frame.select("line", "byte_offset", "id").rows() == [
+        (1, 1, "a"),
+        (1, 14, "b"),
+        (4, 30, "c"),
+    ]
+    assert read(tmp_path, " [ ] ").counts == dict.fromkeys(("lines", "blank", "rows", "rejects"), 0)
+
+
+def test_an_array_is_one_row_in_its_column(tmp_path: Path) -> None:
+    turns = [{"text": "hi, \n]["}, {"text": "bye"}]
+    text = json.dumps(turns, indent=2)
+    rows = read(tmp_path, f"\n{text}\n", WHOLE)
+    (row,) = rows.frame.rows(named=True)
+    assert (row["line"], row["byte_offset"], row["id"]) == (2, 1, None)
+    assert json.loads(row["turns"]) == turns
+    (row,) = read(tmp_path, '{"id": "a", "turns": [1]}', WHOLE).frame.rows(named=True)
+    assert (row["id"], row["turns"]) == ("a", "[1]")
+
+
+def test_an_array_as_a_line(tmp_path: Path) -> None:
+    lines = '[{"a": 1}]\n{"id": "x", "turns": []}\n[1,]\n"text"\n[]\n'
+    rows = read(tmp_path, lines, WHOLE, "log.jsonl")
+    assert rows.frame.select("line", "id", "turns").rows() == [
+        (1, None, '[{"a": 1}]'),
+        (2, "x", "[]"),
+        (5, None, "[]"),
+    ]
+    assert rows.rejects.select("line", "reason").rows() == [(3, "not_json"), (4, "not_an_object")]
+    refused = read(tmp_path, lines, ROWS, "log.jsonl").rejects
+    assert refused["reason"].to_list() == ["not_an_object", "not_json", *["not_an_object"] * 2]
+
+
+def test_every_faulty_element_names_its_place(tmp_path: Path) -> None:
+    bad = [
+        ('{"id": True}', "not_json", None, "'T' at byte 8 of the line"),
+        ('{"id": "x\ny"}', "not_json", None, "a line end within a string at byte 10 of the line"),
+        ('{"id": "x",}', "not_json", None, "'}' at byte 12 of the line"),
+        (b'{"id": "\xff"}', "not_utf8", None, "byte 0xff at byte 9 of the line"),
+        ("[1,\n 2]", "not_an_object", None, "[1,  2]"),
+        ("3", "not_an_object", None, "3"),
+        ('{"id": "\\ud800"}', "lone_surrogate", "id", 'string "\\ud800"'),
+        ('{"index": "x"}', "wrong_type", "index", 'string "x"'),
+        ('{"x": ' + "[" * 600 + "]" * 600 + "}", "nested_too_deeply", None, None),
+    ]
+    texts = [text if isinstance(text, bytes) else text.encode() for text, *_ in bad]
+    data = b"[\n" + b",\n".join(b'{"id": "good"}, ' + text for text in texts) + b'\n, {"id":"z"}]'
+    rows = read(tmp_path, data)
+    assert rows.frame["id"].to_list() == ["good"] * len(bad) + ["z"]
+    assert rows.counts["lines"] == 2 * len(bad) + 1
+    told = rows.rejects.rows(named=True)
+    for reject, (_, reason, field, found), text in zip(told, bad, texts, strict=True):
+        assert (reject["reason"], reject["field"]) == (reason, field)
+        assert found is None or reject["found"] == found
+        at = data.index(text)
+        assert reject["byte_offset"] == at
+        assert reject["line"] == data[:at].count(b"\n") + 1
+    assert told[0]["expected"] == "a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "line", "offset", "found"),
+    [
+        ('[{"id":"a"},\n{"id":"b"}', ["a", "b"], 2, 23, "the end of the document"),
+        ('[{"id":"a"},\n', ["a"], 2, 13, "the end of the document"),
+        ('[{"id":"a"},]', ["a"], 1, 12, "']', from which on 1 bytes are left aside"),
+        ('[{"id":"a"} {"id":"b"}]', ["a"], 1, 12, "'{', from which on 11 bytes are left aside"),
+        ('[{"id":"a"}]\n{"id":"b"}', ["a"], 2, 13, "'{', from which on 10 bytes are left aside"),
+        ("[,]", [], 1, 1, "',', from which on 2 bytes are left aside"),
+        ("[", [], 1, 1, "the end of the document"),
+        ("]", [], 1, 0, "']', from which on 1 bytes are left aside"),
+        ("", [], 1, 0, "an empty file"),
+        ("\ufeff", [], 1, 0, "an empty file"),
+        (" \n", [], 1, 0, "an empty file"),
+    ],
+)
+def test_a_fault_between_elements_leaves_the_rest_aside(
+    tmp_path: Path, text: str, ids: list[str], line: int, offset: int, found: str
+) -> None:
+    rows = read(tmp_path, text)
+    assert rows.frame["id"].to_list() == ids
+    (reject,) = rows.rejects.rows(named=True)
+    assert (reject["line"], reject["byte_offset"]) == (line, offset)
+    assert (reject["reason"], reject["found"]) == ("not_json", found)
+    assert rows.counts == {"lines": len(ids) + 1, "blank": 0, "rows": len(ids), "rejects": 1}
+
+
+def test_a_cut_off_element_is_one_reject(tmp_path: Path) -> None:
+    rows = read(tmp_path, '[{"id":"a"},\n{"id":"b')
+    assert rows.frame["id"].to_list() == ["a"]
+    faults = rows.rejects.select("line", "reason", "found").rows()
+    assert faults[0] == (2, "not_json", "the end of the line")
+
+
+def test_json_lines_under_another_name(tmp_path: Path) -> None:
+    rows = read(tmp_path, '{"id":"a"}\n\n{"id":"b"}\n')
+    assert rows.frame.select("line", "id").rows() == [(1, "a"), (3, "b")]
+
+
+def test_a_document_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_documents, "MAX_DOCUMENT_BYTES", 10)
+    rows = read(tmp_path, '[{"id":"a"}]')
+    (reject,) = rows.rejects.rows(named=True)
+    assert (reject["reason"], reject["found"]) == ("line_too_long", "a document of 12 bytes")
+
+
+def test_a_damaged_document_gives_its_whole_elements(tmp_path: Path) -> None:
+    rows = [{"id": f"d{index}", "turns": [index] * 50} for index in range(400)]
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(rows).encode())[:-300])
+    read_back = read_shard(whole_file(str(path), "json", "gz"), ROWS)
+    ids = read_back.frame["id"].to_list()
+    assert 0 < len(ids) < 400
+    assert ids == [row["id"] for row in rows[: len(ids)]]
+    assert read_back.rejects["reason"].to_list() == ["truncated_compression"]
+
+
+def test_documents_and_lines_are_packed_and_scored_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", 512)
+    rows = [{"id": f"d{index}", "index": index, "turns": [index]} for index in range(300)]
+    for number in range(0, 100, 10):
+        (tmp_path / f"a{number:02d}.json").write_text(
+            json.dumps(rows[number : number + 10], indent=1)
+        )
+    (tmp_path / "b.json").write_text(json.dumps(rows[100:200]))
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows[200:]))
+    files = resolve_inputs([str(tmp_path)], ROWS.formats)
+    for shard_bytes in (500, 3000, 1 << 20):
+        planned = plan_shards(files, ROWS, shard_bytes=shard_bytes, scratch=tmp_path / "scratch")
+        assert planned.n_dialogues == 300
+        read_back = [read_shard(shard, ROWS, threads=2) for shard in planned.shards]
+        ids = [name for part in read_back for name in part.frame["id"]]
+        assert ids == [row["id"] for row in rows]
+        # a document is never cut
+        starts = [piece.start for shard in planned.shards for piece in shard.pieces]
+        assert (len(planned.shards) == 1) == (shard_bytes == 1 << 20)
+        assert all(
+            piece.start == 0
+            for shard in planned.shards
+            for piece in shard.pieces
+            if piece.format == "json"
+        )
+        assert any(starts) == (shard_bytes < 5000)
+
+
+def test_the_line_end_mark_is_a_fault_in_json() -> None:
+    with pytest.raises(ValueError, match="control character"):
+        json.loads(f'"{chr(LINE_END_IN_STRING)}"')

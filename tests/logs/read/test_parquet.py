@@ -1,0 +1,257 @@
+"""Parquet: equal to JSON Lines of the same values, checked by type, damage named."""
+
+import datetime
+import json
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.byte_ranges import Piece
+from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.read import parquet
+from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.suites.base import Column, Source
+
+SOURCE = Source(
+    columns=(
+        Column(name="event", kind="text", otherwise="null"),
+        Column(name="index", kind="integer", accepts=("boolean", "number", "string")),
+        Column(name="step", kind="integer", otherwise="null"),
+        Column(name="text", kind="text", accepts=("falsy",), aliases=("prediction",)),
+        Column(name="score", kind="number"),
+        Column(name="done", kind="boolean"),
+        Column(name="extra", kind="json"),
+        Column(name="uid", kind="text", accepts=("integer",)),
+    ),
+    dialogue_key=("uid",),
+)
+
+
+def plan(path: Path, shard_bytes: int = 32 << 20, source: Source = SOURCE) -> Plan:
+    files = resolve_inputs([str(path)])
+    return plan_shards(files, source, shard_bytes=shard_bytes, scratch=path.parent / "scratch")
+
+
+def read(planned: Plan, source: Source = SOURCE) -> Rows:
+    rows = [read_shard(shard, source) for shard in planned.shards]
+    return Rows(
+        pl.concat([part.frame for part in rows]),
+        pl.concat([part.rejects for part in rows]),
+        {name: sum(part.counts[name] for part in rows) for name in rows[0].counts},
+    )
+
+
+def records(n_dialogues: int) -> list[dict[str, object]]:
+    rng = random.Random(1)
+    return [
+        {
+            "event": rng.choice(["predicted", None]),
+            "index": rng.randrange(100),
+            "step": step,
+            "text": rng.choice(["", "text é", None, "a text longer than twelve"]),
+            "score": rng.choice([0.5, None]),
+            "done": rng.choice([True, False, None]),
+            "extra": {"a": [1, None], "b": "x"},
+            "uid": f"d{number}",
+        }
+        for number in range(n_dialogues)
+        for step in range(rng.randrange(1, 9))
+    ]
+
+
+@pytest.mark.parametrize("shard_bytes", [400, 32 << 20])
+def test_equals_json_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int
+) -> None:
+    rows = records(60)
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pl.DataFrame(rows).write_parquet(tmp_path / "b.parquet")
+    expected = read(plan(tmp_path / "a.jsonl"))
+    monkeypatch.setattr(parquet.read_parquet, "__kwdefaults__", {"rows": 7})
+    planned = plan(tmp_path / "b.parquet", shard_bytes)
+    assert (len(planned.shards) > 1) == (shard_bytes == 400)
+    assert planned.n_dialogues == 60
+    found = read(planned)
+    apart = ["file", "byte_offset", "extra"]
+    assert found.frame.drop(apart).equals(expected.frame.drop(apart))
+    for text, other in zip(found.frame["extra"], expected.frame["extra"], strict=True):
+        assert json.loads(text) == json.loads(other)
+    assert found.counts == expected.counts
+
+
+def test_values_by_the_rules_of_json(tmp_path: Path) -> None:
+    pl.DataFrame(
+        {
+            "index": [1.7, float("nan"), None, 1e30, -2.0],
+            "prediction": ["a", None, "", "d", "e"],
+            "extra": ['{"x":1}', None, "2", "3", "4"],
+            "uid": [1, 2, None, 3, 4],
+        }
+    ).write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet"))
+    assert found.frame["line"].to_list() == [1, 3, 5]
+    assert found.frame["byte_offset"].to_list() == [None] * 3
+    assert found.frame["index"].to_list() == [1, None, -2]
+    assert found.frame["text"].to_list() == ["a", "", "e"]
+    assert found.frame["extra"].to_list() == ['{"x":1}', "2", "4"]
+    assert found.frame["uid"].to_list() == ["1", None, "4"]
+    told = found.rejects.select("line", "field", "reason", "found").rows()
+    assert told == [
+        (2, "index", "out_of_range", "float nan"),
+        (4, "index", "out_of_range", "float 1e+30"),
+    ]
+
+
+def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:
+    pl.DataFrame({"index": ["3", " 4 ", "x", "1_0", None, str(2**63)]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    found = read(plan(tmp_path / "a.parquet"))
+    assert found.frame["index"].to_list() == [3, 4, 10, None]
+    assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "wrong_type")]
+
+
+@pytest.mark.parametrize("values", [[], [None], [None, None], ["x", "y"], ["x", None]])
+def test_strings_that_are_no_number(tmp_path: Path, values: list[str | None]) -> None:
+    source = Source(
+        columns=(
+            Column(name="index", kind="integer", accepts=("string",)),
+            Column(name="score", kind="number", accepts=("string",)),
+        )
+    )
+    series = pl.Series(values, dtype=pl.String)
+    pl.DataFrame({"index": series, "score": series}).write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet", source=source), source)
+    absent = [number for number, value in enumerate(values, 1) if value is None]
+    assert found.frame.select("line", "index", "score").rows() == [
+        (number, None, None) for number in absent
+    ]
+    assert found.rejects["line"].to_list() == [
+        number for number, value in enumerate(values, 1) if value is not None
+    ]
+    assert set(found.rejects["reason"]) <= {"wrong_type"}
+    assert found.frame.select("index", "score").schema == {"index": pl.Int64, "score": pl.Float64}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
+    path = str(tmp_path / "a.parquet")
+    values = ["1", "2", None, None, "3", None, None]
+    pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
+    piece = Piece(path, path, "parquet", "none", 0, len(values))
+    parts = list(parquet.read_parquet(piece, SOURCE.columns, rows=rows))
+    assert pl.concat([frame for _, frame, _ in parts])["index"].to_list() == [
+        None if value is None else int(value) for value in values
+    ]
+
+
+def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
+    source = Source(
+        columns=(
+            Column(name="event", kind="text"),
+            Column(name="guess", kind="text", accepts=("falsy",), only_where=("event", "guess")),
+            Column(name="truth", kind="integer", required=True, only_where=("event", "end")),
+            Column(name="step", kind="integer", otherwise="null"),
+        )
+    )
+    frame = pl.DataFrame(
+        {
+            "event": ["guess", "guess", "end", "end", None],
+            "guess": [[], ["x"], ["x"], [], ["x"]],
+            "truth": [None, None, 3, None, 4],
+            "step": pl.Series([0, 2**63, 2**64 - 1, 1, None], dtype=pl.UInt64),
+        }
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet", source=source), source)
+    assert found.frame.select("line", "guess", "truth", "step").rows() == [
+        (1, "", None, 0),
+        (3, None, 3, None),
+        (5, None, None, None),
+    ]
+    assert found.rejects.select("line", "field", "reason").rows() == [
+        (2, "guess", "wrong_type"),
+        (4, "truth", "missing_field"),
+    ]
+    lines = frame.with_columns(pl.col("step").cast(pl.Int128)).to_dicts()
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    plain = read(plan(tmp_path / "b.jsonl", source=source), source)
+    apart = ["file", "byte_offset"]
+    assert plain.frame.drop(apart).equals(found.frame.drop(apart))
+    told = ["line", "field", "reason"]
+    assert plain.rejects.select(told).equals(found.rejects.select(told))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("event", [1], r"column 'event' is of type Int64; expected String"),
+        ("step", [1.0], r"column 'step' is of type Float64; expected an integer type"),
+        ("text", [datetime.date(2026, 1, 1)], r"column 'text' is of type Date; expected String"),
+        ("score", ["0.5"], r"column 'score' is of type String; expected a numeric type"),
+        ("done", [1], r"column 'done' is of type Int64; expected Boolean"),
+    ],
+)
+def test_a_column_that_can_never_serve(
+    tmp_path: Path, column: str, values: list[object], message: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"uid": ["a"], column: values}).write_parquet(path)
+    with pytest.raises(InputError, match=f"{path}: the {message}"):
+        read(plan(path))
+
+
+def test_a_required_column_must_be_there(tmp_path: Path) -> None:
+    source = Source(columns=(Column(name="id", kind="text", required=True),))
+    pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"there is no column 'id'.*Columns: 'x'"):
+        read(plan(tmp_path / "a.parquet", source=source), source)
+    pl.DataFrame({"id": ["a", None]}).write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet", source=source), source)
+    assert found.rejects.select("line", "reason").rows() == [(2, "missing_field")]
+
+
+def test_a_file_of_no_wanted_column(tmp_path: Path) -> None:
+    pl.DataFrame({"x": [1, 2]}).write_parquet(tmp_path / "a.parquet")
+    found = read(plan(tmp_path / "a.parquet"))
+    assert found.frame["line"].to_list() == [1, 2]
+    assert found.frame["uid"].to_list() == [None, None]
+
+
+def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
+    import gzip
+
+    pl.DataFrame(records(5)).write_parquet(tmp_path / "a.parquet")
+    packed = tmp_path / "b.parquet.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.parquet").read_bytes()))
+    plain, unpacked = read(plan(tmp_path / "a.parquet")), read(plan(packed))
+    assert unpacked.frame.drop("file").equals(plain.frame.drop("file"))
+    assert set(unpacked.frame["file"]) == {str(packed)}
+    packed.write_bytes(packed.read_bytes()[:-30])
+    with pytest.raises(InputError, match=r"b\.parquet\.gz.*ends early"):
+        plan(packed)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame(records(50)).write_parquet(path)
+    data = path.read_bytes()
+    for content in (b"", b"PAR1", data[: len(data) // 2], data[:-4] + b"XXXX", b"x" * 100):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"a\.parquet"):
+            read(plan(path))
+    rng = random.Random(2)
+    for _ in range(15):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 0xFF
+        path.write_bytes(damaged)
+        told = ""
+        try:
+            read(plan(path))
+        except InputError as error:
+            told = str(error)
+        assert not told or "a.parquet" in told

@@ -1,0 +1,261 @@
+"""Rows, rejects and counts against the plain-Python reader, whatever the batches and threads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fastscore.logs.plan.byte_ranges import Piece, Shard, whole_file
+from fastscore.logs.read import batches, streams
+from fastscore.logs.read.rows import Rows, read_shard, row_schema
+from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
+from tests.logs.naive_logs import comparable, naive_read
+
+SOURCE = Source(
+    columns=(
+        Column(name="event", kind="text", otherwise="null"),
+        Column(name="index", kind="integer", accepts=("boolean", "number", "string")),
+        Column(name="step", kind="integer", accepts=("boolean",), otherwise="null"),
+        Column(name="text", kind="text", accepts=("falsy",), aliases=("prediction", "reply")),
+        Column(name="label", kind="text", accepts=("integer",)),
+        Column(name="flag", kind="text", accepts=("falsy", "boolean")),
+        Column(name="score", kind="number", accepts=("boolean", "string")),
+        Column(name="plain", kind="number"),
+        Column(name="done", kind="boolean"),
+        Column(name="extra", kind="json"),
+        Column(name="said", kind="text", required=True, only_where=("event", "x")),
+        Column(name="count", kind="integer", accepts=("number",), only_where=("event", "3")),
+        Column(name="id", kind="text", required=True),
+    ),
+    dialogue_key=("id",),
+)
+SMALL = st.sampled_from(
+    [
+        *(0, -0.0, 1, 2.5, 1.7, -1.7, 1e300, float("inf"), float("nan"), 2**63, -(2**63), 10**400),
+        *("", "x", "3", " 3 ", "1_0", "½", "nan", "1e3", "\ud83d", 'é\n"'),
+        *("a longer text that no view holds inline", "same \\ but escaped 😀"),
+        *(True, False, None, [], {}, [1], {"a": [None]}),
+    ]
+)
+NAMES = [*(column.name for column in SOURCE.columns), "prediction", "reply", "other"]
+
+
+@st.composite
+def log_lines(draw: st.DrawFn) -> bytes:
+    kind = draw(st.integers(0, 12))
+    if kind == 0:
+        return draw(st.sampled_from([b"", b"  ", b"nope", b"[1]", b'"x"', b"\xff", b'{"id":']))
+    members: dict[str, Any] = {"id": "d"}
+    for name in draw(st.lists(st.sampled_from(NAMES), max_size=6)):
+        members[name] = draw(SMALL)
+    text = json.dumps(members, ensure_ascii=draw(st.booleans()))
+    return text.encode("utf-8", "replace")
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\r"])
+    parts = [b"\xef\xbb\xbf"] if draw(st.integers(0, 4)) == 0 else []
+    for line in draw(st.lists(log_lines(), max_size=8)):
+        parts += [line, draw(ends)]
+    if parts and draw(st.booleans()):
+        parts.pop()
+    return b"".join(parts)
+
+
+def shard_of(folder: Path, contents: list[bytes]) -> Shard:
+    pieces = []
+    for index, content in enumerate(contents):
+        path = folder / f"{index}.jsonl"
+        path.write_bytes(content)
+        pieces.append(Piece(str(path), str(path), "jsonl", "none", 0, len(content)))
+    return Shard(0, tuple(pieces), sum(map(len, contents)), "")
+
+
+def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None:
+    expected = [naive_read(name, content, source) for name, content in contents]
+    assert rows.frame.schema == row_schema(source)
+    assert rows.rejects.schema == REJECT_SCHEMA
+    found = [comparable(row, source) for row in rows.frame.rows(named=True)]
+    assert found == [comparable(row, source) for file in expected for row in file[0]]
+    places = rows.rejects.select("file", "line", "byte_offset", "field", "reason").rows()
+    assert places == [reject for file in expected for reject in file[1]]
+    assert set(rows.rejects["reason"]) <= set(REJECT_REASONS)
+    for name in ("lines", "blank", "rows", "rejects"):
+        assert rows.counts[name] == sum(file[2][name] for file in expected)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    contents=st.lists(files(), min_size=1, max_size=4), block=st.sampled_from([40, 200, 1 << 20])
+)
+def test_equals_the_plain_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[bytes], block: int
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(streams, "BLOCK_BYTES", block)
+        patch.setattr(batches, "BLOCK_BYTES", block)
+        shard = shard_of(tmp_path, contents)
+        rows = read_shard(shard, SOURCE)
+        named = [
+            (piece.file, content) for piece, content in zip(shard.pieces, contents, strict=True)
+        ]
+        check(rows, named, SOURCE)
+        again = read_shard(shard, SOURCE, threads=2)
+    assert again.frame.equals(rows.frame)
+    assert again.rejects.equals(rows.rejects)
+    assert again.counts == rows.counts
+
+
+def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
+    source = Source(
+        columns=(
+            Column(name="event", kind="text", otherwise="null"),
+            Column(name="guess", kind="text", only_where=("event", "guess")),
+            Column(name="truth", kind="integer", required=True, only_where=("event", "end")),
+        )
+    )
+    lines = [
+        {"event": "guess", "guess": "a", "truth": ["not read"]},
+        {"event": "end", "guess": "\ud800", "truth": 3},
+        {"event": "end", "guess": 5},
+        {"event": "guess", "guess": 5},
+        {"event": 7, "guess": 5, "truth": 10**30},
+        {"guess": "not read either", "truth": 1},
+    ]
+    rows = read_one(tmp_path, "\n".join(map(json.dumps, lines)).encode(), source)
+    assert rows.frame.select("line", "event", "guess", "truth").rows() == [
+        (1, "guess", "a", None),
+        (2, "end", None, 3),
+        (5, None, None, None),
+        (6, None, None, None),
+    ]
+    assert rows.rejects.select("line", "field", "reason").rows() == [
+        (3, "truth", "missing_field"),
+        (4, "guess", "wrong_type"),
+    ]
+
+
+def test_an_integer_out_of_range_is_null_where_other_types_are(tmp_path: Path) -> None:
+    data = b'{"id":"a","step":%d}\n{"id":"a","step":-%d}\n{"id":"a","index":%d}' % ((10**30,) * 3)
+    rows = read_one(tmp_path, data)
+    assert rows.frame.select("line", "step").rows() == [(1, None), (2, None)]
+    assert rows.rejects.select("line", "field", "reason").rows() == [(3, "index", "out_of_range")]
+
+
+def read_one(tmp_path: Path, content: bytes, source: Source = SOURCE) -> Rows:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(content)
+    return read_shard(whole_file(str(path)), source)
+
+
+def test_rows_carry_line_and_byte(tmp_path: Path) -> None:
+    rows = read_one(tmp_path, b'\xef\xbb\xbf{"id":"a"}\n\n{"id":"b"}\r\n{"id":"c"}')
+    assert rows.frame["line"].to_list() == [1, 3, 4]
+    assert rows.frame["byte_offset"].to_list() == [3, 15, 27]
+    assert rows.counts == {"lines": 4, "blank": 1, "rows": 3, "rejects": 0}
+
+
+def test_rejects_say_what_was_found(tmp_path: Path) -> None:
+    rows = read_one(tmp_path, b'{"id":"a","index":"x"}\n{"id":3}\n{"index":1}\nnot json\n{"id"')
+    told = rows.rejects.select("line", "field", "reason", "found", "expected", "raw").rows()
+    assert told == [
+        (1, "index", "wrong_type", 'string "x"', "an integer", '{"id":"a","index":"x"}'),
+        (2, "id", "wrong_type", "integer 3", "a string", '{"id":3}'),
+        (3, "id", "missing_field", "absent", "a string", '{"index":1}'),
+        (4, None, "not_json", "'n' at byte 1 of the line", "one JSON object a line", "not json"),
+        (5, None, "not_json", "the end of the line", "one JSON object a line", '{"id"'),
+    ]
+
+
+def test_empty_file_and_no_piece(tmp_path: Path) -> None:
+    rows = read_one(tmp_path, b"")
+    assert rows.frame.schema == row_schema(SOURCE)
+    assert rows.counts == {"lines": 0, "blank": 0, "rows": 0, "rejects": 0}
+    assert read_shard(Shard(0, (), 0, ""), SOURCE).frame.height == 0
+
+
+def test_raw_text_is_cut(tmp_path: Path) -> None:
+    rows = read_one(tmp_path, b'{"id": 1, "x": "' + "é".encode() * 500 + b'"}')
+    assert len(rows.rejects["raw"][0]) == 200
+    rows = read_one(tmp_path, b'{"id": [' + b"1," * 500 + b"2]}")
+    assert len(rows.rejects["found"][0]) <= len("array ") + 80
+
+
+def test_a_line_of_fifty_megabytes(tmp_path: Path) -> None:
+    text = "long " * 10_000_000
+    lines = [json.dumps({"id": "a"}), json.dumps({"id": text}), json.dumps({"id": "c"})]
+    rows = read_one(tmp_path, "\n".join(lines).encode())
+    assert rows.frame["id"].str.len_bytes().to_list() == [1, len(text), 1]
+    assert rows.frame["line"].to_list() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("block", [5, 7, 64])
+def test_a_line_beyond_the_limit_is_a_reject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(streams, "BLOCK_BYTES", block)
+    monkeypatch.setattr(streams, "_LARGEST_WHOLE", 1)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", block)
+    monkeypatch.setattr("fastscore.logs.read.rows.MAX_LINE_BYTES", 64)
+    long_one = b'{"id":"' + b"x" * 100 + b'"}'
+    for end in (b"\n", b"\r\n", b"\r"):
+        parts = [
+            b'{"id":"a"}',
+            long_one,
+            b'{"id":"b"}',
+            long_one,
+            long_one,
+            b'{"id":"c"}',
+            long_one,
+        ]
+        data = end.join(parts)
+        rows = read_one(tmp_path, data)
+        assert rows.frame["line"].to_list() == [1, 3, 6]
+        assert rows.rejects["line"].to_list() == [2, 4, 5, 7]
+        assert set(rows.rejects["reason"]) == {"line_too_long"}
+        starts = [10 + len(end), data.index(b'"b"') + 4 + len(end)]
+        assert rows.rejects["byte_offset"].to_list()[:2] == starts
+        assert set(rows.rejects["found"]) == {f"{len(long_one)} bytes"}
+        assert rows.counts["lines"] == 7
+
+
+def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
+    import random
+
+    rng = random.Random(7)
+    lines = [
+        json.dumps(
+            {"id": f"d{i}", "index": i, "text": "tëxt 😀 " * (i % 5)}, ensure_ascii=i % 2 == 0
+        )
+        for i in range(400)
+    ]
+    data = "\n".join(lines).encode() + b"\n"
+    for _ in range(300):
+        cut = rng.randrange(len(data) + 1)
+        whole = data[:cut].count(b"\n")
+        rows = read_one(tmp_path, data[:cut])
+        assert rows.frame.height in (whole, whole + 1)
+        assert rows.rejects.height <= 1
+        assert rows.frame["index"].to_list() == list(range(rows.frame.height))
+
+
+def test_file_names_are_given_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_bytes(b'{"id":"a"}\n')
+    piece = Piece("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
+    rows = read_shard(Shard(0, (piece,), 11, ""), SOURCE)
+    assert rows.frame["file"].to_list() == ["logs/./shown.jsonl.gz"]
+
+
+def test_no_text_is_copied_wrong_between_rows(tmp_path: Path) -> None:
+    texts = ["", "short", "exactly 12 b", "thirteen byte", 'esc "q" \n', "é" * 9, "\\u0041" * 4]
+    lines = [json.dumps({"id": text, "text": text[::-1]}) for text in texts * 50]
+    rows = read_one(tmp_path, "\n".join(lines).encode())
+    assert rows.frame["id"].to_list() == texts * 50
+    assert rows.frame["text"].to_list() == [text[::-1] for text in texts] * 50
+    assert rows.frame.filter(pl.col("id") == "short").height == 50
