@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
+from fastscore.results.readings import bands_text
 from fastscore.suites.base import Metric, Suite
 
 
@@ -21,14 +22,16 @@ def metrics_text(suite: Suite) -> str:
 
 
 def _card(metric: Metric) -> str:
-    return (
-        f"{metric.id}  {metric.name}\n"
-        f"  table    {metric.table}\n"
-        f"  formula  {metric.formula}\n"
-        f"  range    {metric_range(metric)}, {_direction(metric)}\n"
-        f"  null     {metric.null_rule}\n"
-        f"  source   {metric.source}"
-    )
+    facts = {
+        "table": metric.table,
+        "formula": metric.formula,
+        "range": f"{metric_range(metric)}, {_direction(metric)}",
+        "reading": bands_text(metric.bands),
+        "null": metric.null_rule,
+        "source": metric.source,
+    }
+    lines = [f"  {name:<8} {fact}" for name, fact in facts.items() if fact]
+    return "\n".join([f"{metric.id}  {metric.name}", *lines])
 
 
 def metrics_json(suites: Sequence[Suite]) -> str:

@@ -175,6 +175,27 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Values that a metric's source document reads alike; a bound that is None is none.
+
+    Parameters
+    ----------
+    reading
+        What the document calls them, a few words.
+    at_least, at_most
+        Bounds that belong to the band.
+    above, below
+        Bounds that do not.
+    """
+
+    reading: str
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A published number: what it is called, how it is computed, and what it can be.
 
@@ -200,6 +221,9 @@ class Metric:
         Its unit; "1" for a ratio.
     numerator, denominator
         Columns of the same table whose sums give the micro average, where there is one.
+    bands
+        How its source reads values; of several bands that hold a value, the first counts. Values
+        that the source says nothing of are in none.
     """
 
     id: str
@@ -214,6 +238,7 @@ class Metric:
     unit: str = "1"
     numerator: str | None = None
     denominator: str | None = None
+    bands: tuple[Band, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import polars as pl
 
 from fastscore.suites.base import (
     NULL_REASONS_DTYPE,
+    Band,
     Column,
     Metric,
     OutputColumn,
@@ -132,6 +133,7 @@ MESSAGES = Table(
     ),
 )
 
+_PERFECT, _NOTHING = {"at_least": 1.0, "at_most": 1.0}, {"at_least": 0.0, "at_most": 0.0}
 _PAS = Metric(
     id="PAS",
     name="Persona adherence score",
@@ -143,6 +145,12 @@ _PAS = Metric(
     null_rule="missing_input without a persona, bad_input where it cannot be read; "
     "not_applicable without a message that has a state (published: 0)",
     source=f"{_DEFINITIONS} 1",
+    bands=(
+        Band(reading="perfect", **_PERFECT),
+        Band(reading="excellent", above=0.8),
+        Band(reading="complete mismatch", **_NOTHING),
+        Band(reading="poor", below=0.5),
+    ),
 )
 _BVS = Metric(
     id="BVS",
@@ -154,6 +162,12 @@ _BVS = Metric(
     better="higher",
     null_rule="not_applicable with fewer than two states (published: 0)",
     source=f"{_DEFINITIONS} 2",
+    bands=(
+        Band(reading="optimal", **_PERFECT),
+        Band(reading="natural", above=0.7),
+        Band(reading="static or chaotic", **_NOTHING),
+        Band(reading="too rigid or too erratic", below=0.3),
+    ),
 )
 _ORA = Metric(
     id="ORA",
@@ -166,6 +180,12 @@ _ORA = Metric(
     null_rule="missing_input without a target order, bad_input where it or the final order cannot "
     "be read; not_applicable where both are empty or the guest says nothing (published: 0)",
     source=f"{_DEFINITIONS} 3",
+    bands=(
+        Band(reading="perfect", **_PERFECT),
+        Band(reading="excellent", above=0.9),
+        Band(reading="no overlap", **_NOTHING),
+        Band(reading="significant deviation", below=0.5),
+    ),
 )
 _DEI = Metric(
     id="DEI",
@@ -179,6 +199,10 @@ _DEI = Metric(
     null_rule="missing_input without a level, bad_input for one outside 1 to 5; not_applicable "
     "without a guest message (published: 0)",
     source=f"{_DEFINITIONS} 4",
+    bands=(
+        Band(reading="full explainability", **_PERFECT),
+        Band(reading="no explainability", **_NOTHING),
+    ),
 )
 _CRRS = Metric(
     id="CRRS",
@@ -190,6 +214,12 @@ _CRRS = Metric(
     better="higher",
     null_rule="null where a part is, for the gravest of their reasons",
     source=f"{_DEFINITIONS} 6",
+    bands=(
+        Band(reading="excellent", above=0.85),
+        Band(reading="good", at_least=0.70, at_most=0.85),
+        Band(reading="acceptable", at_least=0.50, at_most=0.70),
+        Band(reading="poor", below=0.50),
+    ),
 )
 METRICS = (_PAS, _BVS, _ORA, _DEI, _CRRS)
 

@@ -1,0 +1,75 @@
+"""What documents call values: the bounds of bands, and that cards and docs say the same."""
+
+from pathlib import Path
+
+import pytest
+
+from fastscore.results.metric_cards import metrics_text
+from fastscore.results.readings import band_bounds, bands_text, reading_of
+from fastscore.suites.base import Band
+from fastscore.suites.registry import load_suite, suite_names
+
+GUESTS = {metric.id: metric.bands for metric in load_suite("guest_simulation").metrics}
+DOCS = Path(__file__).parents[2] / "docs" / "suites"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "reading"),
+    [
+        ("PAS", 1.0, "perfect"),
+        ("PAS", 0.81, "excellent"),
+        ("PAS", 0.8, None),
+        ("PAS", 0.5, None),
+        ("PAS", 0.49, "poor"),
+        ("PAS", 0.0, "complete mismatch"),
+        ("BVS", 0.7, None),
+        ("BVS", 0.71, "natural"),
+        ("BVS", 0.29, "too rigid or too erratic"),
+        ("BVS", 0.3, None),
+        ("ORA", 0.9, None),
+        ("ORA", 0.95, "excellent"),
+        ("ORA", 0.49, "significant deviation"),
+        ("DEI", 0.99, None),
+        ("DEI", 1.0, "full explainability"),
+        ("CRRS", 0.86, "excellent"),
+        ("CRRS", 0.85, "good"),
+        # the document has 0.70 in two bands: the better one is named first
+        ("CRRS", 0.70, "good"),
+        ("CRRS", 0.69, "acceptable"),
+        ("CRRS", 0.50, "acceptable"),
+        ("CRRS", 0.4999, "poor"),
+        ("CRRS", None, None),
+    ],
+)
+def test_readings_of_guest_simulation_are_the_documents(
+    metric: str, value: float | None, reading: str | None
+) -> None:
+    assert reading_of(value, GUESTS[metric]) == reading
+
+
+@pytest.mark.parametrize(
+    ("band", "bounds"),
+    [
+        (Band(reading="x", at_least=1.0, at_most=1.0), "1"),
+        (Band(reading="x", at_least=0.7, at_most=0.85), "0.7 to 0.85"),
+        (Band(reading="x", above=0.2, below=0.4), "above 0.2 and below 0.4"),
+        (Band(reading="x", at_least=0.2, below=0.4), "at least 0.2 and below 0.4"),
+        (Band(reading="x", at_most=0.4), "at most 0.4"),
+    ],
+)
+def test_bounds_are_written_out(band: Band, bounds: str) -> None:
+    assert band_bounds(band) == bounds
+
+
+def test_cards_and_docs_have_every_band() -> None:
+    with_bands = 0
+    for name in suite_names():
+        suite = load_suite(name)
+        card, docs = metrics_text(suite), (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        for metric in suite.metrics:
+            if not metric.bands:
+                continue
+            with_bands += 1
+            assert f"  reading  {bands_text(metric.bands)}\n" in card
+            assert f"| {metric.id} | {bands_text(metric.bands)} |" in docs
+    assert with_bands == 5
