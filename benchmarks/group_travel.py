@@ -31,9 +31,9 @@ from benchmarks.agreement import DisagreementError
 from benchmarks.end_to_end import Result, Side, alternate, download_weights, table
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.host import describe_host
-from benchmarks.plain_group_travel_vectors import read_vectors
 from benchmarks.processes import ProcessFailedError, measure
 from fastscore.vectors.models import open_store
+from tests.oracles.group_travel_vectors import read_vectors
 
 ROOT = Path(__file__).parents[1]
 MODEL = "minilm-l6-v2"
@@ -101,7 +101,7 @@ class Bench:
         self, side: Side, logs: str, *, scores: Path, vectors: Path | None, embeds: bool = False
     ) -> None:
         """Score with the plain scorer; without vectors, without an embedder."""
-        command = [sys.executable, "-m", "benchmarks.plain_group_travel", str(self.logs(logs))]
+        command = [sys.executable, "-m", "tests.oracles.group_travel", str(self.logs(logs))]
         command += ["--output", str(scores)]
         command += ["--vectors", str(vectors)] if vectors else []
         command += ["--weights", str(self.settings.weights)] if embeds else []

@@ -22,10 +22,10 @@ import click
 import polars as pl
 
 import fastscore
-from benchmarks import plain_guest_simulation as plain
 from benchmarks.guest_simulation_logs import SAMPLE, SEED, personas_of, read_orders, write_shards
 from benchmarks.processes import Cost, measure
 from fastscore.processors import available_processors
+from tests.oracles import guest_simulation as plain
 
 ROOT = Path(__file__).parents[1]
 TARGET = 50
@@ -55,7 +55,7 @@ def ours_alone(logs: Path, output: Path) -> Cost:
 def plain_alone(logs: Path, output: Path) -> Cost:
     """Score logs with the plain scorer, in a process of its own."""
     words = [str(logs), str(personas_of(logs)), str(output)]
-    return measure([sys.executable, "-m", "benchmarks.plain_guest_simulation", *words], cwd=ROOT)
+    return measure([sys.executable, "-m", "tests.oracles.guest_simulation", *words], cwd=ROOT)
 
 
 def timed(work: Callable[[Path, Path], None]) -> Callable[[Path, Path], Cost]:

@@ -26,10 +26,10 @@ import click
 import polars as pl
 
 import fastscore
-from benchmarks import plain_memory_finance as plain
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from fastscore.processors import available_processors
 from fastscore.suites.memory_finance.legacy import legacy_summary
+from tests.oracles import memory_finance as plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def ours_alone(traces: Path, output: Path) -> None:
 
 def plain_alone(traces: Path, output: Path) -> None:
     """Score a trace with the plain scorer, in a process of its own."""
-    command = ["benchmarks.plain_memory_finance", str(traces), str(output)]
+    command = ["tests.oracles.memory_finance", str(traces), str(output)]
     subprocess.run([sys.executable, "-m", *command], check=True)
 
 

@@ -24,12 +24,12 @@ import click
 import polars as pl
 
 import fastscore
-from benchmarks import plain_preference_shift as plain
 from benchmarks.host import describe_host
 from benchmarks.preference_shift_logs import DATA, read_source, repeat_logs, write_jsonl
 from benchmarks.processes import Cost, measure
 from fastscore.suites.preference_shift import PreferenceShiftOptions
 from fastscore.suites.preference_shift.extraction import prepared_matcher
+from tests.oracles import preference_shift as plain
 
 EXTRACTED = 200_000
 Row = dict[str, Any]

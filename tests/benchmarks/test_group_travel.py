@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.group_travel_sources import read_sources
-from benchmarks.plain_group_travel import main as plain
-from benchmarks.plain_group_travel_logs import Dialogue, dialogue_of, parse_cell, read_dialogues
-from benchmarks.plain_group_travel_metrics import gini, in_order, score_dialogue
-from benchmarks.plain_group_travel_plans import candidate_keys, minutes, names_of, read_plan, visits
-from benchmarks.plain_group_travel_scores import Options, Scores
-from benchmarks.plain_group_travel_vectors import Vectors
-from benchmarks.plain_group_travel_words import (
+from tests.oracles.group_travel import main as plain
+from tests.oracles.group_travel_logs import Dialogue, dialogue_of, parse_cell, read_dialogues
+from tests.oracles.group_travel_metrics import gini, in_order, score_dialogue
+from tests.oracles.group_travel_plans import candidate_keys, minutes, names_of, read_plan, visits
+from tests.oracles.group_travel_scores import Options, Scores
+from tests.oracles.group_travel_vectors import Vectors
+from tests.oracles.group_travel_words import (
     THEORY,
     Informative,
     fold,

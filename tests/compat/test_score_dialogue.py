@@ -16,7 +16,7 @@ from fastscore.compat import score_dialogue
 from fastscore.compat.environment import read_environment
 from fastscore.compat.score_dialogue import main, prime_score_jsonl_events, score_jsonl
 from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
-from tests.suites.score_dialogue.naive_score_dialogue import score_log
+from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
 
 VARIABLES = (

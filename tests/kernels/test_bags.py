@@ -6,7 +6,8 @@ from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr, id
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import naive, naive_bags
+from tests.oracles import bags as naive_bags
+from tests.oracles import kernels as naive
 
 TERMS = 30
 bags = st.lists(st.integers(0, TERMS - 1), max_size=40)

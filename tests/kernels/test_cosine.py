@@ -5,7 +5,7 @@ from fastscore_kernels import cosine_pairs, max_cosine_ragged, mean_pair_cosine_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import dot, mean_pair_cosine, ragged
+from tests.oracles.kernels import dot, mean_pair_cosine, ragged
 
 
 def vectors(texts, dim, seed=0):

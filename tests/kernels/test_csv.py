@@ -18,7 +18,7 @@ from fastscore_kernels.jsonl import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, ST
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.naive_csv import NaiveRecord, naive_records
+from tests.oracles.csv import NaiveRecord, naive_records
 
 STATUS = {
     WRONG_CELL_COUNT: "wrong_cell_count",

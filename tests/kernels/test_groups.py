@@ -13,7 +13,7 @@ from fastscore_kernels import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import naive
+from tests.oracles import kernels as naive
 
 amounts = st.one_of(
     st.floats(0, 1), st.floats(0, 1e6), st.just(0.0), st.sampled_from([math.nan, math.inf])

@@ -6,7 +6,7 @@ from fastscore_kernels import text_hash128
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import murmur3_x64_128
+from tests.oracles.kernels import murmur3_x64_128
 
 COMPILED = not numba.config.DISABLE_JIT
 

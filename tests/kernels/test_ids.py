@@ -4,7 +4,7 @@ from fastscore_kernels import bucket_starts, distinct_ids, find_ids
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive_ids import distinct, find
+from tests.oracles.ids import distinct, find
 
 TOP = 2**64 - 1
 # Few words, so that many ids share one, or both.

@@ -12,7 +12,7 @@ from fastscore_kernels import jsonl, located_values
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.naive_jsonl import naive_scan
+from tests.oracles.jsonl import naive_scan
 
 KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
 STATUS = {

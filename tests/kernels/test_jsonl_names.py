@@ -10,7 +10,7 @@ from fastscore_kernels.jsonl_names import NamedLines, named_lines, named_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.naive_jsonl import naive_scan
+from tests.oracles.jsonl import naive_scan
 
 KEYS = ("uid", "miner")
 ENDINGS = (

@@ -7,7 +7,7 @@ from fastscore_kernels import keyword_groups, number_hashes, number_texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import naive_keyword_groups, naive_numbers
+from tests.oracles.kernels import naive_keyword_groups, naive_numbers
 
 ALPHABET = "ab波动é߿一丁😀🙂"
 TEXTS = st.lists(

@@ -7,7 +7,7 @@ from fastscore_kernels import levenshtein_pairs, levenshtein_similarity_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import levenshtein, levenshtein_similarity
+from tests.oracles.kernels import levenshtein, levenshtein_similarity
 
 compiled_only = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="minutes of work where nothing is compiled"

@@ -12,7 +12,7 @@ from fastscore_kernels.literals import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks import plain_guest_cells as plain
+from tests.oracles import guest_cells as plain
 
 TOKENS = (
     *"[]{}()'\"\\,:=", " ", "\n", "x", "5", "é", "null", "name", "item_name", "item", "modifiers",

@@ -6,7 +6,7 @@ from fastscore_kernels import ngram_copy_ratio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import copy_ratio
+from tests.oracles.kernels import copy_ratio
 
 tokens = st.one_of(
     st.sampled_from(

@@ -4,7 +4,7 @@ from fastscore_kernels import mt19937_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import index_pairs
+from tests.oracles.kernels import index_pairs
 
 GOLDEN = {
     (2, 0): [(1, 0), (0, 1), (1, 0), (1, 0), (1, 0), (0, 1), (0, 1), (1, 0)],

@@ -12,7 +12,7 @@ from fastscore_kernels import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import naive
+from tests.oracles import kernels as naive
 
 TERMS = 40
 sets = st.sets(st.integers(0, TERMS - 1), max_size=20)

@@ -8,7 +8,7 @@ from fastscore_kernels.sums import COUNT, ExactSums
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive_sums import exact_sums
+from tests.oracles.sums import exact_sums
 
 GROUPS = 4
 VALUES = st.none() | st.floats(-1, 1) | st.sampled_from([0.5, -0.5, 1.0, -1.0, 2.0**-40, -0.0])

@@ -22,7 +22,7 @@ from fastscore_kernels.targets import Targets
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import naive_texts
+from tests.oracles import texts as naive_texts
 
 texts = st.lists(
     st.text(st.sampled_from("aab  é汉😀\u0301&'-\n") | st.characters(codec="utf-8"), max_size=12)

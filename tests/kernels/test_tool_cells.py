@@ -10,7 +10,7 @@ from fastscore_kernels.tool_cells import ToolFormat, read_tool_cells
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks import plain_guest_cells as plain
+from tests.oracles import guest_cells as plain
 
 WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
 FORMAT = ToolFormat(

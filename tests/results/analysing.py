@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks import plain_preference_shift as plain
 from fastscore.results.analysis.scored import Scored, make_scored
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.schema import TABLES
+from tests.oracles import preference_shift as plain
 
 Row = dict[str, Any]
 

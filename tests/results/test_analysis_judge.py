@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from benchmarks import plain_preference_shift as plain
 from fastscore.results.analysis.convergent import convergent_validity
 from fastscore.results.analysis.judge import MEAN, Judged, describe_rejects, read_judged
 from fastscore.results.analysis.scored import Scored
+from tests.oracles import preference_shift as plain
 from tests.results.analysing import scored_of, tables_of
 from tests.results.test_analysis_statistics import ITEMS, log
 

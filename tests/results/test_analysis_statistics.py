@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks import plain_preference_shift as plain
 from benchmarks.preference_shift_logs import KINDS, read_source
 from fastscore.results.analysis.ablations import ablated_scores, ablations
 from fastscore.results.analysis.construct import (
@@ -20,6 +19,7 @@ from fastscore.results.analysis.construct import (
 from fastscore.results.analysis.scored import Scored
 from fastscore.results.analysis.weights import simplex, weight_grid
 from fastscore.results.analysis.windows import first_recoveries, window_sweep
+from tests.oracles import preference_shift as plain
 from tests.results.analysing import Row, scored_of, tables_of
 
 FAST = {"samples": 50, "seed": 0}

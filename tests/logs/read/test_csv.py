@@ -20,7 +20,7 @@ from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import batches, csv_records, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.base import REJECT_SCHEMA, Column, Source
-from tests.logs.naive_logs import naive_read_csv
+from tests.oracles.logs import naive_read_csv
 
 SOURCE = Source(
     columns=(

@@ -13,7 +13,7 @@ from fastscore.logs.plan.byte_ranges import Piece, Shard, whole_file
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
-from tests.logs.naive_logs import comparable, naive_read
+from tests.oracles.logs import comparable, naive_read
 
 SOURCE = Source(
     columns=(

@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.group_travel_sources import read_sources
-from benchmarks.plain_group_travel_logs import read_dialogues
-from benchmarks.plain_group_travel_metrics import score_dialogue
-from benchmarks.plain_group_travel_scores import Options, Scores
-from benchmarks.plain_group_travel_vectors import Vectors
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from fastscore.vectors.view import VectorView
+from tests.oracles.group_travel_logs import read_dialogues
+from tests.oracles.group_travel_metrics import score_dialogue
+from tests.oracles.group_travel_scores import Options, Scores
+from tests.oracles.group_travel_vectors import Vectors
 
 IN_FULL = bool(os.environ.get("CI"))
 WIDTH = 24

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import plain_guest_simulation as plain
-from benchmarks.plain_guest_cells import ATTRIBUTES_TOOL
 from fastscore.suites.guest_simulation import SUITE
 from fastscore.vectors.view import VectorView
+from tests.oracles import guest_simulation as plain
+from tests.oracles.guest_cells import ATTRIBUTES_TOOL
 from tests.suites.guest_simulation.guests import ADA, call, order_cell, read, tracking
 
 METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")

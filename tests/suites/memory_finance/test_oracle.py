@@ -7,11 +7,11 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks import plain_memory_finance as plain
 from benchmarks.memory_finance_traces import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.suites.memory_finance.legacy import legacy_files
 from fastscore.vectors.view import VectorView
+from tests.oracles import memory_finance as plain
 from tests.suites.memory_finance.tracing import read, read_lines
 
 WORDS = plain.read_words()

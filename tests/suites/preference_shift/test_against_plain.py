@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastscore
-from benchmarks import plain_preference_shift as plain
 from benchmarks.preference_shift_logs import (
     DATA,
     KINDS,
@@ -26,6 +25,7 @@ from benchmarks.preference_shift_logs import (
     read_source,
     write_jsonl,
 )
+from tests.oracles import preference_shift as plain
 
 Row = dict[str, Any]
 PROFILES = list(plain.PROFILES)

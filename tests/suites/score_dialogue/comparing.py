@@ -7,7 +7,7 @@ import polars as pl
 from fastscore.suites.base import Events
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.vectors.view import VectorView
-from tests.suites.score_dialogue.naive_score_dialogue import added_in_order
+from tests.oracles.score_dialogue import added_in_order
 
 NOT_APPLICABLE = "not_applicable"
 PERPLEXITIES = {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"}

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.vectors.view import VectorView
+from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.comparing import assert_tables_equal_oracle, score_frame
-from tests.suites.score_dialogue.naive_score_dialogue import score_log
 from tests.suites.score_dialogue.raw_rows import raw_frame
 
 Row = tuple[str, int, dict[str, Any]]

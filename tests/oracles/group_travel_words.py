@@ -1,7 +1,7 @@
 """Words of the plain group_travel scorer: tokens, lexical evidence, rooms, categories, regexes.
 
 One text at a time, with the standard library alone, straight from the definitions; see
-`benchmarks.plain_group_travel`.
+`tests.oracles.group_travel`.
 """
 
 import json
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 LEXICON: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "data" / "group_travel_lexicon.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "benchmarks" / "data" / "group_travel_lexicon.json").read_text(
+        encoding="utf-8"
+    )
 )
 STOP = frozenset(LEXICON["STOP"].split()) | frozenset(LEXICON["FILL"].split())
 SLOT_GENERIC = {slot: frozenset(words.split()) for slot, words in LEXICON["SLOT_GENERIC"].items()}

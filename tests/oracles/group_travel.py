@@ -6,7 +6,7 @@ line in common with the suite. It is what a careful programmer would write per d
 compiled once, words are cut once per text and dialogue, and vectors are cached by text over all
 dialogues.
 
-Usage: python -m benchmarks.plain_group_travel LOGS... --output scores.jsonl [--vectors texts.npz]
+Usage: python -m tests.oracles.group_travel LOGS... --output scores.jsonl [--vectors texts.npz]
 """
 
 import json
@@ -17,10 +17,10 @@ from typing import Any
 
 import click
 
-from benchmarks.plain_group_travel_logs import read_dialogues
-from benchmarks.plain_group_travel_metrics import score_dialogue
-from benchmarks.plain_group_travel_scores import Pair, Scores
-from benchmarks.plain_group_travel_vectors import (
+from tests.oracles.group_travel_logs import read_dialogues
+from tests.oracles.group_travel_metrics import score_dialogue
+from tests.oracles.group_travel_scores import Pair, Scores
+from tests.oracles.group_travel_vectors import (
     Vectors,
     read_vectors,
     sentence_transformer,

@@ -1,7 +1,7 @@
 """Reading of the plain group_travel scorer: CSV or JSON to one `Dialogue` after another.
 
 Cell by cell with the standard library, straight from the definitions; see
-`benchmarks.plain_group_travel`.
+`tests.oracles.group_travel`.
 """
 
 import ast
@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plain_group_travel_plans import Plan, Row, plain_key, read_plan, record_name
-from benchmarks.plain_group_travel_words import norm
+from tests.oracles.group_travel_plans import Plan, Row, plain_key, read_plan, record_name
+from tests.oracles.group_travel_words import norm
 
 ABSENT = frozenset(("", "nan", "none", "null", "{}", "[]", "-"))
 LITERAL_BYTES = 8 << 20

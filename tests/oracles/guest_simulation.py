@@ -2,7 +2,7 @@
 
 Written from the definitions in docs/suites/guest_simulation.md, with the standard library alone:
 the peer that `benchmarks.guest_simulation` measures against, and the oracle of the suite's tests.
-`plain_guest_cells` reads the cells.
+`guest_cells` reads the cells.
 """
 
 import json
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plain_guest_cells import (
+from tests.oracles.guest_cells import (
     DEFAULT_STATE,
     STATE_COLUMNS,
     Behaviour,
@@ -35,7 +35,7 @@ from benchmarks.plain_guest_cells import (
 
 Row = Mapping[str, Any]
 
-LEXICON = Path(__file__).parents[1] / "fastscore" / "suites" / "guest_simulation" / "lexicon.toml"
+LEXICON = Path(__file__).parents[2] / "fastscore" / "suites" / "guest_simulation" / "lexicon.toml"
 METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")
 GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
 FOODS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")

@@ -3,7 +3,7 @@
 Written from the definitions in docs/suites/memory_finance.md, with the standard library alone: the
 peer that `benchmarks.memory_finance` measures against, and the oracle of the suite's tests.
 
-Usage: python -m benchmarks.plain_memory_finance TRACES OUTPUT
+Usage: python -m tests.oracles.memory_finance TRACES OUTPUT
 """
 
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-LEXICON = Path(__file__).parents[1] / "fastscore" / "suites" / "memory_finance" / "lexicon.toml"
+LEXICON = Path(__file__).parents[2] / "fastscore" / "suites" / "memory_finance" / "lexicon.toml"
 SOURCES = ("short_term", "long_term", "profile")
 COMPLIANCE_LABELS = ("compliant", "minor_violation", "severe_violation")
 

@@ -1,6 +1,6 @@
 """Plain-Python oracles of ids and of rows in files."""
 
-from tests.naive import murmur3_x64_128
+from tests.oracles.kernels import murmur3_x64_128
 
 MASK = (1 << 64) - 1
 

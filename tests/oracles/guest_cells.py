@@ -1,7 +1,7 @@
 """Read cells of simulated guests in plain Python, one at a time: members, states, lists of items.
 
 Written from the definitions in docs/suites/guest_simulation.md, with the standard library alone:
-`benchmarks.plain_guest_simulation` scores what is read here.
+`tests.oracles.guest_simulation` scores what is read here.
 """
 
 import re

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.plain_group_travel_logs import is_null
+from tests.oracles.group_travel_logs import is_null
 
 Vector = npt.NDArray[np.float32]
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from fastscore.suites.base import Column, Source
-from tests.naive_csv import naive_records
-from tests.naive_jsonl import naive_scan
+from tests.oracles.csv import naive_records
+from tests.oracles.jsonl import naive_scan
 
 ABSENT = object()
 

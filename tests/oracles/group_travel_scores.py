@@ -1,14 +1,14 @@
 """What the plain group_travel scorer finds: options, scores, pairs and places.
 
-Straight from the definitions; see `benchmarks.plain_group_travel`.
+Straight from the definitions; see `tests.oracles.group_travel`.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.plain_group_travel_plans import Row, record_name
-from benchmarks.plain_group_travel_words import Informative
+from tests.oracles.group_travel_plans import Row, record_name
+from tests.oracles.group_travel_words import Informative
 
 KINDS = {
     "lodging": "accommodations",

@@ -1,6 +1,6 @@
 """The metrics of the plain group_travel scorer, one dialogue at a time.
 
-Straight from the definitions; see `benchmarks.plain_group_travel`.
+Straight from the definitions; see `tests.oracles.group_travel`.
 """
 
 import math
@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.plain_group_travel_logs import ACTIONABLE, EVERYONE, Dialogue, is_null
-from benchmarks.plain_group_travel_plans import Interval, candidate_keys, names_of, visits
-from benchmarks.plain_group_travel_scores import (
+from tests.oracles.group_travel_logs import ACTIONABLE, EVERYONE, Dialogue, is_null
+from tests.oracles.group_travel_plans import Interval, candidate_keys, names_of, visits
+from tests.oracles.group_travel_scores import (
     KINDS,
     NOTHING,
     Options,
@@ -25,8 +25,8 @@ from benchmarks.plain_group_travel_scores import (
     mean,
     ratio,
 )
-from benchmarks.plain_group_travel_vectors import Vectors
-from benchmarks.plain_group_travel_words import (
+from tests.oracles.group_travel_vectors import Vectors
+from tests.oracles.group_travel_words import (
     BUILT_IN,
     THEORY,
     Informative,

@@ -1,6 +1,6 @@
 """Plans of the plain group_travel scorer: days, place names, points of interest and their times.
 
-Straight from the definitions; see `benchmarks.plain_group_travel`.
+Straight from the definitions; see `tests.oracles.group_travel`.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.plain_group_travel_words import norm
+from tests.oracles.group_travel_words import norm
 
 Row = dict[str, Any]
 Interval = tuple[int, int]
