@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_texts
-from fastscore_kernels.arrow import TextRows, join_rows
+from fastscore_machine.arrow import TextRows, join_rows
 
 _MOST = 1 << 63
 

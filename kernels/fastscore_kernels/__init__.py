@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
 
 
 _FURTHER_MODULES = (
-    *("arrow", "csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
+    *("csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
     *("jsonl", "jsonl_names", "literals", "located_values", "python_literals"),
     *("text_parts", "tool_cells"),
 )
@@ -120,6 +120,7 @@ def warm() -> None:
     """Compile every kernel, or load it from the cache, so that no later call has to."""
     for module in sorted({*_MODULE_OF.values(), *_FURTHER_MODULES}):
         import_module(f"{__name__}.{module}").compile_kernels()
+    import_module("fastscore_machine.arrow").compile_kernels()
 
 
 def __dir__() -> list[str]:

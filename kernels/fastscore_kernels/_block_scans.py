@@ -4,10 +4,12 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
 
 import numpy as np
+from fastscore_machine.bits import count_ones
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, whole_characters
+from fastscore_machine.compiling import inlined
+from fastscore_machine.memory import load_byte
 
-from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lower_bytes, whole_characters
-from fastscore_kernels._jit import inlined
-from fastscore_kernels._jsonl_bytes import NEWLINE, RETURN, load_byte, set_bits, utf8_fault
+from fastscore_kernels._jsonl_bytes import NEWLINE, RETURN, utf8_fault
 
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _63 = np.uint64(1), np.uint64(63)
@@ -21,7 +23,7 @@ def line_ends_within(data: int, index: int, stop: int) -> int:
     while index + BLOCK <= stop:
         newlines, returns = equal_bytes(data + index, NEWLINE), equal_bytes(data + index, RETURN)
         # a newline behind a return ends no line of its own
-        count += set_bits(returns) + set_bits(newlines & ~((returns << _1) | returned))
+        count += count_ones(returns) + count_ones(newlines & ~((returns << _1) | returned))
         returned = returns >> _63
         index += BLOCK
     for position in range(index, stop):

@@ -7,12 +7,12 @@ that nothing branches on the values; long runs are merged. Without compilation a
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import count_ones, trailing_zeros
+from fastscore_machine.compiling import JIT_DISABLED, inlined, instruction
+from fastscore_machine.llvm import I64, broadcast, integer, load
+from fastscore_machine.memory import address_of
 from llvmlite import ir
 from numba.core import cgutils, types
-
-from fastscore_kernels._ir import I64, broadcast, integer, load
-from fastscore_kernels._jit import JIT_DISABLED, inlined, instruction
-from fastscore_kernels._simd import address_of, count_ones, trailing_zeros
 
 _LANES = 16
 _I32 = ir.IntType(32)

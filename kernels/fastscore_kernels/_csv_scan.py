@@ -8,10 +8,12 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, copy_block, load_byte, store_byte
 
 from fastscore_kernels._block_scans import first_bad_byte, line_ends_within
-from fastscore_kernels._byte_blocks import BLOCK, copy_block, equal_bytes
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     MINUS,
     NEWLINE,
@@ -20,12 +22,8 @@ from fastscore_kernels._jsonl_bytes import (
     RETURN,
     SPACE,
     TAB,
-    address_of,
-    load_byte,
     scan_number,
     skip_digits,
-    store_byte,
-    trailing_zeros,
 )
 from fastscore_kernels._jsonl_scan import (
     ESCAPED,

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
+from fastscore_machine.compiling import JIT_DISABLED, instruction
 from llvmlite import ir
 from numba.core import cgutils, types
-
-from fastscore_kernels._jit import JIT_DISABLED, instruction
 
 _LANES = 16
 _ACCUMULATORS = 4

@@ -7,19 +7,11 @@ values. Bytes that were a key before are the same key again: they are compared, 
 from typing import Any
 
 import numpy as np
+from fastscore_machine.byte_blocks import BLOCK, equal_blocks
+from fastscore_machine.compiling import always_inlined, inlined
+from fastscore_machine.memory import address_of, load_byte, load_word, store_word
 
-from fastscore_kernels._byte_blocks import BLOCK, equal_blocks
-from fastscore_kernels._jit import always_inlined, inlined
-from fastscore_kernels._jsonl_bytes import (
-    QUOTE,
-    address_of,
-    first_word,
-    load_byte,
-    load_word,
-    scan_string,
-    skip_blanks,
-    store_word,
-)
+from fastscore_kernels._jsonl_bytes import QUOTE, first_word, scan_string, skip_blanks
 from fastscore_kernels._jsonl_values import unescape
 
 MOST_RECENT = 32

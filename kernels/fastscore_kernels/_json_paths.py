@@ -8,11 +8,12 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte
 
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._json_keys import NODE_BYTES, member_key, recent_keys
 from fastscore_kernels._json_skips import skip_container, skip_scalar
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, skip_blanks
+from fastscore_kernels._jsonl_bytes import skip_blanks
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ARRAY,

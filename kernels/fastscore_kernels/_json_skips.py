@@ -9,18 +9,12 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import count_ones, trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes
+from fastscore_machine.compiling import always_inlined, inlined
+from fastscore_machine.memory import load_byte
 
-from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit
-from fastscore_kernels._jit import always_inlined, inlined
-from fastscore_kernels._jsonl_bytes import (
-    BACKSLASH,
-    MINUS,
-    QUOTE,
-    SPACE,
-    TAB,
-    load_byte,
-    set_bits,
-)
+from fastscore_kernels._jsonl_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB
 from fastscore_kernels._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
 
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -43,7 +37,7 @@ def skip_string(data: int, index: int, stop: int) -> tuple[int, bool, bool]:
             if marks == _NONE:
                 index += BLOCK
                 continue
-            index += lowest_bit(marks)
+            index += trailing_zeros(marks)
         byte = load_byte(data, index)
         if byte == QUOTE:
             return index, escaped, by_number
@@ -123,8 +117,8 @@ def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
         within ^= _behind_odd_quotes(quotes)
         opens = (equal_bytes(at, _OPEN_OBJECT) | equal_bytes(at, _OPEN_ARRAY)) & ~within
         closes = (equal_bytes(at, _CLOSE_OBJECT) | equal_bytes(at, _CLOSE_ARRAY)) & ~within
-        if depth > set_bits(closes):
-            depth += set_bits(opens) - set_bits(closes)
+        if depth > count_ones(closes):
+            depth += count_ones(opens) - count_ones(closes)
         else:
             marks = opens | closes
             while marks != _NONE:
@@ -132,7 +126,7 @@ def skip_container(data: int, index: int, stop: int) -> tuple[int, bool]:
                 depth += 1 if opens & last != _NONE else -1
                 if depth == 0:
                     by_number |= numbered & (last - _1) != _NONE
-                    return index + lowest_bit(last) + 1, by_number
+                    return index + trailing_zeros(last) + 1, by_number
                 marks ^= last
         by_number |= numbered != _NONE
         # all bits where the block ends within a string

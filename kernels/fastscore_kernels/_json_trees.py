@@ -8,16 +8,10 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte
 
-from fastscore_kernels._jit import inlined, kernel
-from fastscore_kernels._jsonl_bytes import (
-    QUOTE,
-    address_of,
-    first_word,
-    load_byte,
-    scan_string,
-    skip_space,
-)
+from fastscore_kernels._jsonl_bytes import QUOTE, first_word, scan_string, skip_space
 from fastscore_kernels._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
 
 PARENT, START, END, KEY = range(4)

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fastscore_machine import plain
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import text_run
+from fastscore_machine.compiling import inlined, instruction_or
+from fastscore_machine.memory import load_byte, load_word, store_word
 from llvmlite import ir
 from numba import types
-
-from fastscore_kernels import _plain
-from fastscore_kernels._byte_blocks import text_run
-from fastscore_kernels._jit import inlined, instruction_or
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
 ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
@@ -24,79 +25,6 @@ _SPACES = np.uint64(0x2020202020202020)
 _QUOTES = np.uint64(0x2222222222222222)
 _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _TOPS = np.uint64(0x8080808080808080)
-
-
-@instruction_or(_plain.address_of)
-def address_of(typing_context: Any, array: Any) -> Any:
-    """Address of an array's first item; the caller keeps the array alive."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.ptrtoint(struct.data, ir.IntType(64))
-
-    return types.int64(array), codegen
-
-
-def _place(builder: Any, arguments: Any, width: int) -> Any:
-    """Pointer to the item of ``width`` bits at byte ``arguments[1]`` behind an address."""
-    address = builder.add(arguments[0], arguments[1])
-    return builder.inttoptr(address, ir.IntType(width).as_pointer())
-
-
-@instruction_or(_plain.load_word)
-def load_word(typing_context: Any, base: Any, index: Any) -> Any:
-    """Read the eight bytes at ``base + index``, little-endian, without a bounds check."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = builder.load(_place(builder, arguments, 64))
-        word.align = 1
-        return word
-
-    return types.uint64(types.int64, types.int64), codegen
-
-
-@instruction_or(_plain.load_byte)
-def load_byte(typing_context: Any, base: Any, index: Any) -> Any:
-    """Read the byte at ``base + index`` without a bounds check."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = builder.load(_place(builder, arguments, 8))
-        return builder.zext(byte, ir.IntType(64))
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-@instruction_or(_plain.store_byte)
-def store_byte(typing_context: Any, base: Any, index: Any, value: Any) -> Any:
-    """Write the low byte of ``value`` to ``base + index`` without a bounds check."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = builder.trunc(arguments[2], ir.IntType(8))
-        builder.store(byte, _place(builder, arguments, 8))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), codegen
-
-
-@instruction_or(_plain.store_word)
-def store_word(typing_context: Any, base: Any, index: Any, word: Any) -> Any:
-    """Write eight bytes to ``base + index``, little-endian, without a bounds check."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _place(builder, arguments, 64)).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.uint64), codegen
-
-
-@instruction_or(_plain.trailing_zeros)
-def trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Count the zero bits below the lowest set bit of a word that is not zero."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
 
 
 def _byte_mask(builder: Any, arguments: Any, width: int, wanted: Callable[..., Any]) -> Any:
@@ -113,7 +41,7 @@ def _byte_mask(builder: Any, arguments: Any, width: int, wanted: Callable[..., A
     return builder.zext(bits, ir.IntType(64)) if width < 64 else bits
 
 
-@instruction_or(_plain.line_end_mask)
+@instruction_or(plain.line_end_mask)
 def line_end_mask(typing_context: Any, base: Any, index: Any) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
 
@@ -128,7 +56,7 @@ def line_end_mask(typing_context: Any, base: Any, index: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.return_mask)
+@instruction_or(plain.return_mask)
 def return_mask(typing_context: Any, base: Any, index: Any) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
 
@@ -138,7 +66,7 @@ def return_mask(typing_context: Any, base: Any, index: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.string_stop_mask)
+@instruction_or(plain.string_stop_mask)
 def string_stop_mask(typing_context: Any, base: Any, index: Any) -> Any:
     """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
 
@@ -153,16 +81,6 @@ def string_stop_mask(typing_context: Any, base: Any, index: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.set_bits)
-def set_bits(typing_context: Any, word: Any) -> Any:
-    """Count the bits that are set."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), codegen
-
-
 @inlined
 def skip_space(data: int, index: int, stop: int) -> int:
     """First position from ``index`` on that holds no white space of JSON."""
@@ -172,21 +90,6 @@ def skip_space(data: int, index: int, stop: int) -> int:
             break
         index += 1
     return index
-
-
-@inlined
-def same_bytes(one: int, other: int, length: int) -> bool:
-    """Whether as many bytes at two addresses are equal."""
-    at = 0
-    while at + 8 <= length:
-        if load_word(one, at) != load_word(other, at):
-            return False
-        at += 8
-    while at < length:
-        if load_byte(one, at) != load_byte(other, at):
-            return False
-        at += 1
-    return True
 
 
 @inlined

@@ -10,23 +10,14 @@ slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes, store_byte
 
-from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lower_bytes, lowest_bit
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._json_keys import find_escaped_key, find_key
 from fastscore_kernels._json_skips import skip_container, skip_scalar, skip_string
-from fastscore_kernels._jsonl_bytes import (
-    BACKSLASH,
-    QUOTE,
-    SPACE,
-    ZERO,
-    address_of,
-    load_byte,
-    load_word,
-    same_bytes,
-    skip_blanks,
-    store_byte,
-)
+from fastscore_kernels._jsonl_bytes import BACKSLASH, QUOTE, SPACE, ZERO, skip_blanks
 from fastscore_kernels._jsonl_runs import before_blanks, behind_line_end
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
@@ -74,7 +65,7 @@ def _last_place(
             marks = quotes & equal_bytes(at + 1 + length, QUOTE)
             marks &= equal_bytes(at + 1, load_byte(names, name))
             while marks != _NONE:
-                place = index + lowest_bit(marks)
+                place = index + trailing_zeros(marks)
                 # the block may reach into the next line
                 if place < end and same_bytes(names + name, data + place + 1, length):
                     last = max(last, place)

@@ -12,21 +12,11 @@ equal keys wins, and in a valid line such an ending can only stand where it stoo
 from typing import Any
 
 import numpy as np
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
 
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._json_keys import NODE_BYTES
-from fastscore_kernels._jsonl_bytes import (
-    NEWLINE,
-    QUOTE,
-    RETURN,
-    SPACE,
-    TAB,
-    address_of,
-    load_byte,
-    load_word,
-    same_bytes,
-    skip_blanks,
-)
+from fastscore_kernels._jsonl_bytes import NEWLINE, QUOTE, RETURN, SPACE, TAB, skip_blanks
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ESCAPED,

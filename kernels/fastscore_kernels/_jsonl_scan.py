@@ -8,8 +8,10 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import count_ones, trailing_zeros
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, store_byte, store_word
 
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._json_keys import NODE_BYTES, member_key
 from fastscore_kernels._jsonl_bytes import (
     MINUS,
@@ -18,19 +20,13 @@ from fastscore_kernels._jsonl_bytes import (
     QUOTE,
     RETURN,
     ZERO,
-    address_of,
     first_word,
     line_end_mask,
-    load_byte,
     return_mask,
     scan_number,
     scan_string,
-    set_bits,
     skip_blanks,
     space_length,
-    store_byte,
-    store_word,
-    trailing_zeros,
     utf8_fault,
 )
 
@@ -255,7 +251,7 @@ def count_ends(data: Any) -> int:
     count, index = np.int64(0), 0
     while index < size:
         if index + 64 <= size and return_mask(base, index) == np.uint64(0):
-            count += set_bits(line_end_mask(base, index))
+            count += count_ones(line_end_mask(base, index))
         else:
             for position in range(index, min(index + 64, size)):
                 byte = load_byte(base, position)

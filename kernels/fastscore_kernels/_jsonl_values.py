@@ -8,9 +8,10 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.byte_blocks import copy_until
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word, store_byte
 
-from fastscore_kernels._byte_blocks import copy_until
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     MINUS,
@@ -18,12 +19,8 @@ from fastscore_kernels._jsonl_bytes import (
     PLUS,
     POINT,
     ZERO,
-    address_of,
     copy_plain,
     hex4,
-    load_byte,
-    load_word,
-    store_byte,
 )
 
 EXACT, INEXACT, OVERFLOW = range(3)

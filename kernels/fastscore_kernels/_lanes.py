@@ -1,8 +1,7 @@
 """Edit distances of a chunk of pairs, sixteen at a time."""
 
 import numpy as np
-
-from fastscore_kernels._addressed import (
+from fastscore_machine.addressed_texts import (
     MOST_ASTRAL,
     all_ascii,
     common_prefix,
@@ -12,16 +11,16 @@ from fastscore_kernels._addressed import (
     edge_words,
     strip_affixes,
 )
-from fastscore_kernels._jit import inlined, kernel
-from fastscore_kernels._myers import single_distance
-from fastscore_kernels._simd import (
+from fastscore_machine.bits import count_ones
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of
+
+from fastscore_kernels._lane_instructions import (
     LANES,
-    address_of,
     advance_1,
     advance_2,
     advance_3,
     advance_4,
-    count_ones,
     equal_bytes_1,
     equal_bytes_2,
     equal_bytes_3,
@@ -31,6 +30,7 @@ from fastscore_kernels._simd import (
     equal_halves_3,
     equal_halves_4,
 )
+from fastscore_kernels._myers import single_distance
 
 _WORDS = 4
 _STEPS = 512

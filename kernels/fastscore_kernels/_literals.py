@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._byte_blocks import BLOCK, equal_bytes, lowest_bit, word_bytes
-from fastscore_kernels._jit import always_inlined, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes, word_bytes
+from fastscore_machine.compiling import always_inlined, kernel
+from fastscore_machine.memory import address_of, load_byte
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -81,7 +81,7 @@ def _after_word(data: int, at: int, stop: int) -> int:
     if at + BLOCK <= stop:
         # nearly every word is short
         others = ~word_bytes(data + at)
-        at += lowest_bit(others) if others != 0 else BLOCK
+        at += trailing_zeros(others) if others != 0 else BLOCK
     while at < stop and is_word(load_byte(data, at)):
         at += 1
     return at
@@ -124,7 +124,7 @@ def scalar(data: int, at: int, stop: int) -> Any:
             block = data + end
             marks = equal_bytes(block, _DOUBLE) | equal_bytes(block, _SINGLE)
             marks |= equal_bytes(block, _BACKSLASH)
-            end += lowest_bit(marks) if marks != 0 else BLOCK
+            end += trailing_zeros(marks) if marks != 0 else BLOCK
         while (
             end < stop
             and not _is_quote(load_byte(data, end))
@@ -193,7 +193,7 @@ def _text_end(data: int, size: int, quote: int, start: int, stop: int, assigned:
         # nearly every text is short, and has no backslash
         block = data + at
         marks = equal_bytes(block, load_byte(data, quote)) | equal_bytes(block, _BACKSLASH)
-        at += lowest_bit(marks) if marks != 0 else BLOCK
+        at += trailing_zeros(marks) if marks != 0 else BLOCK
     escapes = 0
     while at < stop:
         byte = load_byte(data, at)

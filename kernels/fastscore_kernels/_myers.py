@@ -1,9 +1,8 @@
 """Bit-parallel edit distance of one pair: Myers (1999) in Hyyro's (2003) formulation."""
 
 import numpy as np
-
-from fastscore_kernels._jit import inlined
-from fastscore_kernels._utf8 import decode
+from fastscore_machine.compiling import inlined
+from fastscore_machine.utf8 import decode
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)

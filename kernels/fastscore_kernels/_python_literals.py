@@ -8,8 +8,9 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, store_byte
 
-from fastscore_kernels._jit import inlined, kernel
 from fastscore_kernels._jsonl_bytes import (
     BACKSLASH,
     MINUS,
@@ -17,14 +18,11 @@ from fastscore_kernels._jsonl_bytes import (
     QUOTE,
     SPACE,
     ZERO,
-    address_of,
     first_word,
     hex4,
     hex_value,
-    load_byte,
     scan_number,
     skip_space,
-    store_byte,
 )
 
 MAX_DEPTH = 64

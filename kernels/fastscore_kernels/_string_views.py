@@ -5,17 +5,17 @@
 from typing import Any
 
 import numpy as np
-
-from fastscore_kernels._byte_blocks import prefetch
-from fastscore_kernels._jit import always_inlined, inlined, kernel
-from fastscore_kernels._jsonl_bytes import (
+from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.memory import (
     address_of,
-    first_word,
     load_byte,
     load_word,
+    prefetch,
     store_byte,
     store_word,
 )
+
+from fastscore_kernels._jsonl_bytes import first_word
 from fastscore_kernels._jsonl_scan import ESCAPED, NULL, STRING
 
 _INLINE = 12

@@ -10,18 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, RUN_BYTES, RUNS, aligned, prefetch_text, run_marks
+from fastscore_machine.compiling import always_inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, same_bytes
 
-from fastscore_kernels._byte_blocks import (
-    BLOCK,
-    RUN_BYTES,
-    RUNS,
-    aligned,
-    lowest_bit,
-    prefetch_text,
-    run_marks,
-)
-from fastscore_kernels._jit import always_inlined, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, same_bytes
 from fastscore_kernels._literals import (
     after_spaces,
     is_separator,
@@ -191,7 +184,7 @@ def walk_cells(
             base, marks = _marks(at, start, stop, runs)
             at = base + BLOCK
             while marks != 0:
-                place = base + lowest_bit(marks)
+                place = base + trailing_zeros(marks)
                 marks &= marks - np.uint64(1)
                 key, begin, end = _key_at(place, start, stop, keys, name_offsets, run_places)
                 value = _value_behind(end, stop) if key >= 0 else -1

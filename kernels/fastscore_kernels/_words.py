@@ -9,12 +9,12 @@ import zlib
 from typing import Any
 
 import numpy as np
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_machine.llvm import I64, load
+from fastscore_machine.memory import address_of, load_word
 from llvmlite import ir
 from numba.core import types
-
-from fastscore_kernels._ir import I64, load
-from fastscore_kernels._jit import JIT_DISABLED, always_inlined, instruction
-from fastscore_kernels._simd import address_of, load_word, trailing_zeros
 
 BLOCK = 64
 KEY_BYTES = 8
@@ -98,11 +98,11 @@ def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
 def _key(address, size):  # type: ignore[no-untyped-def]
     """Return a word's bytes, or a hash of them where they are more than a key holds."""
     if size <= KEY_BYTES:
-        return load_word(address) << np.uint64(64 - 8 * size)
+        return load_word(address, 0) << np.uint64(64 - 8 * size)
     key = np.uint64(size)
     at = np.int64(0)
     while at < size:
-        chunk = load_word(address + min(at, size - KEY_BYTES))
+        chunk = load_word(address, min(at, size - KEY_BYTES))
         key = (key ^ chunk) * _MULTIPLIER
         key ^= key >> np.uint64(32)
         at += KEY_BYTES

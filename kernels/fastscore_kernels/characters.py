@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import always_inlined, first_use, kernel
-from fastscore_kernels._jsonl_bytes import load_byte
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import text_rows
+from fastscore_machine.arrow import text_rows
+from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.memory import load_byte
+from fastscore_machine.validation import read_only
 
 _CODE_POINTS = 0x110000
 _SPACE = 32

@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import as_matrix, as_offsets, as_rows, read_only, same_length
 
 from fastscore_kernels._dot import dot_rows
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import as_matrix, as_offsets, as_rows, read_only, same_length
 from fastscore_kernels.ragged import group_rows
 from fastscore_kernels.sampling import mt19937_pairs
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
 from fastscore_kernels._csv_scan import (
     TEXT_BEHIND_QUOTE,
@@ -22,8 +24,6 @@ from fastscore_kernels._csv_scan import (
     spell_types,
     unquote_cells,
 )
-from fastscore_kernels._jit import first_use
-from fastscore_kernels._validate import read_only
 
 __all__ = [
     "TEXT_BEHIND_QUOTE",

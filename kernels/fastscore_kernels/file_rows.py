@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine import plain
+from fastscore_machine.compiling import first_use, inlined, instruction_or, kernel
+from fastscore_machine.llvm import I64
+from fastscore_machine.memory import address_of, load_byte, load_word
+from fastscore_machine.validation import as_rows, as_vector, read_only, same_length
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from fastscore_kernels import _plain
-from fastscore_kernels._ir import I64
-from fastscore_kernels._jit import first_use, inlined, instruction_or, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
-from fastscore_kernels._validate import as_rows, as_vector, read_only, same_length
 from fastscore_kernels.hashing import text_hash128
 
 _WORD_BYTES = 8
@@ -114,7 +114,7 @@ def _compile() -> None:
     _read_rows(-1, 0, longs, none, none, none, rows, longs)
 
 
-@instruction_or(_plain.read_at)
+@instruction_or(plain.read_at)
 def _read_at(typing_context: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
     """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
 

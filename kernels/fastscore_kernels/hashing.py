@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._jsonl_bytes import load_byte, load_word
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import text_rows
+from fastscore_machine.arrow import text_rows
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.memory import load_byte, load_word
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import read_only
 
 _ROWS_PER_CHUNK = 1 << 16
 _C1 = np.uint64(0x87C37B91114253D5)

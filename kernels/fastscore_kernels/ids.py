@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._validate import as_vector, read_only, same_length
+from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.validation import as_vector, read_only, same_length
 
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._json_elements import LINE_END_IN_STRING, number_lines, part_elements
-from fastscore_kernels._validate import read_only
 
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "compile_kernels", "elements"]
 

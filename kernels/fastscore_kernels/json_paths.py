@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._json_paths import (
     BASE,
     BELOW,
@@ -22,7 +23,6 @@ from fastscore_kernels._json_paths import (
     OWNERS,
     walk_values,
 )
-from fastscore_kernels._validate import read_only
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

@@ -10,32 +10,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._byte_blocks import (
-    BLOCK,
-    copy_block,
-    equal_bytes,
-    lower_bytes,
-    lowest_bit,
-    prefetch_text,
-)
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._jsonl_bytes import (
-    BACKSLASH,
-    NEWLINE,
-    QUOTE,
-    SPACE,
+from fastscore_machine.arrow import text_rows
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.memory import (
     address_of,
-    hex4,
+    copy_block,
     load_byte,
     load_word,
     same_bytes,
     store_byte,
     store_word,
 )
+from fastscore_machine.validation import read_only, same_length
+
+from fastscore_kernels._jsonl_bytes import BACKSLASH, NEWLINE, QUOTE, SPACE, hex4
 from fastscore_kernels._jsonl_values import unescape
-from fastscore_kernels._validate import read_only, same_length
-from fastscore_kernels.arrow import text_rows
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -79,7 +70,7 @@ def joined_contain(
     ----------
     written
         The insides of valid JSON strings as they are written: strings (n,) without nulls, as
-        `fastscore_kernels.arrow.string_column` takes them.
+        `fastscore_machine.arrow.string_column` takes them.
     escapes
         How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); half of a surrogate pair
         makes the empty text.
@@ -132,7 +123,7 @@ def _backslash(data: int, index: int, end: int) -> int:
     while index + BLOCK <= end:
         found = equal_bytes(data + index, BACKSLASH)
         if found != _NONE:
-            index += lowest_bit(found)
+            index += trailing_zeros(found)
             return index
         index += BLOCK
     while index < end and load_byte(data, index) != BACKSLASH:
@@ -191,7 +182,7 @@ def _place(text: int, size: int, needle: int, length: int) -> int:
         at = text + index
         found = equal_bytes(at + first, first_byte) & equal_bytes(at + last, last_byte)
         while found != _NONE:
-            place = index + lowest_bit(found)
+            place = index + trailing_zeros(found)
             if same_bytes(text + place, needle, length):
                 return int(place)
             found &= found - _1

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import as_vector, read_only, same_length
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._json_trees import (
     END,
     KEY,
@@ -21,7 +22,6 @@ from fastscore_kernels._json_trees import (
     place_keys,
     walk_trees,
 )
-from fastscore_kernels._validate import as_vector, read_only, same_length
 
 __all__ = ["Nodes", "compile_kernels", "find_nodes"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use, inlined, kernel
 
-from fastscore_kernels._jit import first_use, inlined, kernel
 from fastscore_kernels.jsonl import (
     ABSENT,
     ARRAY,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._jsonl_scan import (
     ABSENT,
     ARRAY,
@@ -33,7 +34,6 @@ from fastscore_kernels._jsonl_scan import (
     note_starts,
     scan_lines,
 )
-from fastscore_kernels._validate import read_only
 
 __all__ = [
     "ABSENT",

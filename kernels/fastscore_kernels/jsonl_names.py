@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._jsonl_names import keep_values, note_names
 from fastscore_kernels._jsonl_runs import scan_runs
 from fastscore_kernels._jsonl_scan import ABSENT
-from fastscore_kernels._validate import read_only
 from fastscore_kernels.jsonl import key_table
 
 __all__ = ["NamedLines", "compile_kernels", "named_lines", "named_runs"]

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._byte_blocks import BLOCK, lower_bytes, lowest_bit, prefetch_text
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import text_rows
+from fastscore_machine.arrow import text_rows
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_blocks import BLOCK, lower_bytes, prefetch_text
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word
+from fastscore_machine.validation import read_only
 
 Bytes = npt.NDArray[np.uint8]
 Halves = npt.NDArray[np.uint32]
@@ -39,7 +39,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
     Parameters
     ----------
     texts
-        Strings without nulls, as `fastscore_kernels.arrow.string_column` takes them.
+        Strings without nulls, as `fastscore_machine.arrow.string_column` takes them.
     groups
         The keywords of each group; none of them empty.
 
@@ -186,7 +186,7 @@ def _beginning_marks(block: int, next_bytes: int) -> Any:
     characters = lower_bytes(block, 0x80) | ~lower_bytes(block, 0xC0)
     marks = _NONE
     while characters != _NONE:
-        place = lowest_bit(characters)
+        place = trailing_zeros(characters)
         characters &= characters - _1
         word = load_word(block, place)
         following = load_word(next_bytes, 4 * np.int64(_head(word)))
@@ -227,7 +227,7 @@ def _search(
                 block, behind = position, min(position + BLOCK, stop)
                 marks = _ALL >> np.uint64(BLOCK - (behind - block))
             while marks != _NONE:
-                position = block + lowest_bit(marks)
+                position = block + trailing_zeros(marks)
                 # unsigned indices spare Numba's check for negative ones
                 state = np.uint64(0)
                 while position < stop:

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.addressed_texts import compile_addressing, located_rows
+from fastscore_machine.arrow import AddressedStrings, addressed_strings
+from fastscore_machine.compiling import JIT_DISABLED, first_use
+from fastscore_machine.threads import run_chunks, thread_count
+from fastscore_machine.validation import same_length
 
-from fastscore_kernels._addressed import compile_addressing, located_rows
-from fastscore_kernels._jit import JIT_DISABLED, first_use
 from fastscore_kernels._lanes import lane_distances, similarities
 from fastscore_kernels._myers import symbol_distance
-from fastscore_kernels._threads import run_chunks, thread_count
-from fastscore_kernels._validate import same_length
-from fastscore_kernels.arrow import AddressedStrings, addressed_strings
 
 _ROWS_PER_CHUNK = 1 << 13
 

@@ -18,8 +18,11 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrow import TextRows
+from fastscore_machine.compiling import first_use
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import as_ranges, as_vector, read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._literals import (
     BARE_ITEM,
     FIELD,
@@ -28,9 +31,6 @@ from fastscore_kernels._literals import (
     find_lists,
     walk,
 )
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import as_ranges, as_vector, read_only
-from fastscore_kernels.arrow import TextRows
 
 __all__ = [
     "BARE_ITEM",

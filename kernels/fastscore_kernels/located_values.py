@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._jsonl_scan import ABSENT
 from fastscore_kernels._jsonl_values import (
     EXACT,
@@ -18,7 +19,6 @@ from fastscore_kernels._jsonl_values import (
     unescape_strings,
 )
 from fastscore_kernels._string_views import plain_bytes, plain_string_views, string_views
-from fastscore_kernels._validate import read_only
 
 __all__ = [
     "EXACT",

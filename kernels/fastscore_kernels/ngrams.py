@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrow import string_column
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, first_use, kernel
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import read_only, same_length
 
-from fastscore_kernels._jit import JIT_DISABLED, always_inlined, first_use, kernel
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import read_only, same_length
 from fastscore_kernels._words import BLOCK, KEY_BYTES, words
-from fastscore_kernels.arrow import string_column
 
 _ROWS_PER_CHUNK = 1 << 12
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._byte_blocks import prefetch_text
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._jsonl_bytes import load_byte, load_word, same_bytes
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import text_rows
+from fastscore_machine.arrow import text_rows
+from fastscore_machine.byte_blocks import prefetch_text
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.memory import load_byte, load_word, same_bytes
+from fastscore_machine.validation import read_only
 
 Longs = npt.NDArray[np.int64]
 
@@ -42,7 +41,7 @@ def number_texts(texts: Any) -> tuple[Longs, Longs]:
     Parameters
     ----------
     texts
-        Strings (n,) as `fastscore_kernels.arrow.string_column` takes them, or their rows; all nulls
+        Strings (n,) as `fastscore_machine.arrow.string_column` takes them, or their rows; all nulls
         are one text.
 
     Returns

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import as_offsets, as_vector, read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._python_literals import write_json
-from fastscore_kernels._validate import as_offsets, as_vector, read_only
 
 __all__ = ["WrittenLiterals", "compile_kernels", "literals_to_json"]
 

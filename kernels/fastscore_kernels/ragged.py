@@ -2,9 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._validate import as_ranges, as_rows, as_vector, read_only
+from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.validation import as_ranges, as_rows, as_vector, read_only
 
 Longs = npt.NDArray[np.int64]
 

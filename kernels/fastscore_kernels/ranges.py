@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import always_inlined, first_use, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, load_word, same_bytes
-from fastscore_kernels._validate import as_ranges, as_vector, read_only
+from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
+from fastscore_machine.validation import as_ranges, as_vector, read_only
 
 _SMALLEST_TABLE = 1 << 10
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._validate import read_only
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.validation import read_only
 
 _STATE_WORDS = 624
 _MIDDLE = 397

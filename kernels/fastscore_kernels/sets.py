@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
 
 from fastscore_kernels._common import common_count, common_sum
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import as_offsets, as_vector, read_only, same_length
 
 _ROWS_PER_CHUNK = 1 << 15
 

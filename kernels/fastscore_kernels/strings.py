@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._addressed import common_prefix, compile_addressing, located_rows
-from fastscore_kernels._jit import JIT_DISABLED, always_inlined, first_use, inlined, kernel
-from fastscore_kernels._simd import load_byte_at
-from fastscore_kernels.arrow import addressed_strings
+from fastscore_machine.addressed_texts import common_prefix, compile_addressing, located_rows
+from fastscore_machine.arrow import addressed_strings
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, first_use, inlined, kernel
+from fastscore_machine.memory import load_byte
 
 Flags = npt.NDArray[np.bool_]
 
@@ -118,17 +117,17 @@ def _is_surrounded(address: Any, length: Any) -> Any:
     """Tell whether a row's first or last code point is white space."""
     if length == 0:
         return False
-    first, last = load_byte_at(address), load_byte_at(address + length - 1)
+    first, last = load_byte(address, 0), load_byte(address, length - 1)
     if _is_ascii_whitespace(first) or _is_ascii_whitespace(last):
         return True
     if (first < 0x80 and last < 0x80) or length < 2:
         return False
-    second, before = load_byte_at(address + 1), load_byte_at(address + length - 2)
+    second, before = load_byte(address, 1), load_byte(address, length - 2)
     if _is_latin_whitespace(first, second) or _is_latin_whitespace(before, last):
         return True
     if length < 3:
         return False
-    third, far = load_byte_at(address + 2), load_byte_at(address + length - 3)
+    third, far = load_byte(address, 2), load_byte(address, length - 3)
     return _is_wide_whitespace(first, second, third) or _is_wide_whitespace(far, before, last)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._validate import read_only
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.validation import read_only
 
 Longs = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._threads import run_chunks
-from fastscore_kernels._validate import (
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import (
     as_offsets,
     as_rows,
     as_vector,
     read_only,
     same_length,
 )
+
 from fastscore_kernels.ragged import group_rows
 
 _TARGETS_PER_CHUNK = 1 << 10

@@ -4,17 +4,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, kernel
-from fastscore_kernels._jsonl_bytes import (
-    address_of,
-    load_byte,
-    load_word,
-    store_byte,
-    store_word,
-)
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import StringColumn
+from fastscore_machine.arrow import StringColumn
+from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.memory import address_of, load_byte, load_word, store_byte, store_word
+from fastscore_machine.validation import read_only
 
 _WORD_BYTES = 8
 

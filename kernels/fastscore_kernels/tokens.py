@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import first_use, inlined, kernel
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import string_column
+from fastscore_machine.arrow import string_column
+from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.validation import read_only
 
 _SPACE = 32
 _SMALLEST_TABLE = 1 << 12

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrow import StringColumn, TextRows
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jit import first_use
 from fastscore_kernels._tool_cells import TRACKS, key_runs, walk_cells
-from fastscore_kernels._validate import read_only
-from fastscore_kernels.arrow import StringColumn, TextRows
 from fastscore_kernels.text_parts import copied
 
 _VALUES = 1 << 10

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from fastscore_kernels._jit import always_inlined, first_use, kernel
-from fastscore_kernels._jsonl_bytes import address_of, load_byte, same_bytes
-from fastscore_kernels._validate import as_offsets, as_vector, read_only
-from fastscore_kernels.arrow import string_column
+from fastscore_machine.arrow import string_column
+from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.memory import address_of, load_byte, same_bytes
+from fastscore_machine.validation import as_offsets, as_vector, read_only
 
 Longs = npt.NDArray[np.int64]
 

@@ -11,9 +11,11 @@ import fastscore_kernels
 import numba
 import numpy as np
 import pytest
-from fastscore_kernels import _jit, levenshtein_pairs, mean_pair_cosine_groups, text_hash128
+from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
+from fastscore_machine import compiling
 
 PACKAGE = Path(fastscore_kernels.__file__).parent
+PACKAGES = (PACKAGE, Path(compiling.__file__).parent)
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
@@ -114,11 +116,12 @@ def test_every_public_name_exists_and_is_documented():
 def test_warm_compiles_every_module():
     fastscore_kernels.warm()
     topics = {
-        f"fastscore_kernels.{path.stem}"
-        for path in PACKAGE.glob("*.py")
+        f"{package.name}.{path.stem}"
+        for package in PACKAGES
+        for path in package.glob("*.py")
         if "def compile_kernels" in path.read_text()
     }
-    assert topics == _jit._ready
+    assert topics == compiling._ready
 
 
 @compiled_only
@@ -126,7 +129,7 @@ def test_a_cached_topic_does_not_wait_for_another_to_compile(tmp_path):
     cache = str(tmp_path / "cache")
     assert start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=cache).wait() == 0
     compiling = start(
-        "from fastscore_kernels._jit import first_use; import sys;"
+        "from fastscore_machine.compiling import first_use; import sys;"
         "first_use('other', lambda: (print('locked', flush=True), sys.stdin.read()))",
         tmp_path,
         FASTSCORE_CACHE=cache,
@@ -185,7 +188,7 @@ def test_calls_from_several_threads_agree():
 
 def decorators():
     """Yield file name and node of every decorator and call in the package."""
-    for path in sorted(PACKAGE.glob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in package.glob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
@@ -210,15 +213,15 @@ def test_every_kernel_declares_its_flags():
 
 
 def test_numba_is_called_in_one_module_only():
-    for path in PACKAGE.glob("*.py"):
-        if path.name != "_jit.py":
+    for path in (path for package in PACKAGES for path in package.glob("*.py")):
+        if path.name != "compiling.py":
             source = path.read_text()
             assert "njit" not in source, path.name
             assert "prange" not in source, path.name
 
 
 def test_entry_points_release_the_gil_and_are_cached():
-    tree = ast.parse((PACKAGE / "_jit.py").read_text())
+    tree = ast.parse(Path(compiling.__file__).read_text())
     calls = [
         {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
         for node in ast.walk(tree)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.arrow import string_column
 from fastscore_kernels.json_trees import Nodes, find_nodes
 from fastscore_kernels.jsonl import (
     ABSENT,
@@ -27,6 +26,7 @@ from fastscore_kernels.jsonl import (
     TRUE,
 )
 from fastscore_kernels.python_literals import literals_to_json
+from fastscore_machine.arrow import string_column
 
 from fastscore.suites.columns import without_halves
 from fastscore.suites.distinct import distinct

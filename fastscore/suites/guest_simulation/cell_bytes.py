@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import located_values
-from fastscore_kernels.arrow import StringColumn
+from fastscore_machine.arrow import StringColumn
 
 from fastscore.suites.columns import Indices
 

@@ -22,9 +22,9 @@ def load_word(base: int, index: int) -> Any:
     )
 
 
-def load_int32_at(address: int) -> int:
-    """Read the 32-bit integer at an address, sign-extended."""
-    return ctypes.c_int32.from_address(int(address)).value
+def load_int32(base: int, index: int) -> int:
+    """Read the 32-bit integer at ``base + index``, sign-extended."""
+    return ctypes.c_int32.from_address(int(base) + int(index)).value
 
 
 def load_byte(base: int, index: int) -> int:
@@ -76,7 +76,7 @@ def _mask(base: int, index: int, width: int, wanted: Callable[[int], bool]) -> A
     return np.uint64(sum(1 << place for place, byte in enumerate(found) if wanted(byte)))
 
 
-def set_bits(word: Any) -> int:
+def count_ones(word: Any) -> int:
     """Count the bits that are set."""
     return int(word).bit_count()
 
@@ -85,6 +85,11 @@ def trailing_zeros(word: Any) -> int:
     """Count the zero bits below the lowest set bit of a word that is not zero."""
     value = int(word)
     return (value & -value).bit_length() - 1
+
+
+def leading_zeros(word: Any) -> int:
+    """Count the zero bits above the highest set bit of a word that is not zero."""
+    return 64 - int(word).bit_length()
 
 
 def equal_bytes(address: int, byte: int) -> Any:

@@ -7,12 +7,10 @@ the alphabet is filled or cleared. `advance_lanes` then runs the recurrence for 
 
 from typing import Any
 
+from fastscore_machine.compiling import instruction
+from fastscore_machine.llvm import I64, broadcast, integer, load
 from llvmlite import ir
 from numba.core import cgutils, types
-
-from fastscore_kernels import _plain
-from fastscore_kernels._ir import I64, broadcast, integer, load
-from fastscore_kernels._jit import instruction, instruction_or
 
 LANES = 16
 
@@ -21,77 +19,6 @@ _WORDS = ir.VectorType(I64, LANES)
 
 def _splat(value: int) -> Any:
     return ir.Constant(_WORDS, [value] * LANES)
-
-
-@instruction
-def address_of(context, array):  # type: ignore[no-untyped-def]
-    """Return the address of an array's first element."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data = target.make_array(signature.args[0])(target, builder, arguments[0]).data
-        return builder.ptrtoint(data, I64)
-
-    return types.int64(array), generate
-
-
-@instruction
-def load_word(context, address):  # type: ignore[no-untyped-def]
-    """Load eight bytes at an address of any alignment."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return load(builder, arguments[0], I64)
-
-    return types.uint64(types.int64), generate
-
-
-@instruction
-def load_byte_at(context, address):  # type: ignore[no-untyped-def]
-    """Load the byte at an address, widened."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.zext(load(builder, arguments[0], ir.IntType(8)), I64)
-
-    return types.int64(types.int64), generate
-
-
-@instruction_or(_plain.load_int32_at)
-def load_int32_at(context, address):  # type: ignore[no-untyped-def]
-    """Load the 32-bit integer at an address, sign-extended."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.sext(load(builder, arguments[0], ir.IntType(32)), I64)
-
-    return types.int64(types.int64), generate
-
-
-@instruction
-def trailing_zeros(context, word):  # type: ignore[no-untyped-def]
-    """Count the zero bits below the lowest set bit of a word that is not zero."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
-
-
-@instruction
-def leading_zeros(context, word):  # type: ignore[no-untyped-def]
-    """Count the zero bits above the highest set bit of a word that is not zero."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
-
-
-@instruction
-def count_ones(context, word):  # type: ignore[no-untyped-def]
-    """Count the set bits of a word."""
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
 
 
 def _equality_words(bits: int, words: int) -> Any:

@@ -1,7 +1,7 @@
 """Compilation: the flags of every kernel, and a cache folder that always works.
 
 Compiled code is kept under ``$FASTSCORE_CACHE`` (else the user's cache folder, else a private
-temporary one), in a folder named after a digest of this package's sources and of the versions
+temporary one), in a folder named after a digest of the sources of all kernels and of the versions
 of Numba and Python: an installed package may be read-only, and code of another version is never
 loaded. The folder is set while our kernels are declared only; other users of Numba keep theirs.
 """
@@ -29,6 +29,8 @@ config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
+
+PACKAGES = ("fastscore_kernels", "fastscore_machine", "fastscore_readers")
 
 _PATIENCE_SECONDS = 180
 
@@ -70,9 +72,10 @@ def cache_folder() -> Path:
     digest = hashlib.sha256(
         f"{numba.__version__} {platform.python_version()} {platform.machine()}".encode()
     )
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
+    for package in PACKAGES:
+        for source in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
+            digest.update(source.name.encode())
+            digest.update(source.read_bytes())
     for candidate in _candidate_folders():
         folder = candidate / "kernels" / digest.hexdigest()[:16]
         if _is_ours_and_writable(folder):

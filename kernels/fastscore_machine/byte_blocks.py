@@ -10,9 +10,11 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from fastscore_kernels import _plain
-from fastscore_kernels._ir import I64, broadcast, integer, load
-from fastscore_kernels._jit import inlined, instruction_or
+from fastscore_machine import plain
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.compiling import inlined, instruction_or
+from fastscore_machine.llvm import I64, broadcast, integer, load
+from fastscore_machine.memory import copy_block, prefetch
 
 BLOCK = 64
 
@@ -38,7 +40,7 @@ def _compared(builder: Any, arguments: Any, operator: str) -> Any:
     return builder.bitcast(builder.icmp_unsigned(operator, block, byte), I64)
 
 
-@instruction_or(_plain.equal_bytes)
+@instruction_or(plain.equal_bytes)
 def equal_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
 
@@ -48,7 +50,7 @@ def equal_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.lower_bytes)
+@instruction_or(plain.lower_bytes)
 def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at an address are lower than ``byte``."""
 
@@ -58,7 +60,7 @@ def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.equal_blocks)
+@instruction_or(plain.equal_blocks)
 def equal_blocks(typing_context: Any, one: Any, other: Any) -> Any:
     """Mark which of the 64 bytes at an address are those at another."""
 
@@ -69,7 +71,7 @@ def equal_blocks(typing_context: Any, one: Any, other: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.word_bytes)
+@instruction_or(plain.word_bytes)
 def word_bytes(typing_context: Any, address: Any) -> Any:
     """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
 
@@ -90,7 +92,7 @@ def word_bytes(typing_context: Any, address: Any) -> Any:
 RUNS, RUN_BYTES = 4, 3
 
 
-@instruction_or(_plain.run_marks)
+@instruction_or(plain.run_marks)
 def run_marks(typing_context: Any, address: Any, runs: Any) -> Any:
     """Mark at which of 64 places from an address on any of four runs of three bytes begins.
 
@@ -116,45 +118,6 @@ def run_marks(typing_context: Any, address: Any, runs: Any) -> Any:
     return types.uint64(types.int64, types.int64), codegen
 
 
-@instruction_or(_plain.trailing_zeros)
-def lowest_bit(typing_context: Any, word: Any) -> Any:
-    """Position of the lowest set bit of a word that is not zero."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
-
-
-@instruction_or(_plain.copy_block)
-def copy_block(typing_context: Any, source: Any, target: Any) -> Any:
-    """Copy 64 bytes from one address to another."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = load(builder, arguments[0], _BYTES)
-        builder.store(block, builder.inttoptr(arguments[1], _BYTES.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
-
-
-@instruction_or(_plain.prefetch)
-def prefetch(typing_context: Any, address: Any) -> Any:
-    """Ask for the cache line at an address, which need not be there."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        wanted = builder.module.declare_intrinsic(
-            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer] + [number] * 3)
-        )
-        to_read, to_keep, data = 0, 3, 1
-        how = (ir.Constant(number, value) for value in (to_read, to_keep, data))
-        builder.call(wanted, [builder.inttoptr(arguments[0], pointer), *how])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
-
-
 @inlined
 def prefetch_text(address: int, length: int) -> None:
     """Ask for a text that is read soon: texts that lie far apart are not guessed by processors."""
@@ -173,7 +136,7 @@ def copy_until(source: int, target: int, length: int, byte: int) -> int:
         copy_block(source + copied, target + copied)
         found = equal_bytes(source + copied, byte)
         if found != _NONE:
-            return int(copied + lowest_bit(found))
+            return int(copied + trailing_zeros(found))
         copied += BLOCK
     return copied
 
@@ -229,7 +192,7 @@ def text_run(data: int, index: int, stop: int) -> int:
         at = data + index
         ends = equal_bytes(at, _QUOTE) | equal_bytes(at, _BACKSLASH) | lower_bytes(at, _SPACE)
         ended = ends != _NONE
-        size = lowest_bit(ends) if ended else BLOCK
+        size = trailing_zeros(ends) if ended else BLOCK
         ascii_bytes = lower_bytes(at, 0x80)
         if ascii_bytes != _ALL:
             size = whole_characters(at, ascii_bytes, size, ended)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastscore_kernels._jit import inlined
+from fastscore_machine.compiling import inlined
 
 
 @inlined

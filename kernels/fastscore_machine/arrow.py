@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._addressed import compile_addressing, located_rows
-from fastscore_kernels._jit import first_use
-from fastscore_kernels._validate import read_only
+from fastscore_machine.addressed_texts import compile_addressing, located_rows
+from fastscore_machine.compiling import first_use
+from fastscore_machine.validation import read_only
 
 
 @dataclass(frozen=True, slots=True)

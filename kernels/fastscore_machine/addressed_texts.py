@@ -5,19 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_kernels._jit import always_inlined, inlined, kernel
-from fastscore_kernels._simd import (
-    count_ones,
-    leading_zeros,
-    load_byte_at,
-    load_int32_at,
-    load_word,
-    trailing_zeros,
-)
-from fastscore_kernels._validate import read_only
+from fastscore_machine.bits import count_ones, leading_zeros, trailing_zeros
+from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.memory import load_byte, load_int32, load_word
+from fastscore_machine.validation import read_only
 
 if TYPE_CHECKING:
-    from fastscore_kernels.arrow import AddressedStrings
+    from fastscore_machine.arrow import AddressedStrings
 
 _INLINE_BYTES = 12
 _LOW_BITS = np.uint64(0x0101010101010101)
@@ -61,13 +55,13 @@ def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-u
     """Note address and length in bytes of rows from ``start`` of a column of string views."""
     for row in range(addresses.size):
         view = views + 16 * (start + row)
-        length = load_int32_at(view)
+        length = load_int32(view, 0)
         lengths[row] = length
         addresses[row] = view + 4
-        buffer = load_int32_at(view + 8)
+        buffer = load_int32(view, 8)
         # the view of a null may name a buffer that is not there
         if length > _INLINE_BYTES and 0 <= buffer < data.size:
-            addresses[row] = data[buffer] + load_int32_at(view + 12)
+            addresses[row] = data[buffer] + load_int32(view, 12)
 
 
 @inlined
@@ -76,11 +70,11 @@ def count_code_points(address, length):  # type: ignore[no-untyped-def]
     count = length
     at = np.int64(0)
     while at + 8 <= length:
-        word = load_word(address + at)
+        word = load_word(address, at)
         count -= count_ones((word >> np.uint64(7)) & ~(word >> np.uint64(6)) & _LOW_BITS)
         at += 8
     while at < length:
-        count -= np.int64((load_byte_at(address + at) & 0xC0) == 0x80)
+        count -= np.int64((load_byte(address, at) & 0xC0) == 0x80)
         at += 1
     return count
 
@@ -91,10 +85,10 @@ def _short_word(address, length):  # type: ignore[no-untyped-def]
     if length == 0:
         return np.uint64(0)
     if (address & (_PAGE - 1)) <= _PAGE - 8:
-        return load_word(address) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+        return load_word(address, 0) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
     word = np.uint64(0)
     for at in range(length):
-        word |= np.uint64(load_byte_at(address + at)) << np.uint64(8 * at)
+        word |= np.uint64(load_byte(address, at)) << np.uint64(8 * at)
     return word
 
 
@@ -105,10 +99,10 @@ def all_ascii(address, length):  # type: ignore[no-untyped-def]
         return (_short_word(address, length) & _HIGH_BITS) == 0
     at = np.int64(0)
     while at + 8 < length:
-        if (load_word(address + at) & _HIGH_BITS) != 0:
+        if (load_word(address, at) & _HIGH_BITS) != 0:
             return False
         at += 8
-    return (load_word(address + length - 8) & _HIGH_BITS) == 0
+    return (load_word(address, length - 8) & _HIGH_BITS) == 0
 
 
 @always_inlined
@@ -116,8 +110,8 @@ def edge_words(address, length):  # type: ignore[no-untyped-def]
     """Return a word that a row's first and last eight bytes and its length determine."""
     if length < 8:
         return _short_word(address, length) ^ (np.uint64(length) << np.uint64(56))
-    first = load_word(address)
-    last = load_word(address + length - 8)
+    first = load_word(address, 0)
+    last = load_word(address, length - 8)
     return (first * _MULTIPLIER) ^ (first >> np.uint64(29)) ^ last ^ np.uint64(length)
 
 
@@ -129,12 +123,12 @@ def common_prefix(a, b, length):  # type: ignore[no-untyped-def]
         return length if difference == 0 else trailing_zeros(difference) >> 3
     at = np.int64(0)
     while at + 8 < length:
-        difference = load_word(a + at) ^ load_word(b + at)
+        difference = load_word(a, at) ^ load_word(b, at)
         if difference != 0:
             return at + (trailing_zeros(difference) >> 3)
         at += 8
     at = length - 8
-    difference = load_word(a + at) ^ load_word(b + at)
+    difference = load_word(a, at) ^ load_word(b, at)
     return length if difference == 0 else at + (trailing_zeros(difference) >> 3)
 
 
@@ -148,11 +142,11 @@ def common_suffix(a_stop, b_stop, length):  # type: ignore[no-untyped-def]
         return length - 8 + (leading_zeros(difference) >> 3)
     at = np.int64(0)
     while at + 8 < length:
-        difference = load_word(a_stop - at - 8) ^ load_word(b_stop - at - 8)
+        difference = load_word(a_stop, -at - 8) ^ load_word(b_stop, -at - 8)
         if difference != 0:
             return at + (leading_zeros(difference) >> 3)
         at += 8
-    difference = load_word(a_stop - length) ^ load_word(b_stop - length)
+    difference = load_word(a_stop, -length) ^ load_word(b_stop, -length)
     return length if difference == 0 else length - 8 + (leading_zeros(difference) >> 3)
 
 
@@ -162,10 +156,10 @@ def strip_affixes(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
     shorter = min(a_length, b_length)
     prefix = common_prefix(a, b, shorter)
     if prefix < shorter:
-        while prefix > 0 and (load_byte_at(a + prefix) & 0xC0) == 0x80:
+        while prefix > 0 and (load_byte(a, prefix) & 0xC0) == 0x80:
             prefix -= 1
     suffix = common_suffix(a + a_length, b + b_length, shorter - prefix)
-    while suffix > 0 and (load_byte_at(a + a_length - suffix) & 0xC0) == 0x80:
+    while suffix > 0 and (load_byte(a, a_length - suffix) & 0xC0) == 0x80:
         suffix -= 1
     return a + prefix, a_length - prefix - suffix, b + prefix, b_length - prefix - suffix
 
@@ -174,7 +168,7 @@ def strip_affixes(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
 def copy_bytes(address, length, out):  # type: ignore[no-untyped-def]
     """Copy a row's bytes to ``out``."""
     for at in range(length):
-        out[at] = load_byte_at(address + at)
+        out[at] = load_byte(address, at)
 
 
 @inlined
@@ -189,22 +183,20 @@ def decode_halves(address, length, out, astral, known):  # type: ignore[no-untyp
     at = address
     stop = address + length
     while at < stop:
-        lead = load_byte_at(at)
+        lead = load_byte(at, 0)
         if lead < 0x80:
             code = lead
             at += 1
         elif lead < 0xE0:
-            code = ((lead & 0x1F) << 6) | (load_byte_at(at + 1) & 0x3F)
+            code = ((lead & 0x1F) << 6) | (load_byte(at, 1) & 0x3F)
             at += 2
         elif lead < 0xF0:
             code = (
-                ((lead & 0x0F) << 12)
-                | ((load_byte_at(at + 1) & 0x3F) << 6)
-                | (load_byte_at(at + 2) & 0x3F)
+                ((lead & 0x0F) << 12) | ((load_byte(at, 1) & 0x3F) << 6) | (load_byte(at, 2) & 0x3F)
             )
             at += 3
         else:
-            code = load_int32_at(at)
+            code = load_int32(at, 0)
             place = np.int64(0)
             while place < known and astral[place] != code:
                 place += 1
