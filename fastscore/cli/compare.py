@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 SAMPLES = 2_000
+ALPHA = 0.05
 
 
 @click.command(
@@ -36,6 +37,13 @@ SAMPLES = 2_000
     help="Student's t and variances over n, as the public guest_simulation code has them.",
 )
 @click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=ALPHA,
+    show_default=True,
+    help="Level of significance, two-sided: a p below it is marked.",
+)
+@click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=SAMPLES,
@@ -57,6 +65,7 @@ def command(
     unpaired: bool,
     allow_different_signatures: bool,
     published_statistics: bool,
+    alpha: float,
     samples: int,
     seed: int,
     as_json: bool,
@@ -81,6 +90,7 @@ def command(
         unpaired=unpaired,
         allow_different_signatures=allow_different_signatures,
         published_statistics=published_statistics,
+        alpha=alpha,
         samples=samples,
         seed=seed,
     )

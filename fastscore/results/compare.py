@@ -36,6 +36,7 @@ from fastscore.suites.base import NULL_REASONS, Metric
 from fastscore.suites.registry import load_suite
 
 MOST_LEVELS = 20
+ALPHA = 0.05
 
 SIDES_SCHEMA: dict[str, pl.DataType] = {
     "group": pl.String(),
@@ -69,20 +70,25 @@ DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "low": pl.Float64(),
     "high": pl.Float64(),
     "effect": pl.Float64(),
+    "effect_unsigned": pl.Float64(),
+    "alpha": pl.Float64(),
     "t": pl.Float64(),
     "degrees_of_freedom": pl.Float64(),
     "t_p": pl.Float64(),
     "t_p_holm": pl.Float64(),
+    "t_significant": pl.Boolean(),
     "rank": pl.Float64(),
     "rank_p": pl.Float64(),
     "rank_p_holm": pl.Float64(),
+    "rank_significant": pl.Boolean(),
     "reason": pl.String(),
 }
 """One row a group, pair of sides, metric and design. ``n_a`` and ``n_b`` count dialogues with a
 value (in the paired design the pairs, twice); ``low`` and ``high`` bound the difference of means.
-``effect`` is Cohen's d_z of pairs or d of independent samples; ``t`` is the paired or Welch's test
-(published statistics: Student's), ``rank`` Wilcoxon's signed ranks or Mann and Whitney's U;
-``_holm`` corrects over all rows of one design. ``reason`` says why a number is null."""
+``effect`` is Cohen's d_z of pairs or d of independent samples, ``effect_unsigned`` the same without
+its sign; ``t`` is the paired or Welch's test (published statistics: Student's), ``rank`` Wilcoxon's
+signed ranks or Mann and Whitney's U; ``_holm`` corrects over all rows of one design, and is
+``_significant`` below ``alpha``. ``reason`` says why a number is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,8 @@ class Comparison:
         partner or a label.
     published_statistics
         Whether independent samples went by Student's t and variances over n.
+    alpha
+        The level below which a corrected p-value is significant.
     """
 
     suite: str
@@ -109,6 +117,7 @@ class Comparison:
     differences: pl.DataFrame
     notes: tuple[str, ...]
     published_statistics: bool = False
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,7 @@ def compare(
     unpaired: bool = False,
     allow_different_signatures: bool = False,
     published_statistics: bool = False,
+    alpha: float = ALPHA,
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Comparison:
@@ -160,17 +170,22 @@ def compare(
     published_statistics
         Independent samples by Student's t instead of Welch's, and variances over n in Cohen's d
         and the normal interval, as the public guest_simulation code has them.
+    alpha
+        The two-sided level of significance, above 0 and below 1: a corrected p-value below it is
+        significant. Intervals are of 95 % all the same.
     samples, seed
         How many bootstrap samples, and the seed of their draws.
 
     Raises
     ------
     UsageError
-        Runs of different suites or signatures, nothing to compare or to pair, an id that stands
-        for different conversations, or an unknown name.
+        An alpha out of its range, runs of different suites or signatures, nothing to compare or to
+        pair, an id that stands for different conversations, or an unknown name.
     RunError
         A run is not complete, or its tables lack a metric.
     """
+    if not 0.0 < alpha < 1.0:
+        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
     first = _opened(a)
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
@@ -208,9 +223,10 @@ def compare(
     return Comparison(
         suite=first.manifest.suite,
         sides=pl.DataFrame(described, schema=SIDES_SCHEMA, orient="row"),
-        differences=_corrected(rows),
+        differences=_corrected(rows, alpha),
         notes=tuple(dict.fromkeys(notes)),
         published_statistics=published_statistics,
+        alpha=alpha,
     )
 
 
@@ -398,10 +414,12 @@ def _example(side: Side) -> str:
     return repr(side.sums.values[KEY].first())
 
 
-def _corrected(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def _corrected(rows: Sequence[Mapping[str, Any]], alpha: float) -> pl.DataFrame:
     """Correct the p-values of each design and kind of test, over all its rows."""
-    frame = pl.DataFrame(rows, schema=DIFFERENCES_SCHEMA, orient="row").sort(
-        "design", maintain_order=True
+    frame = (
+        pl.DataFrame(rows, schema=DIFFERENCES_SCHEMA, orient="row")
+        .sort("design", maintain_order=True)
+        .with_columns(pl.col("effect").abs().alias("effect_unsigned"), alpha=alpha)
     )
     parts = [
         part.with_columns(
@@ -410,4 +428,6 @@ def _corrected(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         )
         for part in frame.partition_by("design", maintain_order=True)
     ]
-    return pl.concat([frame.clear(), *parts])
+    return pl.concat([frame.clear(), *parts]).with_columns(
+        (pl.col(f"{test}_p_holm") < alpha).alias(f"{test}_significant") for test in ("t", "rank")
+    )

@@ -16,6 +16,7 @@ TESTS = {
     "paired": ("d_z", "paired t", "Wilcoxon"),
     "independent": ("d", "Welch's t", "Mann-Whitney"),
 }
+EFFECTS = ("effect", "effect_unsigned")
 PUBLISHED_TESTS = {**TESTS, "independent": ("d", "Student's t", "Mann-Whitney")}
 
 
@@ -28,7 +29,7 @@ def show_comparison(comparison: Comparison, *, as_json: bool) -> None:
     tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
     console.print(_sides(comparison.sides))
     for design in comparison.differences.partition_by("design", maintain_order=True):
-        console.print(_differences(design, tests))
+        console.print(_differences(design, tests, comparison.alpha))
     for note in comparison.notes:
         console.print(f"note: {note}", soft_wrap=True)
 
@@ -39,6 +40,7 @@ def comparison_json(comparison: Comparison) -> str:
         "suite": comparison.suite,
         "notes": comparison.notes,
         "published_statistics": comparison.published_statistics,
+        "alpha": comparison.alpha,
         "sides": comparison.sides.to_dicts(),
         "differences": comparison.differences.to_dicts(),
     }
@@ -66,19 +68,27 @@ def _sides(sides: pl.DataFrame) -> RichTable:
     return table
 
 
-def _differences(rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]]) -> RichTable:
+def _differences(
+    rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]], alpha: float
+) -> RichTable:
     first = rows.row(0, named=True)
     design = str(first["design"])
     effect, t_test, rank_test = tests[design]
     labels = [name for name in ("group", "a", "b") if rows[name].n_unique() > 1]
     one_pair = not {"a", "b"} & set(labels)
     sides = f"{first['b']} against {first['a']}" if one_pair else "b against a"
-    table = RichTable(title=f"{design}: {sides}", title_justify="left", box=SIMPLE_HEAD)
+    table = RichTable(
+        title=f"{design}: {sides}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        caption=f"* p < alpha = {alpha:g}, two-sided",
+        caption_justify="left",
+    )
     for name in (*labels, "metric"):
         table.add_column(name, overflow="fold")
     sizes = ["pairs"] if design == "paired" else ["n a", "n b"]
     p_values = (f"p {t_test}", "Holm", f"p {rank_test}", "Holm")
-    for name in (*sizes, "difference [95 %]", effect, *p_values):
+    for name in (*sizes, "difference [95 %]", effect, f"|{effect}|", *p_values):
         table.add_column(name, justify="right")
     with_reasons = rows["reason"].is_not_null().any()
     if with_reasons:
@@ -89,8 +99,8 @@ def _differences(rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]]) 
             row["metric"],
             *(f"{row[name]:,}" for name in ("n_a", "n_b")[: len(sizes)]),
             _with_interval(row["difference"], row["low"], row["high"]),
-            "-" if row["effect"] is None else f"{row['effect']:.3f}",
-            *(_p_value(row[name]) for name in ("t_p", "t_p_holm", "rank_p", "rank_p_holm")),
+            *("-" if row[name] is None else f"{row[name]:.3f}" for name in EFFECTS),
+            *(_p_value(row[name], alpha) for name in ("t_p", "t_p_holm", "rank_p", "rank_p_holm")),
             *[row["reason"] or ""] * with_reasons,
         )
     return table
@@ -102,7 +112,8 @@ def _with_interval(value: float | None, low: float | None, high: float | None) -
     return f"{number_text(value)} [{number_text(low)}, {number_text(high)}]"
 
 
-def _p_value(p: float | None) -> str:
+def _p_value(p: float | None, alpha: float) -> str:
     if p is None:
         return "-"
-    return f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}"
+    text = f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}"
+    return f"{text}{'*' if p < alpha else ' '}"

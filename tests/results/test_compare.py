@@ -329,6 +329,42 @@ def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
     assert "Welch" not in shown.stdout
 
 
+def test_alpha_stands_beside_each_p_and_effects_lose_their_sign(both: Run) -> None:
+    worse = {"by": "miner_uid", "levels": ["m2", "m1"], "metrics": ["U_best"]}
+    at_default, at_tiny = (
+        fastscore.compare(both, **worse, **alpha).differences for alpha in ({}, {"alpha": 1e-9})
+    )
+    row = row_of(at_default, design="independent")
+    x, y = (list(values_by_dialogue(both, "U_best", miner).values()) for miner in ("m2", "m1"))
+    means = [np.array([np.mean(values) for values in side]) for side in (x, y)]
+    n, m = map(len, means)
+    squares = sum(((side - side.mean()) ** 2).sum() for side in means)
+    by_hand = abs(means[0].mean() - means[1].mean()) / math.sqrt(squares / (n + m - 2))
+    assert row["effect"] == pytest.approx(-by_hand)
+    assert row["effect_unsigned"] == pytest.approx(by_hand)
+    assert at_default["alpha"].unique().to_list() == [0.05]
+    assert (row["t_significant"], row["rank_significant"]) == (
+        row["t_p_holm"] < 0.05,
+        row["rank_p_holm"] < 0.05,
+    )
+    assert row["t_significant"]
+    assert at_tiny["alpha"].unique().to_list() == [1e-9]
+    assert not row_of(at_tiny, design="independent")["t_significant"]
+    constant = fastscore.compare(both, **{**worse, "metrics": ["earliness"]}).differences
+    row = row_of(constant, design="paired")
+    assert (row["t_p_holm"], row["t_significant"], row["rank_significant"]) == (None,) * 3
+
+
+def test_alpha_is_an_option_with_bounds(both: Run) -> None:
+    command = ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--alpha"]
+    assert "* p < alpha = 0.01, two-sided" in fastscore_command([*command, "0.01"]).stdout
+    for alpha in ("0", "1", "nan", "much"):
+        assert fastscore_command([*command, alpha]).returncode == 2
+    for value in (0.0, 1.0, math.nan):
+        with pytest.raises(UsageError, match="expected a number above 0 and below 1"):
+            fastscore.compare(both, by="miner_uid", alpha=value)
+
+
 def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> None:
     other = scored(folder, "other", ("m", 0.4, range(4)), semantic="jaccard", lex_weight=0.5)
     with pytest.raises(UsageError, match=r"lex_weight is 1\.0 in .*base and 0\.5 in .*other; sem"):
