@@ -172,7 +172,7 @@ def _score_in_memory(config: RunConfig, frame: Any) -> Scores:
     context = run_context(config, suite, options, identity)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         shards = (
-            _planned(config, suite.source, Path(scratch))
+            _planned(config, config.source(suite), Path(scratch))
             if frame is None
             else [_frame_shard(frame, Path(scratch))]
         )

@@ -6,6 +6,7 @@ change a number stands in it with its value, so that a reader needs no table of 
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -46,8 +47,20 @@ class EmbedderIdentity:
         return f"{self.recipe}@{self.fingerprint[:8]},{self.precision}{stated},dim={self.dim}"
 
 
-def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> str:
+def signature(
+    suite: Suite,
+    options: Any,
+    embedder: EmbedderIdentity | None,
+    reading: Sequence[str] = (),
+) -> str:
     """Return the signature of a suite's numbers under some options.
+
+    Parameters
+    ----------
+    suite, options, embedder
+        What decides the numbers of given rows.
+    reading
+        What decides the rows, as ``name=value``: columns that are mapped, for one.
 
     Returns
     -------
@@ -68,6 +81,7 @@ def signature(suite: Suite, options: Any, embedder: EmbedderIdentity | None) -> 
         if field.metadata["signed"]
     ]
     parts.append(f"embedder={embedder or 'none'}")
+    parts += reading
     return "|".join(parts)
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.options import build_options
-from fastscore.suites.base import ChecksOptions, Suite
+from fastscore.suites.base import ChecksOptions, Source, Suite
 from fastscore.suites.registry import load_suite
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
@@ -43,6 +44,8 @@ class RunConfig:
         The share of rejected rows above which the input counts as refused.
     overwrite
         Whether a run with another signature in `output` is replaced.
+    columns
+        Where the suite's columns stand in these logs, where that is elsewhere.
     """
 
     suite: str
@@ -57,6 +60,7 @@ class RunConfig:
     shard_bytes: int | None = None
     max_rejects: float = DEFAULT_MAX_REJECTS
     overwrite: bool = False
+    columns: ColumnMap = NO_MAP
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""
@@ -65,3 +69,7 @@ class RunConfig:
         if isinstance(suite, ChecksOptions):
             suite.check(options)
         return suite, options
+
+    def source(self, suite: Suite) -> Source:
+        """Return the suite's source as these logs are read by it."""
+        return mapped(suite.source, self.columns)

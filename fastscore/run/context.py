@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.options import build_options, option_values
 from fastscore.run.config import RunConfig
 from fastscore.signature import EmbedderIdentity, signature
-from fastscore.suites.base import ScoresPerplexity, Suite
+from fastscore.suites.base import ScoresPerplexity, Source, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.vectors.accuracy import stated_accuracy
 from fastscore.vectors.embedder import Embedder, check_dim
@@ -44,6 +45,7 @@ class RunContext:
     signature: str
     embedder: EmbedderSettings | None
     perplexity: PerplexitySettings | None = None
+    columns: ColumnMap = NO_MAP
 
     def fingerprint(self, of_input: str) -> str:
         """Return what a task's receipt is bound to: its input, and the signature."""
@@ -54,6 +56,10 @@ class RunContext:
         """Return the suite and its validated options."""
         suite = load_suite(self.suite)
         return suite, build_options(suite.options, self.options)
+
+    def source(self, suite: Suite) -> Source:
+        """Return the suite's source as the run's logs are read by it."""
+        return mapped(suite.source, self.columns)
 
 
 def run_context(
@@ -67,9 +73,10 @@ def run_context(
         run=config.output,
         suite=suite.name,
         options=option_values(options),
-        signature=signature(suite, options, identity),
+        signature=signature(suite, options, identity, config.columns.signed),
         embedder=settings,
         perplexity=_perplexity_settings(config, suite, options),
+        columns=config.columns,
     )
 
 

@@ -166,7 +166,7 @@ def _plan(run: _Run, files: Sequence[InputFile]) -> Plan:
 
         plan = plan_shards(
             files,
-            run.suite.source,
+            run.context.source(run.suite),
             shard_bytes=run.config.shard_bytes,
             scratch=run.work / "unpacked",
             progress=advance,
@@ -346,7 +346,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
         plan = plan_shards(
             files,
-            suite.source,
+            context.source(suite),
             shard_bytes=config.shard_bytes,
             scratch=Path(scratch) / "unpacked",
             threads=config.workers,

@@ -75,7 +75,7 @@ def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
 def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Score the shard at once where the store has all of its texts; else commit its texts."""
     suite, options = context.load()
-    events, counts = _read_events(suite, options, shard)
+    events, counts = _read_events(context, suite, options, shard)
     texts = suite.texts(events, options)
     ids = text_ids(texts)
     missing = _store(context).missing(ids)
@@ -94,7 +94,7 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
 def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
     suite, options = context.load()
-    events, _ = _read_events(suite, options, shard)
+    events, _ = _read_events(context, suite, options, shard)
     texts = suite.texts(events, options)
     ids = text_ids(texts)
     return _commit_texts(context, shard, texts, ids, _store(context).missing(ids))
@@ -157,7 +157,7 @@ def evaluate_perplexity(context: RunContext, shard: Shard) -> Receipt:
     suite, options = context.load()
     if context.perplexity is None:
         raise TypeError("this run evaluates no perplexities")
-    events, _ = _read_events(suite, options, shard)
+    events, _ = _read_events(context, suite, options, shard)
     evaluated = _fill_perplexities(context.perplexity, _perplexity_texts(suite, events, options))
     # the store itself says what is done: no receipt is kept
     return Receipt(
@@ -221,7 +221,7 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
 def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
     """Score a shard in memory, embedding the texts that the store lacks."""
     suite, options = context.load()
-    events, counts = _read_events(suite, options, shard)
+    events, counts = _read_events(context, suite, options, shard)
     return _score_events(context, shard, events, counts, suite.texts(events, options))
 
 
@@ -267,8 +267,10 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
     }
 
 
-def _read_events(suite: Suite, options: Any, shard: Shard) -> tuple[Events, dict[str, int]]:
-    rows = read_shard(shard, suite.source)
+def _read_events(
+    context: RunContext, suite: Suite, options: Any, shard: Shard
+) -> tuple[Events, dict[str, int]]:
+    rows = read_shard(shard, context.source(suite))
     events = suite.events(rows.frame, options)
     counts = {**rows.counts, **events.counts}
     rejects = pl.concat([rows.rejects, events.rejects])

@@ -19,6 +19,9 @@ ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
 NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
 
+ALL_METRICS = ("all",)
+"""In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
+
 NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
 
 RejectReason = Literal[
@@ -74,6 +77,20 @@ class Column:
         fault. Not for columns of the dialogue key.
     description
         What the field holds, one line.
+    needed_by
+        The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
+        anything without it. Where it is absent or null in every row of a run, the run ends before
+        scoring (all metrics) or says so first (some). A column of the same name among the
+        ``items`` of another serves as well: of two, either is enough.
+    items
+        Of a ``json`` column that holds an array of objects: the fields that the suite reads of
+        each, by the same declarations; only ``name``, ``aliases``, ``needed_by``, ``path`` and
+        ``words`` count.
+    path
+        Where the value stands when a column map says so, in place of name and aliases: a key, or
+        keys parted by dots that lead into nested objects. Of an item, from its object on.
+    words
+        Values of a text column that a column map replaces: as found, as the suite knows them.
     """
 
     name: str
@@ -84,6 +101,15 @@ class Column:
     aliases: tuple[str, ...] = ()
     only_where: tuple[str, str] | None = None
     description: str = ""
+    needed_by: tuple[str, ...] = ()
+    items: tuple["Column", ...] = ()
+    path: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys under which the value is looked for, best first; the first may be a path."""
+        return (self.path,) if self.path else (self.name, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +140,10 @@ class Source:
     shard_bytes
         How many bytes of input are scored together unless the user says otherwise: as many as a
         shard's fixed cost, some hundred operations on columns, is small beside.
+    rows
+        The path of an array in each line whose elements are the rows, when a column map says so:
+        columns whose path begins with it and ``[].`` stand in the element, the others beside the
+        array. Each line is then a dialogue of its own unless a key names it.
     """
 
     columns: tuple[Column, ...]
@@ -123,6 +153,7 @@ class Source:
     key_within_file: bool = False
     array_column: str | None = None
     shard_bytes: int = 32 << 20
+    rows: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,11 +285,15 @@ class Events:
     counts
         How many rows were read, used and left aside, by name. `PARTIAL_REJECTS` counts rejects
         that are only parts of a row which is scored all the same.
+    nulls
+        Of items that metrics need, by their path (``conversation[].text``): in how many objects
+        that should have them they are absent or null, and how many such objects there are.
     """
 
     frames: Mapping[str, pl.DataFrame]
     rejects: pl.DataFrame
     counts: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 PARTIAL_REJECTS = "partial_rejects"

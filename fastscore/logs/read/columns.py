@@ -93,7 +93,7 @@ class Converted:
 
 def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
     """List the names and aliases of some columns, each once."""
-    names = (name for column in columns for name in (column.name, *column.aliases))
+    names = (name for column in columns for name in column.keys)
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
@@ -110,7 +110,7 @@ def places(
     names_dialogue: bool = False,
 ) -> Places:
     """Find a column's values: its own name's where present, else its aliases' in order."""
-    first, *others = (keys.index(name.encode()) for name in (column.name, *column.aliases))
+    first, *others = (keys.index(name.encode()) for name in column.keys)
     tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]
     for other in others:
         absent = tags == ABSENT

@@ -258,7 +258,7 @@ def _refusal(
     times = Counter(names)
     listed = "the columns " + cut(", ".join(repr(name) for name in names), 2 * FOUND_CHARACTERS)
     for column in columns:
-        own = dict.fromkeys(name.strip().lower() for name in (column.name, *column.aliases))
+        own = dict.fromkeys(name.strip().lower() for name in column.keys)
         for name in own:
             if times[name] > 1:
                 return reject(name, "duplicate_column", f"{times[name]} such columns", "one")

@@ -87,7 +87,7 @@ def _checked_schema(piece: Piece, columns: Sequence[Column]) -> dict[str, pl.Dat
         raise _unreadable(piece.file, error) from error
     found: dict[str, pl.DataType] = {}
     for column in columns:
-        names = [name for name in (column.name, *column.aliases) if name in schema]
+        names = [name for name in column.keys if name in schema]
         if not names and column.required:
             raise InputError(
                 f"{piece.file}: there is no column {column.name!r}; expected "
@@ -168,7 +168,7 @@ def _choice(
     make: Callable[[str, pl.DataType, Column], pl.Expr],
 ) -> pl.Expr:
     """Make an expression of the first of a column's names that is not null in a row."""
-    names = [name for name in (column.name, *column.aliases) if name in schema]
+    names = [name for name in column.keys if name in schema]
     chosen = make("", pl.Null(), column)
     for name in reversed(names):
         own = make(name, schema[name], column)
@@ -279,7 +279,7 @@ def _rejects(
         stored, found = raw.row(index, named=True), checked.row(index, named=True)
         del stored[""]
         column = next(each for each in columns if found[f"fault:{each.name}"] is not None)
-        names = (column.name, *column.aliases)
+        names = column.keys
         value = next((stored[name] for name in names if stored.get(name) is not None), None)
         text = "null" if value is None else f"{type(value).__name__} {value!r}"
         rejects.append(

@@ -3,6 +3,7 @@
 import polars as pl
 
 from fastscore.suites.base import (
+    ALL_METRICS,
     NULL_REASONS_DTYPE,
     Column,
     Metric,
@@ -39,11 +40,15 @@ def _text(name: str, description: str, *aliases: str) -> Column:
         accepts=("integer",),
         aliases=aliases,
         description=description,
+        needed_by=ALL_METRICS,
     )
 
 
-def _cell(name: str, description: str) -> Column:
-    return Column(name=name, kind="json", description=description)
+def _cell(name: str, description: str, *needed_by: str) -> Column:
+    return Column(name=name, kind="json", description=description, needed_by=needed_by)
+
+
+_OF_PLANS = ("W1", "W2", "W3", "M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16")
 
 
 TURN_TEXTS = (
@@ -54,7 +59,7 @@ TURN_TEXTS = (
 TURN_CELLS = (
     _cell("metadata", "Of the first turn: the dialogue's; of a synthesis turn: the synthesis."),
     _cell("constraint_state", "What is decided after the turn, by slot."),
-    _cell("plan", "The plan; the dialogue's last one counts."),
+    _cell("plan", "The plan; the dialogue's last one counts.", *_OF_PLANS),
     *(
         _cell(name, f"Records of {name[9:]} that the plan can draw on.")
         for name in CATALOGUE_COLUMNS
@@ -70,7 +75,12 @@ SOURCE = Source(
         ),
         *TURN_TEXTS,
         *TURN_CELLS,
-        _cell("turns", "Array of a whole dialogue's turns, where a row is a dialogue."),
+        Column(
+            name="turns",
+            kind="json",
+            description="Array of a whole dialogue's turns, where a row is a dialogue.",
+            items=(*TURN_TEXTS, *TURN_CELLS),
+        ),
     ),
     dialogue_key=("dialogue_id",),
     formats=("csv", "json", "jsonl", "parquet"),

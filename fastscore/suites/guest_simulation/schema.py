@@ -3,6 +3,7 @@
 import polars as pl
 
 from fastscore.suites.base import (
+    ALL_METRICS,
     NULL_REASONS_DTYPE,
     Band,
     Column,
@@ -33,14 +34,19 @@ _TRUTH = pl.Boolean()
 _DEFINITIONS = "Simulation quality assessment metrics, section"
 
 
-def _text(name: str, description: str, *aliases: str) -> Column:
+def _text(name: str, description: str, *aliases: str, needed_by: tuple[str, ...] = ()) -> Column:
     return Column(
-        name=name, kind="text", accepts=("integer",), aliases=aliases, description=description
+        name=name,
+        kind="text",
+        accepts=("integer",),
+        aliases=aliases,
+        description=description,
+        needed_by=needed_by,
     )
 
 
-def _json(name: str, description: str) -> Column:
-    return Column(name=name, kind="json", description=description)
+def _json(name: str, description: str, *needed_by: str) -> Column:
+    return Column(name=name, kind="json", description=description, needed_by=needed_by)
 
 
 SOURCE = Source(
@@ -51,12 +57,21 @@ SOURCE = Source(
             kind="integer",
             accepts=("string",),
             description="1 to 5: which tools and agents the guest had.",
+            needed_by=("DEI", "CRRS"),
         ),
         _text("test_case", "Names the test case, the same at every level."),
         _text("message_id", "Names the message."),
-        _text("role", "Who speaks; agent, guest and guest_simulation_* are the guest."),
+        _text(
+            "role",
+            "Who speaks; agent, guest and guest_simulation_* are the guest.",
+            needed_by=ALL_METRICS,
+        ),
         _text("name", "The speaker's name; one that begins with guest is the guest."),
-        _text("content", "What is said; of the row test_case_info the test case as JSON."),
+        _text(
+            "content",
+            "What is said; of the row test_case_info the test case as JSON.",
+            needed_by=ALL_METRICS,
+        ),
         _json("tool_calls", "The message's tool calls: Python's repr of them, or JSON."),
         _text("is_ordering_complete", "State: yes or no."),
         _text(
@@ -67,8 +82,8 @@ SOURCE = Source(
         _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
         _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
         _json("current_items_in_order", "State: the list of items ordered so far."),
-        _json("guest_persona", "The persona as an object, or its full name."),
-        _json("target_order", "The order that the guest was told to make."),
+        _json("guest_persona", "The persona as an object, or its full name.", "PAS", "CRRS"),
+        _json("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
     ),
     dialogue_key=("conversation_id", "experiment_level"),
     formats=("csv", "jsonl", "parquet"),

@@ -5,6 +5,7 @@ from typing import Literal
 import polars as pl
 
 from fastscore.suites.base import (
+    ALL_METRICS,
     NULL_REASONS_DTYPE,
     Column,
     Metric,
@@ -46,8 +47,27 @@ RESOLVED_KEY_DTYPE = pl.Struct(
 SOURCE_HITS_DTYPE = pl.Struct({source: pl.Int64() for source in MEMORY_SOURCES})
 
 
-def _json(name: str, description: str) -> Column:
-    return Column(name=name, kind="json", description=description)
+_RECALL = (
+    "key_coverage",
+    "strict_key_hit_rate",
+    "contradiction_rate",
+    "short_term_hit_rate",
+    "long_term_hit_rate",
+    "profile_hit_rate",
+)
+_PROFILE = (
+    "risk_level_acc",
+    "horizon_acc",
+    "liquidity_acc",
+    "constraints_f1",
+    "preferences_f1",
+    "profile_score",
+)
+_LABELLED = ("risk_coverage", "strict_risk_coverage_rate", "rubric_hit_rate", "judge_score_mean")
+
+
+def _json(name: str, description: str, *needed_by: str) -> Column:
+    return Column(name=name, kind="json", description=description, needed_by=needed_by)
 
 
 def _label(name: str, description: str) -> Column:
@@ -75,8 +95,38 @@ SOURCE = Source(
         _label("difficulty", "How hard it is, for grouping."),
         _label("dialog_status", "ok, partial, failed or skipped; only counted."),
         _json("valid_dialog", "Whether the dialogue is scored at all: any value, by its truth."),
-        _json("turns", "Array of traced turns; null is none."),
-        _json("profile_gt", "Object: the user's labelled profile, or null."),
+        Column(
+            name="turns",
+            kind="json",
+            description="Array of traced turns; null is none.",
+            needed_by=ALL_METRICS,
+            items=(
+                Column(
+                    name="pred_assistant_text",
+                    kind="text",
+                    description="The assistant's reply.",
+                    needed_by=ALL_METRICS,
+                ),
+                _json("turn_pair_id", "The number of the turn."),
+                Column(
+                    name="turn_status", kind="text", description="ok, or why there is no reply."
+                ),
+                _json(
+                    "gt_turn_tags", "Object: what the turn's labels require.", *_RECALL, *_LABELLED
+                ),
+                _json("recall", "Object: what the assistant was reminded of."),
+                _json("compliance", "Object: violations that the assistant's own check found."),
+                _json("profile_snapshot", "Object: the profile as the assistant knew it."),
+                Column(name="user_text", kind="text", description="What the user said."),
+                Column(
+                    name="role", kind="text", description="Who speaks, where a turn is one text."
+                ),
+                Column(
+                    name="text", kind="text", description="What is said, where a turn is one text."
+                ),
+            ),
+        ),
+        _json("profile_gt", "Object: the user's labelled profile, or null.", *_PROFILE),
         _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),
         _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
     ),

@@ -5,6 +5,7 @@ from typing import Literal
 import polars as pl
 
 from fastscore.suites.base import (
+    ALL_METRICS,
     NULL_REASONS_DTYPE,
     Column,
     Metric,
@@ -24,6 +25,15 @@ _WHOLE = pl.Int64()
 _WHOLES = pl.List(pl.Int64())
 _REAL = pl.Float64()
 _TRUTH = pl.Boolean()
+
+_RECOVERY = (
+    "topic_recovery_rate",
+    "avg_recovery_delay",
+    "recovery_rate_cosine",
+    "avg_recovery_delay_cosine",
+    "cas",
+)
+_GOLD = ("dst_precision_mean", "dst_recall_mean", "dst_f1_mean", "dst_joint_accuracy_mean")
 
 SOURCE = Source(
     columns=(
@@ -50,11 +60,34 @@ SOURCE = Source(
             name="conversation",
             kind="json",
             description="Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
+            needed_by=ALL_METRICS,
+            items=(
+                Column(
+                    name="speaker",
+                    kind="text",
+                    description="USER or SYSTEM.",
+                    needed_by=ALL_METRICS,
+                ),
+                Column(
+                    name="text",
+                    kind="text",
+                    description="What is said.",
+                    needed_by=ALL_METRICS,
+                ),
+                Column(
+                    name="user_meta",
+                    kind="json",
+                    aliases=("meta",),
+                    description="Object of a user turn's constraints, and whether it is a shift.",
+                    needed_by=_GOLD,
+                ),
+            ),
         ),
         Column(
             name="shift_events",
             kind="json",
             description="Array of objects whose turn is the number of a user turn, or null.",
+            needed_by=_RECOVERY,
         ),
         Column(
             name="judge",

@@ -3,6 +3,7 @@
 import polars as pl
 
 from fastscore.suites.base import (
+    ALL_METRICS,
     NULL_REASONS_DTYPE,
     Column,
     Metric,
@@ -38,12 +39,14 @@ SOURCE = Source(
             otherwise="null",
             description="predicted, revealed or utterance_complete; rows of other events only "
             "name their utterance.",
+            needed_by=ALL_METRICS,
         ),
         Column(
             name="utterance_index",
             kind="integer",
             accepts=("boolean", "number", "string"),
             description="Which utterance of the dialogue; rows without one are ignored.",
+            needed_by=ALL_METRICS,
         ),
         Column(
             name="step",
@@ -51,6 +54,7 @@ SOURCE = Source(
             accepts=("boolean",),
             otherwise="null",
             description="Which step of the utterance, from 0; usable only as a 64-bit integer.",
+            needed_by=ALL_METRICS,
         ),
         Column(
             name="prediction",
@@ -58,6 +62,7 @@ SOURCE = Source(
             accepts=("falsy",),
             only_where=("event", "predicted"),
             description="The miner's guess of the whole utterance (event predicted).",
+            needed_by=ALL_METRICS,
         ),
         Column(
             name="ground_truth",
@@ -65,6 +70,7 @@ SOURCE = Source(
             accepts=("falsy",),
             only_where=("event", "utterance_complete"),
             description="What was said (event utterance_complete).",
+            needed_by=ALL_METRICS,
         ),
         Column(
             name="dialogue_uid",
