@@ -13,21 +13,21 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api import Scores, score
     from fastscore.errors import FastscoreError
-    from fastscore.results.analysis import Analysis, analyse
+    from fastscore.suites.preference_shift.analysis import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
 _MODULE_OF = {
-    "Analysis": "fastscore.results.analysis",
+    "Analysis": "fastscore.suites.preference_shift.analysis",
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.api",
     "VectorStore": "fastscore.vectors.store",
-    "analyse": "fastscore.results.analysis",
+    "analyse": "fastscore.suites.preference_shift.analysis",
     "compare": "fastscore.results.compare",
     "open_run": "fastscore.results.runs",
     "score": "fastscore.api",

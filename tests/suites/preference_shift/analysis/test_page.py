@@ -10,8 +10,8 @@ import pytest
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import UsageError
-from fastscore.results.analysis import analyse
-from fastscore.results.analysis.figures.style import COLOURS, looks
+from fastscore.suites.preference_shift.analysis import analyse
+from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
 from tests.conftest import fastscore_command
 
 FIGURES = {

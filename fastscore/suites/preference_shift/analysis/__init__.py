@@ -4,6 +4,6 @@ Everything is computed from the committed tables; nothing is scored again. The s
 file, number of samples and seed give the same files, byte for byte.
 """
 
-from fastscore.results.analysis.report import Analysis, analyse
+from fastscore.results.analyse import Analysis, analyse
 
 __all__ = ["Analysis", "analyse"]

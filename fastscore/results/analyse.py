@@ -8,15 +8,15 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.results.analysis.concept_weights import read_weights
-from fastscore.results.analysis.construct import segment_similarities
-from fastscore.results.analysis.figures import draw_figures
-from fastscore.results.analysis.figures.style import MODELS_SHOWN, Drawn
-from fastscore.results.analysis.judge import describe_rejects, read_judged
-from fastscore.results.analysis.page import make_page
-from fastscore.results.analysis.scored import Scored, read_scored
-from fastscore.results.analysis.tables import Tables, make_tables
-from fastscore.results.bootstrap import SAMPLES, SEED
+from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
+from fastscore.suites.preference_shift.analysis.construct import segment_similarities
+from fastscore.suites.preference_shift.analysis.figures import draw_figures
+from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn
+from fastscore.suites.preference_shift.analysis.judge import describe_rejects, read_judged
+from fastscore.suites.preference_shift.analysis.page import make_page
+from fastscore.suites.preference_shift.analysis.scored import Scored, read_scored
+from fastscore.suites.preference_shift.analysis.tables import Tables, make_tables
+from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.results.runs import Run, open_run
 from fastscore.run.commit import commit_bytes, commit_table
 

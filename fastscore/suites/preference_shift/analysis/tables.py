@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from fastscore.results.analysis.ablations import ablations
-from fastscore.results.analysis.construct import construct_validity
-from fastscore.results.analysis.convergent import convergent_validity
-from fastscore.results.analysis.intervals import mean_intervals
-from fastscore.results.analysis.judge import Judged
-from fastscore.results.analysis.scored import GROUP_SCHEMA, SCORE_NAMES, Scored, by_group
-from fastscore.results.analysis.weights import weight_grid
-from fastscore.results.analysis.windows import window_sweep
+from fastscore.suites.preference_shift.analysis.ablations import ablations
+from fastscore.suites.preference_shift.analysis.construct import construct_validity
+from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
+from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
+from fastscore.suites.preference_shift.analysis.judge import Judged
+from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, SCORE_NAMES, Scored, by_group
+from fastscore.suites.preference_shift.analysis.weights import weight_grid
+from fastscore.suites.preference_shift.analysis.windows import window_sweep
 
 COMPONENT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from fastscore.results.analysis.figures.style import (
+from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     GREY,
     Drawn,
@@ -17,7 +17,7 @@ from fastscore.results.analysis.figures.style import (
     looks,
     with_errors,
 )
-from fastscore.results.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
+from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:

@@ -30,7 +30,7 @@ def build(file: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, field: str | None, limit: int, as_json: bool) -> None:
     """Show the fields of FILE, or the commonest values of one, with their IDF."""
-    from fastscore.results.catalogues import list_fields, list_values, show_listing
+    from fastscore.suites.preference_shift.catalogue_listing import list_fields, list_values, show_listing
     from fastscore.suites.preference_shift.catalogue import load_catalogue
 
     catalogue = load_catalogue(file)

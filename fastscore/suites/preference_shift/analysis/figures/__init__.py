@@ -1,18 +1,18 @@
 """The figures of an analysis, as SVG."""
 
-from fastscore.results.analysis.figures.judged import judge_figure
-from fastscore.results.analysis.figures.models import (
+from fastscore.suites.preference_shift.analysis.figures.judged import judge_figure
+from fastscore.suites.preference_shift.analysis.figures.models import (
     ablation_bars,
     distributions,
     radar,
     weight_maps,
 )
-from fastscore.results.analysis.figures.recovery import construct_figure, recovery_figure
-from fastscore.results.analysis.figures.style import MODELS_SHOWN, Drawn, settings
-from fastscore.results.analysis.figures.turns import around_shifts_figure, timelines
-from fastscore.results.analysis.judge import Judged
-from fastscore.results.analysis.scored import Scored, of_models
-from fastscore.results.analysis.tables import Tables
+from fastscore.suites.preference_shift.analysis.figures.recovery import construct_figure, recovery_figure
+from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn, settings
+from fastscore.suites.preference_shift.analysis.figures.turns import around_shifts_figure, timelines
+from fastscore.suites.preference_shift.analysis.judge import Judged
+from fastscore.suites.preference_shift.analysis.scored import Scored, of_models
+from fastscore.suites.preference_shift.analysis.tables import Tables
 
 
 def draw_figures(

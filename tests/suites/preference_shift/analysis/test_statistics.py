@@ -10,17 +10,17 @@ import polars as pl
 import pytest
 
 from benchmarks.preference_shift_logs import KINDS, read_source
-from fastscore.results.analysis.ablations import ablated_scores, ablations
-from fastscore.results.analysis.construct import (
+from fastscore.suites.preference_shift.analysis.ablations import ablated_scores, ablations
+from fastscore.suites.preference_shift.analysis.construct import (
     around_shifts,
     construct_validity,
     segment_similarities,
 )
-from fastscore.results.analysis.scored import Scored
-from fastscore.results.analysis.weights import simplex, weight_grid
-from fastscore.results.analysis.windows import first_recoveries, window_sweep
+from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.weights import simplex, weight_grid
+from fastscore.suites.preference_shift.analysis.windows import first_recoveries, window_sweep
 from tests.oracles import preference_shift as plain
-from tests.results.analysing import Row, scored_of, tables_of
+from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of
 
 FAST = {"samples": 50, "seed": 0}
 

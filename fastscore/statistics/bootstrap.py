@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from fastscore.processors import available_processors
-from fastscore.results.statistics import (
+from fastscore.statistics.significance import (
     LEAST_EXPONENT,
     LEVEL,
     Interval,

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fastscore.results.analysis.convergent import convergent_validity
-from fastscore.results.analysis.judge import MEAN, Judged, describe_rejects, read_judged
-from fastscore.results.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
+from fastscore.suites.preference_shift.analysis.judge import MEAN, Judged, describe_rejects, read_judged
+from fastscore.suites.preference_shift.analysis.scored import Scored
 from tests.oracles import preference_shift as plain
-from tests.results.analysing import scored_of, tables_of
+from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.results.test_analysis_statistics import ITEMS, log
 
 SCALE = (1.0, 5.0)

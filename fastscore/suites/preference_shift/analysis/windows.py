@@ -4,8 +4,8 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.results.analysis.intervals import mean_intervals
-from fastscore.results.analysis.scored import GROUP_SCHEMA, Scored, by_group
+from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
+from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 LONGEST = 10

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.results.analysis.scored import ALL, SCORE_NAMES
+from fastscore.suites.preference_shift.analysis.scored import ALL, SCORE_NAMES
 
 Row = dict[str, Any]
 Shown = tuple[str, str | Callable[[Row], str]]

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 from matplotlib.lines import Line2D
 
-from fastscore.results.analysis.figures.style import (
+from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     COLOURS,
     GREY,
@@ -20,8 +20,8 @@ from fastscore.results.analysis.figures.style import (
     looks,
     with_errors,
 )
-from fastscore.results.analysis.intervals import mean_intervals
-from fastscore.results.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
+from fastscore.suites.preference_shift.analysis.scored import Scored
 
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
 PART_LINES = ("-", "--", ":")

@@ -16,7 +16,7 @@ import polars as pl
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.results.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.base import Column, Source
 
 RUBRIC = ("proactiveness", "coherence", "personalization")

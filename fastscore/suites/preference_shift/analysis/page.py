@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fastscore.results.analysis.figures.style import Drawn
-from fastscore.results.analysis.page_tables import (
+from fastscore.suites.preference_shift.analysis.figures.style import Drawn
+from fastscore.suites.preference_shift.analysis.page_tables import (
     ablations_table,
     components_table,
     construct_table,
     convergent_table,
     sweep_table,
 )
-from fastscore.results.analysis.tables import Tables
+from fastscore.suites.preference_shift.analysis.tables import Tables
 
 _STYLE = """
 :root{color-scheme:light}

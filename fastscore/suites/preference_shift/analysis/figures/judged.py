@@ -3,8 +3,8 @@
 import polars as pl
 from matplotlib.lines import Line2D
 
-from fastscore.results.analysis.convergent import with_judge
-from fastscore.results.analysis.figures.style import (
+from fastscore.suites.preference_shift.analysis.convergent import with_judge
+from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     Drawn,
     blank,
@@ -13,8 +13,8 @@ from fastscore.results.analysis.figures.style import (
     legend_above,
     looks,
 )
-from fastscore.results.analysis.judge import Judged
-from fastscore.results.analysis.scored import ALL, Scored
+from fastscore.suites.preference_shift.analysis.judge import Judged
+from fastscore.suites.preference_shift.analysis.scored import ALL, Scored
 
 POINTS_SHOWN = 2_000
 PANELS_SHOWN = 4

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from fastscore.results.bootstrap import number_clusters, percentile_interval, resample_means
-from fastscore.results.statistics import Interval, Values
+from fastscore.statistics.bootstrap import number_clusters, percentile_interval, resample_means
+from fastscore.statistics.significance import Interval, Values
 
 
 def mean_intervals(
@@ -21,7 +21,7 @@ def mean_intervals(
     columns
         Names of columns of numbers.
     samples, seed
-        As in `fastscore.results.bootstrap.bootstrap_mean`.
+        As in `fastscore.statistics.bootstrap.bootstrap_mean`.
 
     Returns
     -------

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fastscore.results import bootstrap
-from fastscore.results.bootstrap import (
+from fastscore.statistics.bootstrap import (
     bootstrap_kendall,
     bootstrap_mean,
     bootstrap_spearman,
     resample_means,
 )
-from fastscore.results.statistics import Interval
+from fastscore.statistics.significance import Interval
 
 SAMPLES = 60
 ROWS = st.lists(

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.results.analysis.intervals import cluster_sums
-from fastscore.results.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
-from fastscore.results.bootstrap import resample_means
-from fastscore.results.statistics import Values
+from fastscore.suites.preference_shift.analysis.intervals import cluster_sums
+from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
+from fastscore.statistics.bootstrap import resample_means
+from fastscore.statistics.significance import Values
 
 STEPS = 10
 PARTS = ("cc", "cr", "i")

@@ -8,8 +8,8 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from fastscore.results.analysis.ablations import VARIANTS
-from fastscore.results.analysis.figures.style import (
+from fastscore.suites.preference_shift.analysis.ablations import VARIANTS
+from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     FACE,
     Drawn,
@@ -21,7 +21,7 @@ from fastscore.results.analysis.figures.style import (
     legend_above,
     looks,
 )
-from fastscore.results.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
+from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
 
 BOXES = ("cc", "cr", "i", "tas")
 VARIANT_NAMES = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.results.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.preference_shift.concepts import concept_idf
 
 
