@@ -13,21 +13,21 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api import Scores, score
     from fastscore.errors import FastscoreError
-    from fastscore.suites.preference_shift.analysis import Analysis, analyse
+    from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
 _MODULE_OF = {
-    "Analysis": "fastscore.suites.preference_shift.analysis",
+    "Analysis": "fastscore.results.analyse",
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.api",
     "VectorStore": "fastscore.vectors.store",
-    "analyse": "fastscore.suites.preference_shift.analysis",
+    "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
     "open_run": "fastscore.results.runs",
     "score": "fastscore.api",

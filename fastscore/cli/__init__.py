@@ -4,8 +4,9 @@ import importlib
 import os
 import signal
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import click
 
@@ -21,7 +22,6 @@ VERBS = {
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
-    "catalogue": ("catalogue", "Compile the items that concepts come from, and show them."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),
     "doctor": ("doctor", "Say what is installed, exported, compiled and writable."),
@@ -29,15 +29,26 @@ VERBS = {
 }
 
 
+SUITE_VERBS = "fastscore.verbs"
+"""The entry-point group of verbs that suites contribute: each names a click command."""
+
+
+def suite_verbs() -> dict[str, EntryPoint]:
+    """Return the verbs of installed suites by name, sorted; our own names are taken."""
+    found = sorted(entry_points(group=SUITE_VERBS), key=lambda entry: entry.name)
+    return {entry.name: entry for entry in found if entry.name not in VERBS}
+
+
 class _Verbs(click.Group):
     """A group that knows its verbs by name and imports the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return [*VERBS, *suite_verbs()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            return None
+            entry = suite_verbs().get(cmd_name)
+            return None if entry is None else cast("click.Command", entry.load())
         if cmd_name == "score":
             from fastscore.allocation import keep_freed_memory
 
@@ -49,6 +60,16 @@ class _Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in VERBS.items()])
+        contributed = suite_verbs()
+        if contributed:
+            with formatter.section("Commands of suites"):
+                formatter.write_dl(
+                    [
+                        # loading a verb's module may load its suite, which takes a while
+                        (name, f"Of {entry.module.partition('.verbs')[0]}; see its --help.")
+                        for name, entry in contributed.items()
+                    ]
+                )
 
 
 @click.command(

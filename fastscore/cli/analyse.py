@@ -49,7 +49,7 @@ def command(
     seed: int,
 ) -> None:
     """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again."""
-    from fastscore.suites.preference_shift.analysis import analyse
+    from fastscore.results.analyse import analyse
 
     made = analyse(
         run,

@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.results.dialogue_sums import (
     KEY,
     LABEL,
@@ -31,6 +30,7 @@ from fastscore.results.differences import (
     paired_differences,
 )
 from fastscore.results.runs import Run, open_run
+from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import NULL_REASONS, Metric
 from fastscore.suites.registry import load_suite

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.results.dialogue_sums import KEY, DialogueSums
 from fastscore.statistics import significance as statistics
 from fastscore.statistics.bootstrap import percentile_interval, resample_means
-from fastscore.results.dialogue_sums import KEY, DialogueSums
 from fastscore.statistics.significance import Effect, Interval, Significance, Values
 from fastscore.suites.base import NULL_REASONS
 

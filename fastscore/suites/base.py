@@ -444,6 +444,84 @@ class ChecksOptions(Protocol):
         """Raise `UsageError` for options that cannot be used; called before anything is written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedRun:
+    """What an analysis sees of a run.
+
+    Parameters
+    ----------
+    name
+        What the run is called.
+    signature
+        The line that pins its numbers.
+    tables
+        Its tables by name, scanned lazily, rows in input order.
+    """
+
+    name: str
+    signature: str
+    tables: Mapping[str, pl.LazyFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisSettings:
+    """How a run is analysed.
+
+    Parameters
+    ----------
+    judge_columns
+        Names of columns with scores in a judge's file, beside the rubric's.
+    judge_scale
+        The smallest and largest score of the rubric; others are refused and listed.
+    samples, seed
+        Of every bootstrap by dialogue.
+    """
+
+    judge_columns: tuple[str, ...] = ()
+    judge_scale: tuple[float, float] = (1.0, 5.0)
+    samples: int = 2_000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a suite makes of a run.
+
+    Parameters
+    ----------
+    page
+        One self-contained HTML page.
+    tables
+        Frames by name.
+    figures
+        SVG drawings by name; those that there was something to draw for.
+    notes
+        What is missing and why, a sentence each.
+    """
+
+    page: str
+    tables: Mapping[str, pl.DataFrame]
+    figures: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+@runtime_checkable
+class AnalysesRuns(Protocol):
+    """A suite with an analysis of its own: ``fastscore analyse``."""
+
+    def judge_source(self, settings: AnalysisSettings) -> Source:
+        """Return the columns of a judge's file."""
+
+    def analyse(
+        self,
+        run: CommittedRun,
+        judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
+        options: Any,
+        settings: AnalysisSettings,
+    ) -> Findings:
+        """Analyse a run from its tables, and a judge's rows and rejects where there are any."""
+
+
 @runtime_checkable
 class ScoresPerplexity(Protocol):
     """What a suite has besides when it scores pseudo-perplexities of texts."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastscore.results import bootstrap
+from fastscore.statistics import bootstrap
 from fastscore.statistics.bootstrap import (
     bootstrap_kendall,
     bootstrap_mean,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastscore.statistics import significance as statistics as fs
+from fastscore.statistics import significance as fs
 
 FEW = [1.0, 2.0, 3.0]
 MORE = [2.0, 4.0, 6.0, 8.0]

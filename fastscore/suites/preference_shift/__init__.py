@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.base import (
+    AnalysisSettings,
+    CommittedRun,
+    Events,
+    Findings,
+    Metric,
+    Source,
+    Table,
+)
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
@@ -83,6 +91,24 @@ class PreferenceShiftSuite:
         if not options.legacy_files:
             return {}
         return legacy_files({name: table.collect() for name, table in tables.items()}, options)
+
+    def judge_source(self, settings: AnalysisSettings) -> Source:
+        """Return the columns of a judge's file."""
+        from fastscore.suites.preference_shift.analysis.judge import judge_source
+
+        return judge_source(settings.judge_columns)
+
+    def analyse(
+        self,
+        run: CommittedRun,
+        judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
+        options: PreferenceShiftOptions,
+        settings: AnalysisSettings,
+    ) -> Findings:
+        """Ablations, weight grid, window sweep, convergent and construct validity, figures."""
+        from fastscore.suites.preference_shift.analysis import analyse_run
+
+        return analyse_run(run, judgements, options, settings)
 
 
 SUITE = PreferenceShiftSuite()

@@ -4,6 +4,83 @@ Everything is computed from the committed tables; nothing is scored again. The s
 file, number of samples and seed give the same files, byte for byte.
 """
 
-from fastscore.results.analyse import Analysis, analyse
+from html import escape
 
-__all__ = ["Analysis", "analyse"]
+import polars as pl
+
+from fastscore.suites.base import AnalysisSettings, CommittedRun, Findings
+from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
+from fastscore.suites.preference_shift.analysis.construct import segment_similarities
+from fastscore.suites.preference_shift.analysis.figures import draw_figures
+from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN
+from fastscore.suites.preference_shift.analysis.judge import collect_judged, describe_rejects
+from fastscore.suites.preference_shift.analysis.page import make_page
+from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
+from fastscore.suites.preference_shift.analysis.tables import make_tables
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+TITLE = "Adaptation to preference shifts"
+
+
+def analyse_run(
+    run: CommittedRun,
+    judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
+    options: PreferenceShiftOptions,
+    settings: AnalysisSettings,
+) -> Findings:
+    """Analyse a run of preference_shift.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    judgements
+        Rows and rejects of a judge's file, as in `collect_judged`; scores of the log count too.
+    options
+        The options that the run was scored with.
+    settings
+        Scale and columns of the judge, resamples and seed.
+
+    Returns
+    -------
+    Findings
+        Page, tables, figures, and what is missing.
+    """
+    scored = make_scored(run.tables, options, run.signature)
+    judged = collect_judged(scored, judgements, settings.judge_scale, settings.judge_columns)
+    cosines, missing = _segment_cosines(run, scored)
+    samples, seed = settings.samples, settings.seed
+    tables = make_tables(scored, judged, cosines, samples=samples, seed=seed)
+    figures = draw_figures(scored, judged, tables, samples=samples, seed=seed)
+    notes = tuple(note for note in (missing, describe_rejects(judged), _left_out(scored)) if note)
+    page = make_page(TITLE, _facts(run, scored, samples, seed), notes, tables, figures)
+    drawn = {figure.name: figure.svg for figure in figures}
+    return Findings(page=page, tables=tables.by_name(), figures=drawn, notes=notes)
+
+
+def _segment_cosines(run: CommittedRun, scored: Scored) -> tuple[pl.DataFrame | None, str]:
+    weights, missing = read_weights(scored)
+    if weights is None:
+        return None, f"{missing} CR is not compared within and across segments."
+    return segment_similarities(run.tables["turns"], weights, scored.conversations), ""
+
+
+def _left_out(scored: Scored) -> str:
+    left_out = scored.models[MODELS_SHOWN:]
+    if not left_out:
+        return ""
+    return (
+        f"Figures show the first {MODELS_SHOWN} of {len(scored.models)} models by name; the tables "
+        f"have all. Left out: {', '.join(left_out)}."
+    )
+
+
+def _facts(run: CommittedRun, scored: Scored, samples: int, seed: int) -> list[str]:
+    models = ", ".join(scored.models) or "none named"
+    return [
+        f"{scored.conversations.height:,} conversations, {scored.turns.height:,} turns and "
+        f"{scored.shifts.height:,} shifts; models: {escape(models)}. Scores come from grounded "
+        "concept overlap in a closed set of items; a judge is a check on them, not the truth.",
+        f"Intervals: 95 %, {samples:,} resamples of whole dialogues, seed {seed}. Run: "
+        f"<code>{escape(run.name)}</code>, <code>{escape(run.signature)}</code>",
+    ]

@@ -4,9 +4,9 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.statistics.significance import Interval, cohens_dz, holm, wilcoxon_signed_rank
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
-from fastscore.statistics.significance import Interval, cohens_dz, holm, wilcoxon_signed_rank
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 VARIANTS = {

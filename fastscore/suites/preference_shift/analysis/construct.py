@@ -7,9 +7,15 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.statistics.significance import (
+    Interval,
+    cohens_dz,
+    holm,
+    paired_t,
+    wilcoxon_signed_rank,
+)
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
-from fastscore.statistics.significance import Interval, cohens_dz, holm, paired_t, wilcoxon_signed_rank
 
 TURN_SCORES = ("cc", "cc_of_concepts", "cr", "tas")
 PHASES = (("at", "before"), ("after", "at"), ("after", "before"))

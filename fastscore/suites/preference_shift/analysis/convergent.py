@@ -5,10 +5,10 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.preference_shift.analysis.judge import Judged
-from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 from fastscore.statistics.bootstrap import bootstrap_kendall, bootstrap_spearman
 from fastscore.statistics.significance import holm, kendall, spearman
+from fastscore.suites.preference_shift.analysis.judge import Judged
+from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 
 SCORES = ("tas", "cas", "cc", "cr", "i", "recovery_rate")
 HEADLINES = ("tas", "cas")

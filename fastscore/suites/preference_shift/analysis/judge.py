@@ -4,20 +4,15 @@ A score is a number inside the rubric's range. Anything else is refused: listed 
 never used, clamped or filled. A file's score replaces the log's.
 """
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
 
-from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.rows import read_shard
-from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.base import Column, Source
+from fastscore.suites.preference_shift.analysis.scored import Scored
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"
@@ -67,8 +62,11 @@ class Judged:
     scale: tuple[float, float]
 
 
-def read_judged(
-    scored: Scored, file: Path | None, scale: tuple[float, float], extra: Sequence[str] = ()
+def collect_judged(
+    scored: Scored,
+    judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
+    scale: tuple[float, float],
+    extra: Sequence[str] = (),
 ) -> Judged:
     """Collect judge scores.
 
@@ -76,10 +74,8 @@ def read_judged(
     ----------
     scored
         The run's scores; its log may carry an object ``judge`` a conversation.
-    file
-        JSON Lines, JSON, CSV or Parquet with a row a conversation: ``session_id`` (or dialogue,
-        dialogue_id, id), ``model`` (or model_name) where an id stands for several models, and the
-        scores in an object ``judge`` or in columns named after the rubric, ``overall`` or `extra`.
+    judgements
+        Rows and rejects of a judge's file, read by `judge_source`; None without one.
     scale
         The smallest and largest possible score.
     extra
@@ -87,12 +83,12 @@ def read_judged(
     """
     given = _from_log(scored.conversations)
     rejects = [pl.DataFrame(schema=JUDGE_REJECT_SCHEMA)]
-    if file is not None:
-        rows, refused = _read_file(file, extra)
+    if judgements is not None:
+        rows, refused = judgements
         joined, unjoined = _join(rows, scored.conversations)
         from_file = _from_columns(joined, extra)
         given = pl.concat([from_file, given.join(from_file, on=_SCORE, how="anti")])
-        rejects += [refused, unjoined]
+        rejects += [_of_file(refused), unjoined]
     checked = _check(given, scale)
     rejects.append(checked.filter(pl.col("reason").is_not_null()))
     scores = checked.filter(pl.col("reason").is_null())
@@ -211,7 +207,13 @@ def _score_columns(extra: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*RUBRIC, OVERALL, *extra)))
 
 
-def _source(extra: Sequence[str]) -> Source:
+def judge_source(extra: Sequence[str]) -> Source:
+    """Return the columns of a judge's file, a row a conversation.
+
+    ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) where an id stands for
+    several models, and the scores in an object ``judge`` or in columns named after the rubric,
+    ``overall`` or `extra`.
+    """
     return Source(
         columns=(
             Column(
@@ -229,16 +231,10 @@ def _source(extra: Sequence[str]) -> Source:
     )
 
 
-def _read_file(file: Path, extra: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    source = _source(extra)
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        plan = plan_shards(resolve_inputs([file], source.formats), source, scratch=Path(scratch))
-        parts = [read_shard(shard, source) for shard in plan.shards]
-    rejects = pl.concat([part.rejects for part in parts]).with_columns(
-        pl.lit(None, dtype=pl.String).alias("dialogue"),
-        pl.lit(None, dtype=pl.String).alias("model"),
-    )
-    return pl.concat([part.frame for part in parts]), rejects.select(*JUDGE_REJECT_SCHEMA)
+def _of_file(rejects: pl.DataFrame) -> pl.DataFrame:
+    nothing = pl.lit(None, dtype=pl.String)
+    named = rejects.with_columns(nothing.alias("dialogue"), nothing.alias("model"))
+    return named.select(*JUDGE_REJECT_SCHEMA)
 
 
 def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -1,16 +1,12 @@
 """What an analysis reads of a run of preference_shift: frames with one number a conversation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from fastscore.errors import UsageError
-from fastscore.options import build_options
-from fastscore.results.runs import Run
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
-SUITE = "preference_shift"
 ALL = "all"
 MODEL = "model"
 GROUP_SCHEMA: dict[str, pl.DataType] = {"group": pl.String(), "value": pl.String()}
@@ -90,25 +86,8 @@ def of_models(scored: Scored, models: list[str]) -> Scored:
     )
 
 
-def read_scored(run: Run) -> Scored:
-    """Read what an analysis needs of a run.
-
-    Raises
-    ------
-    UsageError
-        The run is of another suite.
-    """
-    if run.manifest.suite != SUITE:
-        raise UsageError(
-            f"{run.path} is a run of {run.manifest.suite}, expected one of {SUITE}.",
-            f"Only {SUITE} has an analysis; `fastscore compare` compares runs of every suite.",
-        )
-    options = build_options(PreferenceShiftOptions, run.manifest.options)
-    return make_scored(run.tables, options, run.signature)
-
-
 def make_scored(
-    tables: dict[str, pl.LazyFrame], options: PreferenceShiftOptions, signature: str
+    tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions, signature: str
 ) -> Scored:
     """Make the frames of an analysis from the suite's tables."""
     conversations = (

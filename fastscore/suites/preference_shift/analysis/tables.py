@@ -10,7 +10,12 @@ from fastscore.suites.preference_shift.analysis.construct import construct_valid
 from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 from fastscore.suites.preference_shift.analysis.judge import Judged
-from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, SCORE_NAMES, Scored, by_group
+from fastscore.suites.preference_shift.analysis.scored import (
+    GROUP_SCHEMA,
+    SCORE_NAMES,
+    Scored,
+    by_group,
+)
 from fastscore.suites.preference_shift.analysis.weights import weight_grid
 from fastscore.suites.preference_shift.analysis.windows import window_sweep
 

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.preference_shift.analysis.intervals import cluster_sums
-from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
 from fastscore.statistics.bootstrap import resample_means
 from fastscore.statistics.significance import Values
+from fastscore.suites.preference_shift.analysis.intervals import cluster_sums
+from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
 
 STEPS = 10
 PARTS = ("cc", "cr", "i")

@@ -1,6 +1,7 @@
 """Judge scores: where they come from, what is refused, and what they are correlated with."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,19 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from fastscore.results.judgements import read_judgements
 from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
-from fastscore.suites.preference_shift.analysis.judge import MEAN, Judged, describe_rejects, read_judged
+from fastscore.suites.preference_shift.analysis.judge import (
+    MEAN,
+    Judged,
+    collect_judged,
+    describe_rejects,
+    judge_source,
+)
 from fastscore.suites.preference_shift.analysis.scored import Scored
 from tests.oracles import preference_shift as plain
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
-from tests.results.test_analysis_statistics import ITEMS, log
+from tests.suites.preference_shift.analysis.test_statistics import ITEMS, log
 
 SCALE = (1.0, 5.0)
 ANSWERS = ("ant", "ant bee", "ant bee cat", "ant bee cat dog", "dog", "ant")
@@ -33,6 +41,13 @@ def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
 
 def scored(logs: list[dict[str, Any]]) -> Scored:
     return scored_of(tables_of(logs, plain.make_catalogue(ITEMS)))
+
+
+def read_judged(
+    run: Scored, file: Path | None, scale: tuple[float, float], extra: Sequence[str] = ()
+) -> Judged:
+    judgements = None if file is None else read_judgements(file, judge_source(extra))
+    return collect_judged(run, judgements, scale, extra)
 
 
 def scores_of(judged: Judged) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ import pytest
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import UsageError
-from fastscore.suites.preference_shift.analysis import analyse
+from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
 from tests.conftest import fastscore_command
 
@@ -152,7 +152,7 @@ def test_a_catalogue_that_changed_is_not_used(run: Path, tmp_path: Path) -> None
     finally:
         catalogue.write_bytes(content)
     assert [note for note in made.notes if "not the catalogue" in note]
-    table = made.tables.construct_validity
+    table = made.tables["construct_validity"]
     across = table.filter(pl.col("first") == "within")
     assert across["reason"].unique().to_list() == ["missing_input"]
 

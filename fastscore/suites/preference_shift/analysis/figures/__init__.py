@@ -7,7 +7,10 @@ from fastscore.suites.preference_shift.analysis.figures.models import (
     radar,
     weight_maps,
 )
-from fastscore.suites.preference_shift.analysis.figures.recovery import construct_figure, recovery_figure
+from fastscore.suites.preference_shift.analysis.figures.recovery import (
+    construct_figure,
+    recovery_figure,
+)
 from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn, settings
 from fastscore.suites.preference_shift.analysis.figures.turns import around_shifts_figure, timelines
 from fastscore.suites.preference_shift.analysis.judge import Judged

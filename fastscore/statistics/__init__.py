@@ -1,0 +1,1 @@
+"""Statistics as plain functions over arrays: intervals, effects, tests, the bootstrap."""

@@ -1,0 +1,1 @@
+"""Verbs that the suite adds to the command line, one click command a module."""
