@@ -338,13 +338,8 @@ def summarise_metric(rows: Sequence[Row], name: str, flag: str, measure: Any) ->
     for row in eligible:
         groups.setdefault(str(row["dialog_id"] or ""), []).append(row)
     by_dialog = {key: measure(group)[0] for key, group in groups.items()}
-    rates, extra, counts = measure(eligible)
-    if flag == "eligible_m5":
-        # the public code adds up dialogue by dialogue
-        sums = [
-            reduce(add, [r["judge_score_1_5"] for r in group], 0.0) for group in groups.values()
-        ]
-        rates["judge_score_mean"] = ratio(reduce(add, sums, 0.0), len(eligible))
+    # turns of one dialogue together, but one running sum over all of them
+    rates, extra, counts = measure([row for group in groups.values() for row in group])
     macro = {key: mean([found[key] for found in by_dialog.values()]) for key in rates}
     return {
         "metric_name": name,

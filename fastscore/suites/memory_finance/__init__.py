@@ -25,7 +25,7 @@ class MemoryFinanceSuite:
 
     name: str = "memory_finance"
     title: str = "How a financial assistant remembers, discloses risk, complies and explains"
-    version: int = 1
+    version: int = 2
     options: type[MemoryFinanceOptions] = MemoryFinanceOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
@@ -73,7 +73,7 @@ class MemoryFinanceSuite:
 
         if not options.legacy_files:
             return {}
-        dataset_path = options.dataset_path or " ".join(inputs)
+        dataset_path = options.legacy_dataset_path or " ".join(inputs)
         frames = {name: table.collect() for name, table in tables.items()}
         return legacy_files(frames, dataset_path=dataset_path, suffix=suffix_of(inputs))
 

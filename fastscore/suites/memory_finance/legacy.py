@@ -135,17 +135,18 @@ def legacy_summary(
 
 
 def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
+    """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
     eligible = turns.filter(metric.eligible)
     group, names = distinct(eligible["dialogue"].fill_null(""))
-    counts = count_turns(numbers_of_turns(eligible), group, len(names))
-    counted = pl.DataFrame(counts).with_columns(judge_scored_turns=pl.col("m5_turns"))
-    ratios = pl.DataFrame(ratios_of(counts)).select(*metric.of_dialogues)
-    whole = counted.select(
-        pl.col(column).cum_sum().last().fill_null(0) for column in counted.columns
-    )
-    of_all = {name: whole[name].to_numpy() for name in whole.columns}
+    order = np.argsort(group, kind="stable")
+    numbers = numbers_of_turns(eligible[order])
+    ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))
+    ratios = ratios.select(*metric.of_dialogues)
+    # judge scores add turn by turn: sums of dialogues' sums would differ in the last digit
+    of_all = count_turns(numbers, np.zeros_like(group), 1)
     micro = pl.DataFrame(ratios_of(of_all)).fill_null(0.0)
     micro = micro.select(*metric.of_dialogues, *metric.of_all)
+    whole = pl.DataFrame(of_all).with_columns(judge_scored_turns=pl.col("m5_turns"))
     macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {

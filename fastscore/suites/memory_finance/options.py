@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fastscore.errors import UsageError
 from fastscore.suites.base import option
 
 
@@ -26,8 +27,17 @@ class MemoryFinanceOptions:
         "evaluation does, byte for byte.",
         signed=False,
     )
-    dataset_path: str = option(
+    legacy_dataset_path: str = option(
         "",
-        help="The dataset that the legacy files name.  [default: the input as given]",
+        help="The dataset that the legacy files name, which no log knows.  [default: the input as "
+        "given]",
         signed=False,
     )
+
+    def __post_init__(self) -> None:
+        if self.legacy_dataset_path and not self.legacy_files:
+            raise UsageError(
+                f"--legacy-dataset-path is {self.legacy_dataset_path!r}, but no legacy files are "
+                "asked for.",
+                "Add --legacy-files, or leave the path out.",
+            )

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from fastscore.errors import UsageError
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
@@ -78,7 +79,7 @@ def test_suffix_is_that_of_the_trace() -> None:
 def test_legacy_files_are_made_only_when_asked_for() -> None:
     tables = {table.name: pl.LazyFrame(schema=table.schema) for table in SUITE.tables}
     assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinanceOptions()) == {}
-    options = MemoryFinanceOptions(legacy_files=True, dataset_path="set.jsonl")
+    options = MemoryFinanceOptions(legacy_files=True, legacy_dataset_path="set.jsonl")
     files = SUITE.legacy_files(tables, ("dialog_trace_mem0.jsonl",), options)
     assert sorted(files) == [
         "metrics_summary_mem0.json",
@@ -89,3 +90,8 @@ def test_legacy_files_are_made_only_when_asked_for() -> None:
     assert summary["dataset_path"] == "set.jsonl"
     assert summary["metrics"]["m2_profile_accuracy"]["micro"]["profile_score"] == 0.0
     assert files["turn_eval_mem0.jsonl"] == b""
+
+
+def test_a_dataset_path_without_legacy_files_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--legacy-dataset-path is 'set\.jsonl', but no legacy"):
+        MemoryFinanceOptions(legacy_dataset_path="set.jsonl")
