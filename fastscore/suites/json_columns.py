@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.json_paths import find_places
-from fastscore_kernels.json_values import value_kinds
-from fastscore_kernels.jsonl import ARRAY, OBJECT, count_line_ends
 from fastscore_machine.arrow import StringColumn, string_column
+from fastscore_readers.json.json_paths import find_places
+from fastscore_readers.json.json_values import value_kinds
+from fastscore_readers.json.jsonl import ARRAY, OBJECT, count_line_ends
 
 from fastscore.suites.json_values import Bytes, JsonValues, Longs, Mask, Problems
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.json_paths import Place, Shape, find_places
-from fastscore_kernels.json_values import array_elements
-from fastscore_kernels.jsonl import (
+from fastscore_readers.json.json_paths import Place, Shape, find_places
+from fastscore_readers.json.json_values import array_elements
+from fastscore_readers.json.jsonl import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -92,7 +92,7 @@ class JsonValues:
     data
         The buffer, uint8.
     tags
-        The kind of each value, as in `fastscore_kernels.jsonl`, uint8 (n,).
+        The kind of each value, as in `fastscore_readers.json.jsonl`, uint8 (n,).
     start, end
         Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
         empty array or object of `line_values` may have none.
@@ -232,7 +232,7 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     values
         Arrays and objects; nothing stands below other values.
     shape
-        As in `fastscore_kernels.json_paths`: a mapping of members, a list of one shape for
+        As in `fastscore_readers.json.json_paths`: a mapping of members, a list of one shape for
         elements, None for the value alone.
     problems
         Where values are noted that are not valid JSON.

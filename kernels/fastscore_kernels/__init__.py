@@ -109,18 +109,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_FURTHER_MODULES = (
-    *("csv", "json_elements", "json_paths", "json_texts", "json_trees", "json_values"),
-    *("jsonl", "jsonl_names", "literals", "located_values", "python_literals"),
-    *("text_parts", "tool_cells"),
-)
+_FURTHER_MODULES = ("text_parts", "tool_cells")
 
 
 def warm() -> None:
-    """Compile every kernel, or load it from the cache, so that no later call has to."""
+    """Compile every kernel and reader, or load it from the cache, so that no later call has to."""
     for module in sorted({*_MODULE_OF.values(), *_FURTHER_MODULES}):
         import_module(f"{__name__}.{module}").compile_kernels()
     import_module("fastscore_machine.arrow").compile_kernels()
+    import_module("fastscore_readers").warm()
 
 
 def __dir__() -> list[str]:

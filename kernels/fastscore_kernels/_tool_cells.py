@@ -14,8 +14,7 @@ from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, RUN_BYTES, RUNS, aligned, prefetch_text, run_marks
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, same_bytes
-
-from fastscore_kernels._literals import (
+from fastscore_readers.python_literals._literals import (
     after_spaces,
     is_separator,
     is_word,
@@ -23,6 +22,7 @@ from fastscore_kernels._literals import (
     scalar,
     skip_quotes,
 )
+
 from fastscore_kernels.ranges import hashed, range_place
 
 TOOL, LIST, LIST_END, FIRST_ATTRIBUTE = range(4)

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from fastscore_kernels.csv import (
+from fastscore_readers.csv.records import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
@@ -14,7 +14,7 @@ from fastscore_kernels.csv import (
     spelled,
     unquoted,
 )
-from fastscore_kernels.jsonl import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
+from fastscore_readers.json.jsonl import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
 from hypothesis import example, given
 from hypothesis import strategies as st
 

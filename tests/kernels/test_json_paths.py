@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_kernels import jsonl
-from fastscore_kernels.json_paths import Place, Shape, find_places
+from fastscore_readers.json import jsonl
+from fastscore_readers.json.json_paths import Place, Shape, find_places
 from hypothesis import example, given
 from hypothesis import strategies as st
 

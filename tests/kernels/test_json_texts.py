@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_kernels import json_texts, located_values
-from fastscore_kernels.json_texts import halved_strings, joined_contain
+from fastscore_readers.json import json_texts, located_values
+from fastscore_readers.json.json_texts import halved_strings, joined_contain
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_kernels import jsonl
-from fastscore_kernels.json_trees import Nodes, find_nodes
+from fastscore_readers.json import jsonl
+from fastscore_readers.json.json_trees import Nodes, find_nodes
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from fastscore_kernels import jsonl
-from fastscore_kernels.json_values import array_elements, value_kinds
+from fastscore_readers.json import jsonl
+from fastscore_readers.json.json_values import array_elements, value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from fastscore_kernels import jsonl, located_values
+from fastscore_readers.json import jsonl, located_values
 from hypothesis import example, given
 from hypothesis import strategies as st
 

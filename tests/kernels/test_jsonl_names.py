@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_kernels import jsonl
-from fastscore_kernels.jsonl_names import NamedLines, named_lines, named_runs
+from fastscore_readers.json import jsonl
+from fastscore_readers.json.jsonl_names import NamedLines, named_lines, named_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fastscore_kernels.literals import (
+from fastscore_readers.python_literals.orders import (
     BARE_ITEM,
     FIELD,
     ITEM,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_kernels.python_literals import literals_to_json
+from fastscore_readers.python_literals.trees import literals_to_json
 from hypothesis import example, given
 from hypothesis import strategies as st
 

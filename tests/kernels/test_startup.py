@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import fastscore_kernels
+import fastscore_readers
 import numba
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_h
 from fastscore_machine import compiling
 
 PACKAGE = Path(fastscore_kernels.__file__).parent
-PACKAGES = (PACKAGE, Path(compiling.__file__).parent)
+PACKAGES = (PACKAGE, Path(compiling.__file__).parent, Path(fastscore_readers.__file__).parent)
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
@@ -116,9 +117,9 @@ def test_every_public_name_exists_and_is_documented():
 def test_warm_compiles_every_module():
     fastscore_kernels.warm()
     topics = {
-        f"{package.name}.{path.stem}"
+        ".".join(path.relative_to(package.parent).with_suffix("").parts)
         for package in PACKAGES
-        for path in package.glob("*.py")
+        for path in package.rglob("*.py")
         if "def compile_kernels" in path.read_text()
     }
     assert topics == compiling._ready
@@ -188,7 +189,7 @@ def test_calls_from_several_threads_agree():
 
 def decorators():
     """Yield file name and node of every decorator and call in the package."""
-    for path in sorted(path for package in PACKAGES for path in package.glob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in package.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
@@ -213,7 +214,7 @@ def test_every_kernel_declares_its_flags():
 
 
 def test_numba_is_called_in_one_module_only():
-    for path in (path for package in PACKAGES for path in package.glob("*.py")):
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
         if path.name != "compiling.py":
             source = path.read_text()
             assert "njit" not in source, path.name

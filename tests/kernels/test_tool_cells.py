@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from fastscore_kernels.literals import list_places
 from fastscore_kernels.text_parts import copied
 from fastscore_kernels.tool_cells import ToolFormat, read_tool_cells
 from fastscore_machine.arrow import text_rows
+from fastscore_readers.python_literals.orders import list_places
 from hypothesis import example, given
 from hypothesis import strategies as st
 

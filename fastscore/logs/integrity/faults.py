@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastscore_kernels.csv import (
+from fastscore_readers.csv.records import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
 )
-from fastscore_kernels.json_elements import LINE_END_IN_STRING
-from fastscore_kernels.jsonl import MAX_DEPTH, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
+from fastscore_readers.json.json_elements import LINE_END_IN_STRING
+from fastscore_readers.json.jsonl import MAX_DEPTH, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 
 from fastscore.logs.integrity.rejects import (
     FOUND_CHARACTERS,

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import text_hash128
-from fastscore_kernels.jsonl_names import NamedLines
-from fastscore_kernels.located_values import changes
+from fastscore_readers.json.jsonl_names import NamedLines
+from fastscore_readers.json.located_values import changes
 
 from fastscore.errors import InputError
 from fastscore.logs.integrity.file_state import FileState, file_blocks, map_passing, passing_blocks

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.jsonl_names import NamedLines, named_lines, named_runs
+from fastscore_readers.json.jsonl_names import NamedLines, named_lines, named_runs
 
 from fastscore.logs.read.streams import Lines
 

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from fastscore_kernels import csv, located_values
-from fastscore_kernels.jsonl import (
+from fastscore_readers.csv import records as csv
+from fastscore_readers.json import located_values
+from fastscore_readers.json.jsonl import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -26,8 +27,8 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
 )
-from fastscore_kernels.jsonl_names import NamedLines
-from fastscore_kernels.located_values import EXACT, PlainViews
+from fastscore_readers.json.jsonl_names import NamedLines
+from fastscore_readers.json.located_values import EXACT, PlainViews
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut

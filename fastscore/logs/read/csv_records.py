@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.csv import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
-from fastscore_kernels.jsonl import ESCAPED, NOT_UTF8
+from fastscore_readers.csv.records import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
+from fastscore_readers.json.jsonl import ESCAPED, NOT_UTF8
 
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.plan.byte_ranges import Damage

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import zstandard
-from fastscore_kernels.csv import CsvScan
-from fastscore_kernels.jsonl import count_line_ends
+from fastscore_readers.csv.records import CsvScan
+from fastscore_readers.json.jsonl import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.json_trees import Nodes, find_nodes
-from fastscore_kernels.jsonl import (
+from fastscore_machine.arrow import string_column
+from fastscore_readers.json.json_trees import Nodes, find_nodes
+from fastscore_readers.json.jsonl import (
     ABSENT,
     ESCAPED,
     FALSE,
@@ -25,8 +26,7 @@ from fastscore_kernels.jsonl import (
     STRING,
     TRUE,
 )
-from fastscore_kernels.python_literals import literals_to_json
-from fastscore_machine.arrow import string_column
+from fastscore_readers.python_literals.trees import literals_to_json
 
 from fastscore.suites.columns import without_halves
 from fastscore.suites.distinct import distinct

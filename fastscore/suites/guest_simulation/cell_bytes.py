@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels import located_values
 from fastscore_machine.arrow import StringColumn
+from fastscore_readers.json import located_values
 
 from fastscore.suites.columns import Indices
 

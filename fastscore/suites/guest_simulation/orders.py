@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_ranges, plain_words
-from fastscore_kernels.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
-from fastscore_kernels.literals import ITEM, MODIFIER, item_names, list_places
-from fastscore_kernels.located_values import unescaped
 from fastscore_machine.arrow import text_rows
+from fastscore_readers.json.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
+from fastscore_readers.json.located_values import unescaped
+from fastscore_readers.python_literals.orders import ITEM, MODIFIER, item_names, list_places
 
 from fastscore.suites.columns import Indices, Mask, counts_of, gather_or_null, without_halves
 from fastscore.suites.distinct import distinct
@@ -33,7 +33,7 @@ class Names:
     Parameters
     ----------
     conversation, kind
-        Where each name stands, and what it names (`fastscore_kernels.literals`), int64 (n,).
+        Where each name stands, and what it names (`python_literals.orders`), int64 (n,).
     code
         The name, its place in ``values``, int64 (n,).
     values

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_kernels.json_texts import joined_contain
+from fastscore_readers.json.json_texts import joined_contain
 
 from fastscore.suites.columns import counts_of, list_column, offsets_of
 from fastscore.suites.json_values import Indices, Mask

@@ -9,7 +9,7 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, whole
 from fastscore_machine.compiling import inlined
 from fastscore_machine.memory import load_byte
 
-from fastscore_kernels._jsonl_bytes import NEWLINE, RETURN, utf8_fault
+from fastscore_readers.text_bytes import NEWLINE, RETURN, utf8_fault
 
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _63 = np.uint64(1), np.uint64(63)

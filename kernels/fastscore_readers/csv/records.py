@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._csv_scan import (
+from fastscore_readers.csv._csv_scan import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,

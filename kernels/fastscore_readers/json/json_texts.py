@@ -25,8 +25,8 @@ from fastscore_machine.memory import (
 )
 from fastscore_machine.validation import read_only, same_length
 
-from fastscore_kernels._jsonl_bytes import BACKSLASH, NEWLINE, QUOTE, SPACE, hex4
-from fastscore_kernels._jsonl_values import unescape
+from fastscore_readers.json._jsonl_values import unescape
+from fastscore_readers.text_bytes import BACKSLASH, NEWLINE, QUOTE, SPACE, hex4
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

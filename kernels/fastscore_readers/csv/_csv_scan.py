@@ -13,8 +13,17 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, copy_block, load_byte, store_byte
 
-from fastscore_kernels._block_scans import first_bad_byte, line_ends_within
-from fastscore_kernels._jsonl_bytes import (
+from fastscore_readers.block_scans import first_bad_byte, line_ends_within
+from fastscore_readers.json._jsonl_scan import (
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NOT_UTF8,
+    STRING,
+    TRUE,
+)
+from fastscore_readers.text_bytes import (
     MINUS,
     NEWLINE,
     PLUS,
@@ -24,15 +33,6 @@ from fastscore_kernels._jsonl_bytes import (
     TAB,
     scan_number,
     skip_digits,
-)
-from fastscore_kernels._jsonl_scan import (
-    ESCAPED,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    NOT_UTF8,
-    STRING,
-    TRUE,
 )
 
 # numbered apart from the faults of JSON Lines

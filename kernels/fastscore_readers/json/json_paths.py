@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._json_paths import (
+from fastscore_readers.json._json_paths import (
     BASE,
     BELOW,
     CAPACITY,
@@ -43,7 +43,7 @@ class Place:
     Parameters
     ----------
     tags
-        Type of each value, as in `fastscore_kernels.jsonl`, uint8 (n,); ``ABSENT`` where the
+        Type of each value, as in `fastscore_readers.json.jsonl`, uint8 (n,); ``ABSENT`` where the
         object has no such member, or there is no object.
     start, end
         Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is absent.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jsonl_scan import (
+from fastscore_readers.json._jsonl_scan import (
     ABSENT,
     ARRAY,
     ESCAPED,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import as_offsets, as_vector, read_only
 
-from fastscore_kernels._python_literals import write_json
+from fastscore_readers.python_literals._python_literals import write_json
 
 __all__ = ["WrittenLiterals", "compile_kernels", "literals_to_json"]
 

@@ -14,8 +14,8 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes
 from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.memory import load_byte
 
-from fastscore_kernels._jsonl_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB
-from fastscore_kernels._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
+from fastscore_readers.json._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
+from fastscore_readers.text_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB
 
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _2, _4, _8, _16, _32, _63 = (np.uint64(shift) for shift in (1, 2, 4, 8, 16, 32, 63))

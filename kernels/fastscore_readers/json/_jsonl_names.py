@@ -15,11 +15,10 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes, store_byte
 
-from fastscore_kernels._json_keys import find_escaped_key, find_key
-from fastscore_kernels._json_skips import skip_container, skip_scalar, skip_string
-from fastscore_kernels._jsonl_bytes import BACKSLASH, QUOTE, SPACE, ZERO, skip_blanks
-from fastscore_kernels._jsonl_runs import before_blanks, behind_line_end
-from fastscore_kernels._jsonl_scan import (
+from fastscore_readers.json._json_keys import find_escaped_key, find_key
+from fastscore_readers.json._json_skips import skip_container, skip_scalar, skip_string
+from fastscore_readers.json._jsonl_runs import before_blanks, behind_line_end
+from fastscore_readers.json._jsonl_scan import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -29,6 +28,7 @@ from fastscore_kernels._jsonl_scan import (
     note_value,
     skip_spaces,
 )
+from fastscore_readers.text_bytes import BACKSLASH, QUOTE, SPACE, ZERO, skip_blanks
 
 _NONE, _1 = np.uint64(0), np.uint64(1)
 _COMMA, _COLON, _SMALL_U = 0x2C, 0x3A, 0x75

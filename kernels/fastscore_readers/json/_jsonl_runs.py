@@ -15,9 +15,8 @@ import numpy as np
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
 
-from fastscore_kernels._json_keys import NODE_BYTES
-from fastscore_kernels._jsonl_bytes import NEWLINE, QUOTE, RETURN, SPACE, TAB, skip_blanks
-from fastscore_kernels._jsonl_scan import (
+from fastscore_readers.json._json_keys import NODE_BYTES
+from fastscore_readers.json._jsonl_scan import (
     ABSENT,
     ESCAPED,
     MAX_DEPTH,
@@ -27,6 +26,7 @@ from fastscore_kernels._jsonl_scan import (
     scan_object,
     skip_spaces,
 )
+from fastscore_readers.text_bytes import NEWLINE, QUOTE, RETURN, SPACE, TAB, skip_blanks
 
 _COMMA, _COLON, _OPEN_OBJECT = 0x2C, 0x3A, 0x7B
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._json_elements import LINE_END_IN_STRING, number_lines, part_elements
+from fastscore_readers.json._json_elements import LINE_END_IN_STRING, number_lines, part_elements
 
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "compile_kernels", "elements"]
 

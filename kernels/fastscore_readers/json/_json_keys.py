@@ -11,8 +11,8 @@ from fastscore_machine.byte_blocks import BLOCK, equal_blocks
 from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.memory import address_of, load_byte, load_word, store_word
 
-from fastscore_kernels._jsonl_bytes import QUOTE, first_word, scan_string, skip_blanks
-from fastscore_kernels._jsonl_values import unescape
+from fastscore_readers.json._jsonl_values import unescape
+from fastscore_readers.text_bytes import QUOTE, first_word, scan_string, skip_blanks
 
 MOST_RECENT = 32
 """How many written keys a node remembers."""

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jsonl_scan import ABSENT
-from fastscore_kernels._jsonl_values import (
+from fastscore_readers.json._jsonl_scan import ABSENT
+from fastscore_readers.json._jsonl_values import (
     EXACT,
     INEXACT,
     OVERFLOW,
@@ -18,7 +18,7 @@ from fastscore_kernels._jsonl_values import (
     parse_integers,
     unescape_strings,
 )
-from fastscore_kernels._string_views import plain_bytes, plain_string_views, string_views
+from fastscore_readers.json._string_views import plain_bytes, plain_string_views, string_views
 
 __all__ = [
     "EXACT",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import as_vector, read_only, same_length
 
-from fastscore_kernels._json_trees import (
+from fastscore_readers.json._json_trees import (
     END,
     KEY,
     KEY_END,
@@ -43,8 +43,8 @@ class Nodes:
     parent : int64 (m,)
         The array or object that a node stands in, -1 for a root.
     tags : uint8 (m,)
-        The kind of each value, as in `fastscore_kernels.jsonl`; a document that is no JSON value
-        has one node, which is ``ABSENT``.
+        The kind of each value, as in `jsonl`; a document that is no JSON value has one node, which
+        is ``ABSENT``.
     start, end : int64 (m,)
         Its bytes, a string's inside its quotes.
     key : int64 (m,)

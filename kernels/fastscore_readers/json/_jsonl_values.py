@@ -12,7 +12,7 @@ from fastscore_machine.byte_blocks import copy_until
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, store_byte
 
-from fastscore_kernels._jsonl_bytes import (
+from fastscore_readers.text_bytes import (
     BACKSLASH,
     MINUS,
     NINE,

@@ -11,7 +11,7 @@ import numpy as np
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, store_byte
 
-from fastscore_kernels._jsonl_bytes import (
+from fastscore_readers.text_bytes import (
     BACKSLASH,
     MINUS,
     NINE,

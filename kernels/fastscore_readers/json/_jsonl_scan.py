@@ -12,8 +12,8 @@ from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, store_byte, store_word
 
-from fastscore_kernels._json_keys import NODE_BYTES, member_key
-from fastscore_kernels._jsonl_bytes import (
+from fastscore_readers.json._json_keys import NODE_BYTES, member_key
+from fastscore_readers.text_bytes import (
     MINUS,
     NEWLINE,
     NINE,

@@ -11,10 +11,9 @@ import numpy as np
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte
 
-from fastscore_kernels._json_keys import NODE_BYTES, member_key, recent_keys
-from fastscore_kernels._json_skips import skip_container, skip_scalar
-from fastscore_kernels._jsonl_bytes import skip_blanks
-from fastscore_kernels._jsonl_scan import (
+from fastscore_readers.json._json_keys import NODE_BYTES, member_key, recent_keys
+from fastscore_readers.json._json_skips import skip_container, skip_scalar
+from fastscore_readers.json._jsonl_scan import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -24,6 +23,7 @@ from fastscore_kernels._jsonl_scan import (
     scan_container,
     scan_scalar,
 )
+from fastscore_readers.text_bytes import skip_blanks
 
 GRAIN, FIRST_KEY, N_KEYS, ELEMENT, BELOW, LEVELS, BASE = range(7)
 """What a row of ``nodes`` holds: the node's grain, its first key and their number, the node of its

@@ -15,8 +15,8 @@ from fastscore_machine.memory import (
     store_word,
 )
 
-from fastscore_kernels._jsonl_bytes import first_word
-from fastscore_kernels._jsonl_scan import ESCAPED, NULL, STRING
+from fastscore_readers.json._jsonl_scan import ESCAPED, NULL, STRING
+from fastscore_readers.text_bytes import first_word
 
 _INLINE = 12
 _ROWS_AHEAD = 8

@@ -11,8 +11,8 @@ import numpy as np
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte
 
-from fastscore_kernels._jsonl_bytes import QUOTE, first_word, scan_string, skip_space
-from fastscore_kernels._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
+from fastscore_readers.json._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
+from fastscore_readers.text_bytes import QUOTE, first_word, scan_string, skip_space
 
 PARENT, START, END, KEY = range(4)
 """What a row of ``nodes`` holds; a key's number is -1 for elements and roots."""

@@ -10,8 +10,8 @@ from typing import Any
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, store_byte
 
-from fastscore_kernels._block_scans import line_ends_within
-from fastscore_kernels._jsonl_bytes import BACKSLASH, NEWLINE, QUOTE, RETURN, SPACE, TAB, plain_run
+from fastscore_readers.block_scans import line_ends_within
+from fastscore_readers.text_bytes import BACKSLASH, NEWLINE, QUOTE, RETURN, SPACE, TAB, plain_run
 
 _COMMA, _COLON = 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D

@@ -23,7 +23,7 @@ from fastscore_machine.compiling import first_use
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_ranges, as_vector, read_only
 
-from fastscore_kernels._literals import (
+from fastscore_readers.python_literals._literals import (
     BARE_ITEM,
     FIELD,
     ITEM,

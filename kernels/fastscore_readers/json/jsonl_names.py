@@ -9,10 +9,10 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._jsonl_names import keep_values, note_names
-from fastscore_kernels._jsonl_runs import scan_runs
-from fastscore_kernels._jsonl_scan import ABSENT
-from fastscore_kernels.jsonl import key_table
+from fastscore_readers.json._jsonl_names import keep_values, note_names
+from fastscore_readers.json._jsonl_runs import scan_runs
+from fastscore_readers.json._jsonl_scan import ABSENT
+from fastscore_readers.json.jsonl import key_table
 
 __all__ = ["NamedLines", "compile_kernels", "named_lines", "named_runs"]
 

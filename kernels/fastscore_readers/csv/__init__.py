@@ -1,0 +1,1 @@
+"""CSV: records, wanted cells, texts."""

@@ -1,0 +1,1 @@
+"""JSON Lines and JSON documents: lines, wanted values, texts."""

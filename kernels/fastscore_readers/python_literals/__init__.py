@@ -1,0 +1,1 @@
+"""Python literals that stand in cells of text."""
