@@ -1,0 +1,89 @@
+"""``fastscore simulate``: conversations of simulated users with a recommender, as logs."""
+
+from pathlib import Path
+
+import click
+
+from fastscore.processors import available_processors
+
+
+@click.group("simulate", epilog="`fastscore simulate preference_shift --help` lists the options.")
+def command() -> None:
+    """Simulate dialogues that a suite scores."""
+
+
+@command.command(
+    "preference_shift",
+    epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
+    "--sessions 600 --turns 50 -o logs",
+)
+@click.option("--catalogue", required=True, help="The items: JSON, JSON Lines, CSV or Parquet.")
+@click.option(
+    "--agent",
+    default="offline",
+    show_default=True,
+    help="Who recommends: offline, python:module.object, or an installed agent's name.",
+)
+@click.option("--sessions", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--turns", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same users whatever the agent.",
+)
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="The user's rates and phrases, a TOML file.  [default: the built-in one]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=available_processors(),
+    help="Shards that are simulated at once; as many as there are processors unless told.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder of logs."
+)
+@click.option("--overwrite", is_flag=True, help="Replace the simulation that stands in -o.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def preference_shift(
+    catalogue: str,
+    agent: str,
+    sessions: int,
+    turns: int,
+    seed: int,
+    policy: Path | None,
+    workers: int,
+    output: Path,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Users whose preferences shift talk with a recommender.
+
+    Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
+    the same command again finishes an interrupted simulation; more --sessions add to it.
+    """
+    from fastscore.run.progress import reporter
+    from fastscore.simulation.simulate import Simulation, simulate
+
+    asked = Simulation(
+        catalogue=catalogue,
+        agent=agent,
+        sessions=sessions,
+        turns=turns,
+        seed=seed,
+        output=output,
+        policy=policy,
+        workers=workers,
+        overwrite=overwrite,
+    )
+    simulate(asked, reporter(quiet=quiet))
+    if not quiet:
+        click.echo(
+            f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
+            "--segments metadata --embedder none -o RUN",
+            err=True,
+        )

@@ -1,0 +1,241 @@
+"""Simulated users: a state machine that explores, changes its mind and shifts its preference.
+
+All that a user decides is planned before the first word is spoken, from the catalogue, the policy
+and the session's own stream. What a system says can at most choose the title that a question about
+details names, by a number that was drawn beforehand: any two systems meet equal users.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastscore.simulation.draws import USER, Draws
+from fastscore.simulation.policy import Policy
+from fastscore.simulation.retrieval import GENRE, Retrieval
+from fastscore.suites.preference_shift.catalogue import NAME, PLOT, plot_keywords
+
+INITIAL, DETAILS, WAITING = "initial", "details", "waiting_system"
+REFERENCE = "{reference}"
+_SLOT = re.compile(r"\{(genre|focus|bridge)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """What a user will say.
+
+    Parameters
+    ----------
+    phrase
+        The words; ``{reference}`` in them stands for a title.
+    meta
+        The turn's metadata as logs have them.
+    draw
+        Chooses among the titles that a system named, from 0 to below 1.
+    """
+
+    phrase: str
+    meta: Mapping[str, Any]
+    draw: float
+
+    def text(self, named: Sequence[str]) -> str:
+        """Return the words, given the titles that the system named last; empty for the anchor's."""
+        if REFERENCE not in self.phrase:
+            return self.phrase
+        title = named[int(self.draw * len(named))] if named else self.meta["anchor_title"]
+        return self.phrase.replace(REFERENCE, title or "that recommendation")
+
+
+@dataclass(frozen=True, slots=True)
+class UserPlan:
+    """A user's side of a whole conversation.
+
+    Parameters
+    ----------
+    true_genre
+        The genre that the user really likes.
+    turns
+        Its turns.
+    """
+
+    true_genre: str
+    turns: tuple[UserTurn, ...]
+
+    @property
+    def shift_events(self) -> list[dict[str, Any]]:
+        """The shifts, in order."""
+        events = (turn.meta["shift_event_obj"] for turn in self.turns)
+        return [event for event in events if event is not None]
+
+
+def plan_user(
+    retrieval: Retrieval, policy: Policy, *, seed: int, session: int, turns: int
+) -> UserPlan:
+    """Plan a user's turns.
+
+    Parameters
+    ----------
+    retrieval, policy
+        What there is to want, and how a user comes to want it.
+    seed, session
+        Which user.
+    turns
+        How many turns; a longer plan begins as a shorter one does.
+    """
+    user = _User(retrieval, policy, Draws(seed, session, USER))
+    planned = tuple(user.turn(number) for number in range(1, turns + 1))
+    return UserPlan(user.true_genre, planned)
+
+
+Value = tuple[str, str]
+"""A field and a value of it, as written."""
+
+
+@dataclass(slots=True)
+class _User:
+    """The state of a user while its turns are planned."""
+
+    retrieval: Retrieval
+    policy: Policy
+    draws: Draws
+    true_genre: str = ""
+    focus: Value = (GENRE, "")
+    constraints: dict[str, list[str]] = field(default_factory=dict)
+    anchor: int | None = None
+    stage: str = INITIAL
+    topics: list[str] = field(default_factory=list)
+    shifted: bool = False
+
+    def __post_init__(self) -> None:
+        draws, genres = self.draws, self.genres
+        self.true_genre = requested = draws.choose(genres)
+        if draws.happens(self.policy.rates["request_other_genre"]) and len(genres) > 1:
+            requested = draws.choose([genre for genre in genres if genre != self.true_genre])
+        self.focus = (GENRE, requested)
+        self.constraints = {GENRE: [requested]}
+        self._choose_anchor()
+        self._refill_topics()
+
+    @property
+    def genres(self) -> tuple[str, ...]:
+        return self.retrieval.available_genres() or tuple(self.retrieval.index[GENRE])
+
+    def turn(self, number: int) -> UserTurn:
+        """Decide on the next turn."""
+        phrase, event = self._act(number)
+        draw = self.draws.uniform()
+        meta = {
+            "turn": number,
+            "stage": self.stage,
+            "focus_field": self.focus[0],
+            "focus_value": self.focus[1],
+            "anchor_title": self._title(),
+            "constraints": {name: list(values) for name, values in self.constraints.items()},
+            "shift_event": event is not None,
+            "shift_event_obj": event,
+        }
+        return UserTurn(phrase, meta, draw)
+
+    def _act(self, number: int) -> tuple[str, dict[str, Any] | None]:
+        policy, draws = self.policy, self.draws
+        if self.stage == INITIAL:
+            self.stage = DETAILS
+            phrase = draws.choose(policy.phrases["initial"])
+            return _fill(phrase, genre=self.focus[1]), None
+        if self.stage == WAITING:
+            self.stage = DETAILS
+            return draws.choose(policy.phrases["more"]), None
+        if draws.happens(policy.rates["contradiction"]):
+            return draws.choose(policy.phrases["contradiction"]), None
+        is_due = not self.shifted and number >= policy.forced_shift
+        if is_due or not self.topics or draws.happens(policy.rates["shift"]):
+            self.stage = WAITING
+            return self._shift(number)
+        question = draws.choose(policy.details[self.topics.pop()])
+        return f"{draws.choose(policy.phrases['reactions'])} {question}", None
+
+    def _shift(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Move the focus along a bridge, and return what is said and the event."""
+        draws, before, from_anchor = self.draws, self.focus, self._title()
+        bridge = draws.choose(self._bridges())
+        name = self._next_field(before[0])
+        self.focus = (name, self._focus_value(name, bridge))
+        keeps = bridge[0] != PLOT if name in (GENRE, PLOT) else bridge[0] != name
+        if keeps:
+            self.constraints[bridge[0]] = [bridge[1]]
+        self.constraints[name] = [self.focus[1]]
+        if draws.happens(self.policy.rates["drop_constraint"]):
+            kept = {name, GENRE, bridge[0]}
+            others = [each for each in self.constraints if each not in kept]
+            if others:
+                del self.constraints[draws.choose(others)]
+        self._choose_anchor()
+        self._refill_topics()
+        self.shifted = True
+        event = {
+            "turn": number,
+            "from_focus": before[0],
+            "to_focus": name,
+            "bridge_field": bridge[0],
+            "bridge_value": bridge[1],
+            "from_anchor": from_anchor,
+            "to_anchor": self._title(),
+        }
+        is_same = self.focus[1] == bridge[1]
+        phrase = draws.choose(self.policy.phrases["same"] if is_same else self.policy.shift[name])
+        return _fill(phrase, focus=self.focus[1], bridge=bridge[1]), event
+
+    def _bridges(self) -> list[Value]:
+        """Return what may lead from one focus to the next: of the anchor, and the focus itself."""
+        if self.anchor is None:
+            return [self.focus]
+        item = self.retrieval.items[self.anchor]
+        found = [
+            (name, value) for name in self.policy.bridges for value in item.values.get(name, ())
+        ]
+        keywords = plot_keywords(item.plot)[: self.policy.limits["plot_keywords"]]
+        return [*found, *((PLOT, word) for word in keywords), self.focus]
+
+    def _next_field(self, current: str) -> str:
+        known = self.retrieval.index
+        others = [name for name in self.policy.fields if name != current and known.get(name)]
+        if not others:
+            return current
+        shuffled = self.draws.sample(others, len(others))
+        for name in self.policy.order:
+            if name in shuffled and self.draws.happens(self.policy.rates["take_focus"]):
+                return name
+        return shuffled[0]
+
+    def _focus_value(self, name: str, bridge: Value) -> str:
+        draws = self.draws
+        if name == PLOT:
+            return bridge[1]
+        if name == GENRE:
+            others = [genre for genre in self.genres if genre != self.focus[1]]
+            return draws.choose(others or self.genres)
+        if name == NAME:
+            near = self.retrieval.recommend(
+                {bridge[0]: bridge[1]}, draws, self.policy.limits["names"]
+            )
+            titles = self.retrieval.titles(row for row in near if row != self.anchor)
+            return draws.choose(titles or self.retrieval.surfaces[NAME])
+        return bridge[1] if name == bridge[0] else draws.choose(self.retrieval.surfaces[name])
+
+    def _choose_anchor(self) -> None:
+        """Take an item that fits, another one than before if there is any."""
+        rows = self.retrieval.recommend(self.constraints, self.draws, self.policy.limits["anchors"])
+        others = [row for row in rows if row != self.anchor]
+        if others or rows:
+            self.anchor = self.draws.choose(others or rows)
+
+    def _refill_topics(self) -> None:
+        details = tuple(self.policy.details)
+        self.topics = self.draws.sample(details, len(details))
+
+    def _title(self) -> str | None:
+        return None if self.anchor is None else self.retrieval.items[self.anchor].title
+
+
+def _fill(phrase: str, **values: str) -> str:
+    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), phrase)

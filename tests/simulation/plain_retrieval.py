@@ -1,0 +1,101 @@
+"""Retrieval in plain Python, one value at a time, from the definition: the oracle of its tests."""
+
+import re
+from typing import Any
+
+FIELDS = ("name", "genre", "actor", "director", "language", "writer", "year")
+STOP = frozenset(
+    """
+    the and with that this from into about their they them have when where after before toward
+    towards against while over under through also film movie story stories life lives takes place
+    city town family people
+    """.split()  # noqa: SIM905
+)
+
+
+def norm(field: str, value: Any) -> str:
+    text = "" if value is None else str(value).strip()
+    if field == "genre":
+        text = text.lower()
+        for suffix in (" film", " movie", " fiction"):
+            text = text.replace(suffix, "")
+        return text.strip()
+    if field == "year":
+        return "".join(c for c in text if c in "0123456789")
+    return text.lower()
+
+
+def words(text: str) -> list[str]:
+    found: list[str] = []
+    for word in re.findall(r"[a-zA-Z]{4,}", text.lower()):
+        if word not in STOP and word not in found:
+            found.append(word)
+    return found
+
+
+def values(movie: dict[str, Any], field: str) -> list[Any]:
+    value = movie.get(field)
+    return value if isinstance(value, list) else [value]
+
+
+class PlainRetrieval:
+    def __init__(self, movies: list[dict[str, Any]]) -> None:
+        self.movies = movies
+        self.index: dict[str, dict[str, list[int]]] = {field: {} for field in FIELDS}
+        self.surface: dict[str, dict[str, str]] = {field: {} for field in FIELDS}
+        self.plots: dict[str, list[int]] = {}
+        for row, movie in enumerate(movies):
+            for field in FIELDS:
+                for value in values(movie, field):
+                    key = norm(field, value)
+                    if key:
+                        self.index[field].setdefault(key, []).append(row)
+                        self.surface[field].setdefault(key, str(value).strip())
+            for word in words(movie.get("plot") or ""):
+                self.plots.setdefault(word, []).append(row)
+
+    def genres(self) -> list[str]:
+        return [g for g, rows in self.index["genre"].items() if len(rows) >= 3 and len(g) > 2]
+
+    def find(self, field: str, text: str) -> str | None:
+        for key, surface in self.surface[field].items():
+            if key in text.lower():
+                return surface
+        return None
+
+    def keywords(self, text: str, limit: int) -> list[str]:
+        return [word for word in words(text) if word in self.plots][:limit]
+
+    def lookup(self, field: str, value: str) -> set[int]:
+        if field == "plot":
+            return {row for word in words(value) for row in self.plots.get(word, [])}
+        key = norm(field, value)
+        if not key:
+            return set()
+        if key in self.index[field]:
+            return set(self.index[field][key])
+        return {row for known, rows in self.index[field].items() if key in known for row in rows}
+
+    def fitting(self, constraints: dict[str, Any]) -> set[int]:
+        wanted: dict[str, list[str]] = {}
+        for key, value in constraints.items():
+            field = {"title": "name", "plot_keywords": "plot"}.get(key, key)
+            listed = value if isinstance(value, list) else [value]
+            listed = [each for each in listed if each is not None and each != ""]
+            if listed and (field in FIELDS or field == "plot"):
+                wanted[field] = listed
+        sets = []
+        for field, listed in wanted.items():
+            rows: set[int] = set()
+            for value in listed:
+                rows |= self.lookup(field, value)
+            if rows:
+                sets.append(rows)
+        if len(sets) >= 2:
+            both = set.intersection(*sets)
+            return both if both else set.union(*sets)
+        if len(sets) == 1:
+            return sets[0]
+        if "genre" not in wanted:
+            return set(range(len(self.movies)))
+        return set(self.index["name"].get("inception", [])[:1])

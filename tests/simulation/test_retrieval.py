@@ -1,0 +1,139 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastscore.simulation.draws import AGENT, USER, Draws
+from fastscore.simulation.retrieval import find_year, load_retrieval
+from tests.simulation.plain_retrieval import FIELDS, PlainRetrieval
+from tests.simulation.worlds import PLOTTED, plotted, sample, sample_movies
+
+WORDS = (
+    "Al Pacino",
+    "drama",
+    "dra",
+    "1994",
+    "199",
+    "Film 1",
+    "detective river",
+    "",
+    "nothing",
+    "x",
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return load_retrieval(plotted(tmp_path_factory.mktemp("catalogue"))), PlainRetrieval(PLOTTED)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from((*FIELDS, "plot", "title", "plot_keywords", "mood")),
+        st.one_of(st.none(), st.sampled_from(WORDS), st.lists(st.sampled_from(WORDS), max_size=3)),
+        max_size=5,
+    )
+)
+def test_what_fits_is_what_the_plain_rules_say(made, constraints):
+    retrieval, plain = made
+    assert list(retrieval.fitting(constraints)) == sorted(plain.fitting(constraints))
+
+
+def test_real_constraints_fit_what_the_plain_rules_say():
+    retrieval, movies = sample(), sample_movies()
+    plain, chosen = PlainRetrieval(movies), random.Random(1)
+    for _ in range(400):
+        constraints = {}
+        for field in chosen.sample(FIELDS, chosen.randint(0, 4)):
+            value = chosen.choice(movies).get(field)
+            constraints[field] = (
+                chosen.choice(value) if isinstance(value, list) and value else value
+            )
+        assert list(retrieval.fitting(constraints)) == sorted(plain.fitting(constraints))
+
+
+def test_values_are_found_as_by_trying_every_one():
+    retrieval, plain = sample(), PlainRetrieval(sample_movies())
+    chosen = random.Random(2)
+    for _ in range(150):
+        movie = chosen.choice(retrieval.items)
+        people = [value for values in movie.values.values() for value in values]
+        text = f"Do you know {movie.title} or {chosen.choice(people)}? I like a Drama of 1994."
+        for field in FIELDS:
+            assert retrieval.find_attribute(field, text) == plain.find(field, text)
+
+
+def test_a_value_inside_a_word_counts_unless_words_are_asked_for(made):
+    retrieval, _ = made
+    assert retrieval.find_attribute("name", "could you help") == "You"
+    assert retrieval.find_attribute("name", "would yours help") == "You"
+    assert retrieval.find_attribute("name", "would yours help", words=True) is None
+    assert retrieval.find_genre("an award or a dramatic explore") == "drama"
+    assert retrieval.find_genre("an award or a dramatic explore", words=True) is None
+
+
+def test_plot_keywords_are_the_first_words_that_plots_have(made):
+    retrieval, plain = made
+    text = "About the River, hunts in paris: a MOUNTAIN detective"
+    assert retrieval.find_plot_keywords(text) == ["river", "hunts", "paris"]
+    assert retrieval.find_plot_keywords(text, 9) == plain.keywords(text, 9)
+
+
+def test_genres_that_are_offered(made):
+    retrieval, plain = made
+    assert (
+        list(retrieval.available_genres()) == plain.genres() == ["drama", "crime", "romance", "war"]
+    )
+    assert list(sample().available_genres()) == PlainRetrieval(sample_movies()).genres()
+
+
+def test_by_hand(made):
+    retrieval, _ = made
+    # Al Pacino plays in films 2, 5, 8, ..., 38; Dan Director1 made those of 1, 6, 11, ... but for
+    # multiples of 4
+    assert retrieval.fitting({"actor": "al pacino", "director": "Dan Director1"}) == (11, 26)
+    # 'fact' is in no genre: the field is ignored
+    assert retrieval.fitting({"genre": "fact", "year": "1992"}) == (2, 9, 16, 23, 30, 37)
+    # nothing in common: the union
+    assert retrieval.fitting({"name": "Film 1", "genre": "Heist"}) == (1, 40)
+    # a genre that nothing has: the published fallback, which this catalogue holds
+    assert retrieval.fitting({"genre": "opera"}) == (40,)
+    assert len(retrieval.fitting({})) == 42
+
+
+def test_a_title_in_an_answer_is_the_longest_whole_one(made):
+    retrieval, _ = made
+    assert retrieval.find_titles("See Film 12, then Film 1. Or Film 123? You!") == [
+        "Film 12",
+        "Film 1",
+        "You",
+    ]
+
+
+def test_recommendations_are_cut_and_shuffled_by_the_session_alone():
+    retrieval = sample()
+    one = retrieval.recommend({"genre": "drama"}, Draws(7, 3, USER), 30)
+    again = retrieval.recommend({"genre": "drama"}, Draws(7, 3, USER), 30)
+    other = retrieval.recommend({"genre": "drama"}, Draws(7, 3, AGENT), 30)
+    assert one == again != other
+    assert len(one) == len(set(one)) == 30
+    assert len(retrieval.recommend({}, Draws(0, 0, USER), 99)) == 50
+    assert len(retrieval.recommend({}, Draws(0, 0, USER), 0)) == 1
+
+
+def test_samples_are_shuffles():
+    counts = dict.fromkeys(range(5), 0)
+    for session in range(2000):
+        drawn = Draws(1, session, USER).sample(range(5), 5)
+        assert sorted(drawn) == [0, 1, 2, 3, 4]
+        counts[drawn[2]] += 1
+    assert all(320 < count < 480 for count in counts.values())  # 400 expected, 4.5 deviations
+
+
+@pytest.mark.parametrize(
+    ("text", "year"), [("in 1999, or 2001", "1999"), ("1899 and 19990", None), ("a2001", None)]
+)
+def test_years(text, year):
+    assert find_year(text) == year
