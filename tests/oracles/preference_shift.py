@@ -373,6 +373,30 @@ def conversation_adaptation(
     return weighted / math.fsum(CAS_WEIGHTS.values())
 
 
+def conversation_adaptation_over_all(
+    delays: Sequence[int | None], cc: float, cr: float, i: float
+) -> float | None:
+    """Return the same with every shift counted: one that never recovered is the slowest."""
+    if not delays:
+        return None
+    parts = {
+        "recovery_rate": sum(delay is not None for delay in delays) / len(delays),
+        "recovery_delay": mean(
+            [0 if delay is None else 1 - clip(delay / DELAY_SPAN, 0, 1) for delay in delays]
+        ),
+        "interference": 1 - clip(i, 0, 1),
+        "cc": cc,
+        "cr": cr,
+    }
+    weighted = math.fsum(CAS_WEIGHTS[name] * part for name, part in parts.items())
+    return weighted / math.fsum(CAS_WEIGHTS.values())
+
+
+def windows_of(turns: Sequence[Row], points: Sequence[int], window: int) -> list[list[Row]]:
+    """Return the turns from each shift on that lie in its window."""
+    return [list(turns[point - 1 : point - 1 + window]) for point in points]
+
+
 def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
     """Score one conversation: its turns, segments, shifts and means.
 
@@ -385,6 +409,7 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
     ]
     points = shift_points(log) or []
     delays, rate, delay = recovery(turns, points, profile)
+    around = [row["i"] for rows in windows_of(turns, points, profile.window) for row in rows]
     none = 0.0 if profile.empty_conversations_are_zero else None
     means = {
         name: mean([row[name] for row in turns]) if turns else none
@@ -405,6 +430,10 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
         "cas": conversation_adaptation(rate, delay, means["cc"], means["cr"], means["i"])
         if turns
         else None,
+        "cas_all": conversation_adaptation_over_all(delays, means["cc"], means["cr"], means["i"])
+        if turns
+        else None,
+        "i_around_shifts": mean(around) if around else None,
         "missing_total": sum(len(row["missing"]) for row in turns),
         "hallucinated_total": sum(len(row["hallucinated"]) for row in turns),
         "both_empty_turns": sum(

@@ -69,12 +69,14 @@ def score_dialogues(
             "n_recovered_cosine": _total(of_shift, shifts["recovered_cosine"], n),
             "delay_sum": _total(of_shift, shifts["delay"], n),
             "delay_cosine_sum": _total(of_shift, shifts["delay_cosine"], n),
+            "i_around_shifts_sum": np.bincount(of_shift, shifts["i_sum"], n).astype(np.float64),
+            "n_turns_around_shifts": _total(of_shift, shifts["n_window_turns"], n),
             "missing_concepts_total": _total(owner, scores["n_missing"], n),
             "hallucinated_concepts_total": _total(owner, scores["n_hallucinated"], n),
         }
     )
     values = _means(owner, scores, counts) | _recovery(counts)
-    values |= _conversation_score(values, counts, options)
+    values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
     values = _where_nothing(values, counts, options)
     shift_points = np.searchsorted(of_shift, np.arange(n + 1))
     return pl.concat(
@@ -128,22 +130,43 @@ def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
         "avg_recovery_delay_cosine": _ratio(
             column["delay_cosine_sum"], column["n_recovered_cosine"]
         ),
+        "topic_interference_around_shifts": _ratio(
+            column["i_around_shifts_sum"], column["n_turns_around_shifts"]
+        ),
     }
 
 
-def _conversation_score(
-    values: Mapping[str, Reals], counts: pl.DataFrame, options: PreferenceShiftOptions
+def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFrame) -> Reals:
+    """Return the mean part of CAS that rewards speed, over all shifts: 0 where none came back."""
+    delay = shifts["delay"].fill_null(SLOWEST_DELAY).to_numpy()
+    part = 1.0 - np.minimum(delay, SLOWEST_DELAY) / SLOWEST_DELAY
+    total = np.bincount(of_shift, part, counts.height).astype(np.float64)
+    return _ratio(total, counts["n_shifts"].to_numpy())
+
+
+def _conversation_scores(
+    values: Mapping[str, Reals], speed_over_all: Reals, options: PreferenceShiftOptions
 ) -> dict[str, Reals]:
-    """Return CAS: NaN where there is no shift or none is recovered."""
-    parts = {
-        **values,
-        "avg_recovery_delay": 1.0 - np.clip(values["avg_recovery_delay"] / SLOWEST_DELAY, 0.0, 1.0),
-        "topic_interference": 1.0 - np.clip(values["topic_interference"], 0.0, 1.0),
-    }
-    total = np.zeros(counts.height)
-    for part, share in options.cas_shares.items():
-        total += share * parts[part]
-    return {"cas": np.where(counts["n_recovered"].to_numpy() > 0, total, np.nan)}
+    """Return CAS and CAS over all shifts.
+
+    Both are NaN without a shift or a turn. CAS as published takes the mean delay of the shifts
+    that were recovered, so it is NaN where none was; the other lets each shift count, one that
+    never recovered with the longest delay.
+    """
+
+    def weigh(speed: Reals) -> Reals:
+        parts = {
+            **values,
+            "avg_recovery_delay": speed,
+            "topic_interference": 1.0 - np.clip(values["topic_interference"], 0.0, 1.0),
+        }
+        total = np.zeros(len(speed))
+        for part, share in options.cas_shares.items():
+            total += share * parts[part]
+        return total
+
+    of_recovered = 1.0 - np.clip(values["avg_recovery_delay"] / SLOWEST_DELAY, 0.0, 1.0)
+    return {"cas": weigh(of_recovered), "cas_all": weigh(speed_over_all)}
 
 
 def _where_nothing(

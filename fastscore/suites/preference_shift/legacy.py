@@ -55,6 +55,27 @@ _MODEL_METRICS = (
     "context_retention",
     "context_adaptation_score",
 )
+_STRUCTURED_MODEL_METRICS = (
+    "cross_coherence",
+    "context_retention",
+    "topic_interference",
+    "context_adaptation_score",
+    "concept_overlap_mean",
+    "constraint_similarity_mean",
+    "copying_penalty_mean",
+    "adaptation_score_mean",
+    "weighted_constraint_similarity_mean",
+    "trajectory_adaptation_score_mean",
+    "concept_recovery_rate",
+    "avg_concept_recovery_delay",
+    "topic_recovery_rate",
+    "avg_recovery_delay",
+    *(f"{kind}_concepts_total" for kind in _KINDS),
+    *(f"{metric}_mean" for metric in _DST),
+    *_COSINE,
+    *(f"judge.{name}" for name in JUDGE_SCORES),
+)
+"""The successor's columns in its order; its other table of models has the judge's plain names."""
 
 
 def legacy_files(
@@ -78,7 +99,7 @@ def legacy_files(
     dialogues, refused = _judged(tables["dialogues"])
     files = {
         "results.jsonl": _results({**tables, "dialogues": dialogues}, options),
-        "model_metrics.csv": _model_metrics(dialogues).write_csv().encode(),
+        "model_metrics.csv": _model_metrics(dialogues, options).write_csv().encode(),
     }
     by_model = dialogues.drop_nulls("model").partition_by("model", as_dict=True)
     for (model,), rows in by_model.items():
@@ -128,8 +149,11 @@ def _refused(values: JsonValues, faulty: Mask, field: str, expected: str) -> pl.
     )
 
 
-def _model_metrics(dialogues: pl.DataFrame) -> pl.DataFrame:
-    means = [pl.col(name).mean() for name in (*_MODEL_METRICS, *JUDGE_SCORES)]
+def _model_metrics(dialogues: pl.DataFrame, options: PreferenceShiftOptions) -> pl.DataFrame:
+    of_profile = _STRUCTURED_MODEL_METRICS if options.profile == "structured" else _MODEL_METRICS
+    columns = {name: _HEADLINES.get(name, name.removeprefix("judge.")) for name in of_profile}
+    columns |= {name: name for name in JUDGE_SCORES}
+    means = [pl.col(column).mean().alias(name) for name, column in columns.items()]
     return dialogues.group_by("model", maintain_order=True).agg(means).sort("model")
 
 

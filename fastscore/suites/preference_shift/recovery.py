@@ -1,7 +1,8 @@
 """Recovery: whether, and how soon after a shift, user and system agree again.
 
 What is compared is a turn's own pair of texts: the test asks whether the system follows what the
-user says then, not whether it still serves the preference stated at the shift.
+user says then, not whether it still serves the preference stated at the shift. Beside it stands
+how much of the user's wording the system copies in the same turns.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Reals = npt.NDArray[np.float64]
 
 
 def recover_shifts(
@@ -23,7 +25,7 @@ def recover_shifts(
     scores: pl.DataFrame,
     options: PreferenceShiftOptions,
 ) -> pl.DataFrame:
-    """Look for recovery in the window after each shift point.
+    """Look for recovery, and for copying, in the window from each shift point on.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def recover_shifts(
     n_dialogues
         How many conversations there are.
     scores
-        ``cc`` and ``cr`` of each turn.
+        ``cc``, ``cr`` and ``i`` of each turn.
     options
         The test, its thresholds, and the window.
 
@@ -40,8 +42,9 @@ def recover_shifts(
     -------
     pl.DataFrame
         One row a shift point, in order: ``dialogue_row``, ``shift``, ``turn``, ``in_dialogue``,
-        ``recovered``, ``delay``, ``recovered_cosine``, ``delay_cosine``; delays count from 0 and
-        are null without recovery.
+        ``recovered``, ``delay``, ``recovered_cosine``, ``delay_cosine``, where delays count from 0
+        and are null without recovery; ``n_window_turns``, the turns of the window that the
+        conversation has, ``i_sum`` over them, and ``i_around_shift``, their mean, null without any.
     """
     owner = shifts["dialogue_row"].to_numpy()
     turn = shifts["turn"].to_numpy()
@@ -56,15 +59,33 @@ def recover_shifts(
         return pl.Series(found).set(pl.Series(found < 0), None)
 
     delay, delay_cosine = delays(met), delays(by_cosine)
+    i_sum, n_window_turns = _sum_in_windows(scores["i"].to_numpy(), offsets, owner, turn, options)
     return pl.DataFrame(
         {
             "dialogue_row": owner,
             "shift": 1 + place_in_group(owner),
             "turn": turn,
-            "in_dialogue": turn <= np.diff(offsets)[owner],
+            "in_dialogue": n_window_turns > 0,
             "recovered": delay.is_not_null(),
             "delay": delay,
             "recovered_cosine": delay_cosine.is_not_null(),
             "delay_cosine": delay_cosine,
+            "n_window_turns": n_window_turns,
+            "i_sum": i_sum,
         }
+    ).with_columns(
+        pl.when(pl.col("n_window_turns") > 0)
+        .then(pl.col("i_sum") / pl.col("n_window_turns"))
+        .alias("i_around_shift")
     )
+
+
+def _sum_in_windows(
+    values: Reals, offsets: Indices, owner: Indices, turn: Indices, options: PreferenceShiftOptions
+) -> tuple[Reals, Indices]:
+    """Return the sum of the values in each shift's window, and how many turns it has."""
+    left = np.maximum(np.diff(offsets)[owner] - (turn - 1), 0)
+    count = np.minimum(left, max(1, options.window))
+    shift = np.repeat(np.arange(len(owner)), count)
+    rows = (offsets[owner + 1] - left)[shift] + place_in_group(shift)
+    return np.bincount(shift, values[rows], len(owner)).astype(np.float64), count

@@ -243,6 +243,15 @@ SHIFT_METRICS = (
         null_rule=_NO_RECOVERY,
         unit="turns",
     ),
+    _metric(
+        "shifts",
+        "i_around_shift",
+        "Copying around a shift",
+        "mean of i over the turns of the window from the shift on",
+        _SEGMENTS,
+        better="lower",
+        null_rule="not_applicable where the conversation has no such turn",
+    ),
 )
 
 _GOLD_MEAN_RULE = "missing_input where no turn has a value; 0 without a turn in structured"
@@ -272,6 +281,18 @@ DIALOGUE_METRICS = (
         _I,
         better="lower",
         null_rule=_TURNS_RULE,
+    ),
+    _metric(
+        "dialogues",
+        "topic_interference_around_shifts",
+        "Mean copying around shifts",
+        "mean of i over the turns of the windows from the shifts on; one in two windows counts "
+        "twice",
+        _SEGMENTS,
+        better="lower",
+        null_rule="not_applicable without a shift that the conversation has a turn for",
+        numerator="i_around_shifts_sum",
+        denominator="n_turns_around_shifts",
     ),
     _metric(
         "dialogues",
@@ -335,6 +356,15 @@ DIALOGUE_METRICS = (
         "weighted mean of recovery rate, 1 - clip(delay / 5), 1 - clip(mean i), mean cc, mean cr",
         _PUBLIC + " (legacy), on the grounded parts",
         null_rule="not_applicable without a shift or where nothing was recovered",
+    ),
+    _metric(
+        "dialogues",
+        "cas_all",
+        "Conversation adaptation score over all shifts",
+        "as cas, with the mean of 1 - clip(delay / 5) over all shifts, 0 where one was not "
+        "recovered",
+        _PUBLIC + " (legacy), every shift counted",
+        null_rule="not_applicable without a shift or a turn",
     ),
     *(
         _metric(
@@ -454,7 +484,8 @@ SHIFTS = Table(
         _column("recovered", _TRUTH, "Whether a turn of the window meets the recovery test."),
         *_metric_columns(SHIFT_METRICS[:1], _WHOLE),
         _column("recovered_cosine", _TRUTH, "Whether CR alone meets its threshold in the window."),
-        *_metric_columns(SHIFT_METRICS[1:], _WHOLE),
+        *_metric_columns(SHIFT_METRICS[1:2], _WHOLE),
+        *_metric_columns(SHIFT_METRICS[2:]),
         _NULL_REASONS,
     ),
 )
@@ -470,6 +501,7 @@ _COUNTS = {
     "n_recovered_cosine": "Those that are recovered by CR alone.",
     "delay_sum": "Sum of the recovered shifts' delays.",
     "delay_cosine_sum": "The same by CR alone.",
+    "n_turns_around_shifts": "Turns in the windows from the shifts on, those of two twice.",
 }
 
 DIALOGUES = Table(
@@ -479,6 +511,7 @@ DIALOGUES = Table(
         *_PLACE,
         _column("true_genre", _TEXT, "The log's true_genre.", nullable=True),
         *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
+        _column("i_around_shifts_sum", _REAL, "Sum of i over those turns."),
         _column("has_shift_metadata", _TRUTH, "Whether the log carries shift metadata."),
         _column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
         _column("shift_points", _WHOLES, "The user turns at which the preference shifts."),

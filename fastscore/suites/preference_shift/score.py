@@ -20,7 +20,13 @@ from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.recovery import recover_shifts
-from fastscore.suites.preference_shift.schema import DIALOGUES, SEGMENTS, SHIFTS, TURNS
+from fastscore.suites.preference_shift.schema import (
+    DIALOGUES,
+    SEGMENTS,
+    SHIFT_METRICS,
+    SHIFTS,
+    TURNS,
+)
 from fastscore.suites.preference_shift.segments import (
     Segments,
     find_segments,
@@ -58,7 +64,7 @@ def score_logs(
         "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
         "shifts": recovered.with_columns(
-            _reasons({name: recovered[name].is_null() for name in ("delay", "delay_cosine")})
+            _reasons({metric.id: recovered[metric.id].is_null() for metric in SHIFT_METRICS})
         ),
         "dialogues": score_dialogues(dialogues, turns, scores, recovered, segments, options),
     }

@@ -145,6 +145,8 @@ def compare_dialogues(found: list[Row], expected: list[Row]) -> None:
         "topic_recovery_rate": "recovery_rate",
         "avg_recovery_delay": "avg_recovery_delay",
         "cas": "cas",
+        "cas_all": "cas_all",
+        "topic_interference_around_shifts": "i_around_shifts",
     }
     assert len(found) == len(expected)
     for ours, row in zip(found, expected, strict=True):
@@ -191,6 +193,7 @@ def check_planted(logs: Sequence[Row], tables: dict[str, list[Row]]) -> None:
         assert row["topic_recovery_rate"] == (each["delay"] is not None)
         assert row["avg_recovery_delay"] == each["delay"]
         assert (row["cas"] is None) == (each["delay"] is None)
+        assert row["cas_all"] is not None
 
 
 VALUES = (

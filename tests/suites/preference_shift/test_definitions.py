@@ -168,6 +168,50 @@ def test_conversation_score_by_hand(catalogue: str) -> None:
     assert row["cas"] == pytest.approx((1 + 0.8) / 2, rel=1e-15)
 
 
+def test_a_shift_that_never_recovers_counts_in_the_score_over_all_shifts(catalogue: str) -> None:
+    # CC and CR are 1, 0, 0, 0, 0: of shifts at 1, 2 and 9 the first recovers at once
+    texts = [*GOOD, *BAD, *BAD, *BAD, *BAD]
+    (row,) = score([shifted(*texts, points=[1, 2, 9])], options(catalogue))["dialogues"].to_dicts()
+    rest = 0.04 * 1 + 0.60 * (1 / 5) + 0.30 * (1 / 5)
+    # the published score takes the delay of the one alone, the other the slowest for the rest
+    assert row["cas"] == pytest.approx(0.02 * (1 / 3) + 0.04 * 1 + rest, rel=1e-14)
+    assert row["cas_all"] == pytest.approx(0.02 * (1 / 3) + 0.04 * (1 / 3) + rest, rel=1e-14)
+    failed, kept = score(
+        [shifted(*texts, points=[2]), shifted(*GOOD, points=[1])], options(catalogue)
+    )["dialogues"].to_dicts()
+    assert (failed["cas"], failed["cas_all"]) == (None, pytest.approx(rest, rel=1e-14))
+    assert kept["cas_all"] == kept["cas"] == pytest.approx(1.0)
+    # a window beyond the slowest delay lets no late recovery count for less than none
+    late = score([shifted(*BAD * 7, *GOOD, points=[1])], options(catalogue, window=9))
+    (row,) = late["dialogues"].to_dicts()
+    assert row["avg_recovery_delay"] == 7
+    assert row["cas_all"] == row["cas"]
+
+
+def test_no_score_over_all_shifts_without_a_shift_or_a_turn(catalogue: str) -> None:
+    tables = score([log(*exchange(*GOOD)), log(shift_events=[{"turn": 1}])], options(catalogue))
+    for row in tables["dialogues"].to_dicts():
+        assert row["cas_all"] is None
+        assert {"metric": "cas_all", "reason": "not_applicable"} in row["null_reasons"]
+
+
+def test_copying_around_shifts_by_hand(catalogue: str) -> None:
+    copied, own = ("one two three", "one two three"), ("one two three", "four five six")
+    # I is 1, 0, 1, 1, 0; windows of two turns from 2 on and from 3 on, and one beyond the end
+    texts = [*copied, *own, *copied, *copied, *own]
+    chosen = options(catalogue, window=2)
+    tables = score([shifted(*texts, points=[2, 3, 5, 8]), shifted(*copied, points=[2])], chosen)
+    assert tables["shifts"]["i_around_shift"].to_list() == [1 / 2, 1.0, 0.0, None, None]
+    first, second = tables["dialogues"].to_dicts()
+    assert (first["i_around_shifts_sum"], first["n_turns_around_shifts"]) == (3.0, 5)
+    assert first["topic_interference_around_shifts"] == 3 / 5
+    assert first["topic_interference"] == 3 / 5
+    assert second["topic_interference_around_shifts"] is None
+    assert {"metric": "topic_interference_around_shifts", "reason": "not_applicable"} in (
+        second["null_reasons"]
+    )
+
+
 @pytest.mark.parametrize("points", [[], [2]])
 def test_no_conversation_score_without_recovery(catalogue: str, points: list[int]) -> None:
     (row,) = score([shifted(*GOOD, *BAD, points=points)], options(catalogue))[

@@ -168,6 +168,33 @@ def test_summary_tables_skip_what_is_missing(catalogue: str) -> None:
     )
 
 
+SUCCESSOR_HEADER = (
+    "model,cross_coherence,context_retention,topic_interference,context_adaptation_score,"
+    "concept_overlap_mean,constraint_similarity_mean,copying_penalty_mean,adaptation_score_mean,"
+    "weighted_constraint_similarity_mean,trajectory_adaptation_score_mean,concept_recovery_rate,"
+    "avg_concept_recovery_delay,topic_recovery_rate,avg_recovery_delay,missing_concepts_total,"
+    "hallucinated_concepts_total,semantic_similarity_mean,dst_precision_mean,dst_recall_mean,"
+    "dst_f1_mean,dst_joint_accuracy_mean,recovery_rate_cosine,avg_recovery_delay_cosine,"
+    "judge.proactiveness,judge.coherence,judge.personalization"
+)
+"""The header of the successor's table of models."""
+
+
+def test_the_table_of_models_has_the_successors_columns(catalogue: str) -> None:
+    content = files(catalogue, profile="structured")["model_metrics.csv"].decode()
+    rows = list(csv.DictReader(io.StringIO(content)))
+    # without the similarity that is not offered, with the names of its other table of models
+    wanted = SUCCESSOR_HEADER.replace("semantic_similarity_mean,", "")
+    assert ",".join(rows[0]) == f"{wanted},proactiveness,coherence,personalization"
+    row = next(row for row in rows if row["model"] == "m")
+    # without names: E(U) {drama}, {} and E(S) {drama}, {horror}; a shift at turn 1 recovers there
+    assert row["concept_overlap_mean"] == row["cross_coherence"] == "0.5"
+    assert (row["missing_concepts_total"], row["hallucinated_concepts_total"]) == ("0.0", "1.0")
+    assert (row["dst_precision_mean"], row["dst_recall_mean"]) == ("0.5", "1.0")
+    assert (row["recovery_rate_cosine"], row["avg_recovery_delay_cosine"]) == ("1.0", "0.0")
+    assert (row["judge.proactiveness"], row["proactiveness"]) == ("4.0", "4.0")
+
+
 def test_no_two_models_share_a_file(catalogue: str) -> None:
     chosen = options(catalogue, legacy_files=True)
     models = ["a/b", "a_b", "a%2Fb", None]

@@ -17,6 +17,7 @@ from fastscore.suites.preference_shift.analysis.judge import collect_judged, des
 from fastscore.suites.preference_shift.analysis.page import make_page
 from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
 from fastscore.suites.preference_shift.analysis.tables import make_tables
+from fastscore.suites.preference_shift.analysis.top_concepts import top_concepts
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 TITLE = "Adaptation to preference shifts"
@@ -50,7 +51,8 @@ def analyse_run(
     judged = collect_judged(scored, judgements, settings.judge_scale, settings.judge_columns)
     cosines, missing = _segment_cosines(run, scored)
     samples, seed = settings.samples, settings.seed
-    tables = make_tables(scored, judged, cosines, samples=samples, seed=seed)
+    frequent = top_concepts(run.tables["turns"])
+    tables = make_tables(scored, judged, cosines, frequent, samples=samples, seed=seed)
     figures = draw_figures(scored, judged, tables, samples=samples, seed=seed)
     notes = tuple(note for note in (missing, describe_rejects(judged), _left_out(scored)) if note)
     page = make_page(TITLE, _facts(run, scored, samples, seed), notes, tables, figures)

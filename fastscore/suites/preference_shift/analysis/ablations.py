@@ -15,6 +15,7 @@ VARIANTS = {
     "cc_only": "tas",
     "cr_only": "tas",
     "cas": "cas",
+    "cas_all": "cas_all",
     "cas_without_recovery": "cas",
 }
 """The variants, each with the score that it is an ablation of."""
@@ -107,6 +108,7 @@ def ablated_scores(scored: Scored) -> pl.DataFrame:
             for variant in kept
         ),
         "cas",
+        "cas_all",
         _without_recovery(o).alias("cas_without_recovery"),
     )
 

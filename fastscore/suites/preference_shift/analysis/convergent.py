@@ -10,8 +10,8 @@ from fastscore.statistics.significance import holm, kendall, spearman
 from fastscore.suites.preference_shift.analysis.judge import Judged
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 
-SCORES = ("tas", "cas", "cc", "cr", "i", "recovery_rate")
-HEADLINES = ("tas", "cas")
+SCORES = ("tas", "cas", "cas_all", "cc", "cr", "i", "recovery_rate")
+HEADLINES = ("tas", "cas", "cas_all")
 
 CONVERGENT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,

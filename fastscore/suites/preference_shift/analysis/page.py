@@ -11,6 +11,7 @@ from fastscore.suites.preference_shift.analysis.page_tables import (
     construct_table,
     convergent_table,
     sweep_table,
+    top_concepts_table,
 )
 from fastscore.suites.preference_shift.analysis.tables import Tables
 
@@ -120,6 +121,14 @@ def _sections(tables: Tables) -> Iterable[Section]:
         "How CC, CR and copying move in one dialogue, and on average around shifts.",
         ("timelines", "around_shifts"),
         (),
+    )
+    yield Section(
+        "concepts",
+        "Concepts that are missing or hallucinated",
+        "Which concepts of the user the answers lack, and which they bring in unasked, by the "
+        "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
+        (),
+        (top_concepts_table(tables.top_concepts),),
     )
     yield Section(
         "recovery",

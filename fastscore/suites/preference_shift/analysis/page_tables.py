@@ -99,6 +99,14 @@ _CONSTRUCT: tuple[Shown, ...] = (
     ("p of W", _p("wilcoxon_holm_p")),
     ("p of t", _p("t_holm_p")),
 )
+_TOP_CONCEPTS: tuple[Shown, ...] = (
+    ("kind", "kind"),
+    ("concept", "concept"),
+    ("turns", "n_turns"),
+    ("share of turns", "share_of_turns"),
+    ("conversations", "n_conversations"),
+)
+_TOP_SHOWN = 10
 _CONVERGENT: tuple[Shown, ...] = (
     ("score", _score),
     ("judge", "judge"),
@@ -137,6 +145,16 @@ def construct_table(table: pl.DataFrame) -> str:
     rows = table.filter(pl.col("group") == ALL)
     caption = "Paired contrasts over all conversations; p by Wilcoxon (W) and paired t"
     return _html(caption, _CONSTRUCT, rows, words=2)
+
+
+def top_concepts_table(table: pl.DataFrame) -> str:
+    """Write the most frequent concepts of each kind over all conversations and fields."""
+    rows = (
+        table.filter(pl.col("group") == ALL)
+        .sort(pl.col("kind") == "hallucinated", -pl.col("n_turns"), "concept")
+        .filter(pl.int_range(pl.len()).over("kind") < _TOP_SHOWN)
+    )
+    return _html("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)
 
 
 def convergent_table(table: pl.DataFrame) -> str:

@@ -24,14 +24,18 @@ _SCORES = {
     "recovery_rate": "topic_recovery_rate",
     "recovery_delay": "avg_recovery_delay",
     "cas": "cas",
+    "cas_all": "cas_all",
+    "i_around_shifts": "topic_interference_around_shifts",
 }
 SCORE_NAMES = {
     "tas": "TAS",
     "cas": "CAS",
+    "cas_all": "CAS over all shifts",
     "cc": "CC",
     "cc_of_concepts": "CC with concepts",
     "cr": "CR",
     "i": "I (copying)",
+    "i_around_shifts": "I around shifts",
     "recovery_rate": "recovery rate",
     "recovery_delay": "recovery delay",
 }

@@ -44,6 +44,7 @@ class Tables:
     window_sweep: pl.DataFrame
     convergent_validity: pl.DataFrame
     construct_validity: pl.DataFrame
+    top_concepts: pl.DataFrame
     judge_rejects: pl.DataFrame
 
     def by_name(self) -> Mapping[str, pl.DataFrame]:
@@ -55,6 +56,7 @@ def make_tables(
     scored: Scored,
     judged: Judged,
     segment_cosines: pl.DataFrame | None,
+    frequent: pl.DataFrame,
     *,
     samples: int,
     seed: int,
@@ -67,6 +69,8 @@ def make_tables(
         The run's scores and the judge's.
     segment_cosines
         As in `construct_validity`.
+    frequent
+        What `top_concepts` returns.
     samples, seed
         Of every bootstrap by dialogue.
     """
@@ -77,6 +81,7 @@ def make_tables(
         window_sweep(scored, samples=samples, seed=seed),
         convergent_validity(scored, judged, samples=samples, seed=seed),
         construct_validity(scored, segment_cosines, samples=samples, seed=seed),
+        frequent,
         judged.rejects,
     )
 

@@ -72,6 +72,8 @@ def _rows(log: Row, scored: Row) -> dict[str, list[Row]]:
         "topic_recovery_rate": scored["recovery_rate"],
         "avg_recovery_delay": scored["avg_recovery_delay"],
         "cas": scored["cas"],
+        "cas_all": scored["cas_all"],
+        "topic_interference_around_shifts": scored["i_around_shifts"],
         "judge": json.dumps(log["judge"]) if "judge" in log else None,
     }
     return {"turns": turns, "shifts": shifts, "segments": [], "dialogues": [dialogue]}

@@ -20,7 +20,7 @@ FIGURES = {
 }  # fmt: skip
 TABLES = {
     "ablations", "components", "construct_validity", "convergent_validity", "judge_rejects",
-    "weight_grid", "window_sweep",
+    "top_concepts", "weight_grid", "window_sweep",
 }  # fmt: skip
 
 

@@ -17,6 +17,10 @@ from fastscore.suites.preference_shift.analysis.construct import (
     segment_similarities,
 )
 from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.top_concepts import (
+    TOP_CONCEPTS_SCHEMA,
+    top_concepts,
+)
 from fastscore.suites.preference_shift.analysis.weights import simplex, weight_grid
 from fastscore.suites.preference_shift.analysis.windows import first_recoveries, window_sweep
 from tests.oracles import preference_shift as plain
@@ -102,11 +106,40 @@ def test_ablations_by_hand(hand: Scored) -> None:
     assert value(table, "n", group="all", variant="cas") == 2
     assert value(table, "n_null", group="all", variant="cas") == 1
     assert value(table, "n_pairs", group="all", variant="cas_without_recovery") == 2
+    # over all shifts: m/1 0.02 + 0.04, m/2 recovers after one turn and has one beyond its end
+    of_all = [0.02 + 0.04, 0.02 / 2 + 0.04 * 0.8 / 2]
+    of_all = [c * 0.94 + part for c, part in zip(cas, of_all, strict=False)]
+    assert value(table, "mean", group="all", variant="cas_all") == pytest.approx(sum(of_all) / 2)
     difference = value(table, "difference", group="all", variant="cc_only")
     assert difference == pytest.approx(sum(cc) / 3 - sum(tas) / 3)
     assert value(table, "rank", group="model", value="m", variant="tas") == 1
     assert value(table, "rank", group="model", value="n", variant="tas") == 2
     assert value(table, "rank", group="all", variant="tas") is None
+
+
+def test_top_concepts_by_hand() -> None:
+    turns = pl.LazyFrame(
+        {
+            "file": ["a", "a", "a", "b"],
+            "line": [1, 1, 2, 1],
+            "model": ["m", "m", "n", None],
+            "missing_concepts": [["genre=x", "name=a=b"], ["genre=x"], ["genre=w"], ["genre=x"]],
+            "hallucinated_concepts": [[], ["genre=x"], [], []],
+        },
+        schema_overrides={"hallucinated_concepts": pl.List(pl.String)},
+    )
+    table = top_concepts(turns)
+    assert dict(table.schema) == TOP_CONCEPTS_SCHEMA
+    assert table.rows() == [
+        ("all", None, "missing", "genre", 1, "genre=x", 3, 2, 0.75),
+        ("all", None, "missing", "genre", 2, "genre=w", 1, 1, 0.25),
+        ("all", None, "missing", "name", 1, "name=a=b", 1, 1, 0.25),
+        ("all", None, "hallucinated", "genre", 1, "genre=x", 1, 1, 0.25),
+        ("model", "m", "missing", "genre", 1, "genre=x", 2, 1, 1.0),
+        ("model", "m", "missing", "name", 1, "name=a=b", 1, 1, 0.5),
+        ("model", "m", "hallucinated", "genre", 1, "genre=x", 1, 1, 0.5),
+        ("model", "n", "missing", "genre", 1, "genre=w", 1, 1, 1.0),
+    ]
 
 
 def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Scored) -> None:

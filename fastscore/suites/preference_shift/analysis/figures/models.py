@@ -30,6 +30,7 @@ VARIANT_NAMES = {
     "cc_only": "CC only",
     "cr_only": "CR only",
     "cas": "CAS",
+    "cas_all": "CAS over\nall shifts",
     "cas_without_recovery": "without\nrecovery",
 }
 DELAY_SPAN = 5.0
@@ -139,9 +140,9 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     """Draw the mean of TAS, CAS and their ablations, a bar a model."""
     names = models or [ALL_LABEL]
     figure = blank(3.3)
-    axes = figure.subplots(1, 2, width_ratios=[4, 2], sharey=True)
-    for axis, reference in zip(axes, ("tas", "cas"), strict=True):
-        variants = [name for name, of in VARIANTS.items() if of == reference]
+    axes = figure.subplots(1, 2, width_ratios=[4, 3], sharey=True)
+    for axis, references in zip(axes, (("tas",), ("cas", "cas_all")), strict=True):
+        variants = [name for name, of in VARIANTS.items() if of in references]
         for place, (model, look) in enumerate(looks(names).items()):
             rows = _rows_of(table, model if models else None).filter(
                 pl.col("variant").is_in(variants)
@@ -150,7 +151,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
         axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
         axis.axhline(0, color="black", lw=0.8)
         axis.grid(axis="x", visible=False)
-        axis.set_title(f"{reference.upper()} and its ablations")
+        axis.set_title(f"{references[0].upper()} and its ablations")
     axes[0].set_ylabel("mean over conversations")
     handles = [
         Patch(facecolor=look.colour, alpha=0.75, hatch=look.hatch, edgecolor="black")
@@ -162,7 +163,8 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
         f"Means with 95 % intervals from resampled dialogues: TAS over {n_tas:,} conversations, "
-        f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. CAS "
+        f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. Over "
+        "all shifts it is null only without a shift: what never recovered counts as slowest. CAS "
         "without recovery weighs 1 - I, CC and CR alone and exists in those too, so compare the "
         "two by the paired differences in the table."
     )
