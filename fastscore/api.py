@@ -11,7 +11,7 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.byte_ranges import Piece, Shard
+from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
@@ -203,8 +203,8 @@ def _frame_shard(frame: Any, scratch: Path) -> Shard:
     rows = pl.DataFrame(frame)
     path = scratch / FRAME_NAME
     rows.write_parquet(path, compression="uncompressed")
-    piece = Piece(FRAME_NAME, str(path), "parquet", "none", 0, rows.height)
-    return Shard(0, (piece,), path.stat().st_size, "")
+    byte_range = ByteRange(FRAME_NAME, str(path), "parquet", "none", 0, rows.height)
+    return Shard(0, (byte_range,), path.stat().st_size, "")
 
 
 def _paths(source: Any) -> tuple[str, ...]:

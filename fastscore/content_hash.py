@@ -9,16 +9,16 @@ from pathlib import Path
 
 import xxhash
 
-CELL_BYTES = 1 << 20
+HASH_BLOCK_BYTES = 1 << 20
 """Larger blocks are fresh memory each time: twice as slow."""
 
 ContentHash = xxhash.xxh3_128
 
 
-class CellHash:
-    """The hash of a part of a file, made of those of the cells of `CELL_BYTES` that it lies in.
+class BlockHash:
+    """The hash of a part of a file, made of those of its blocks of `HASH_BLOCK_BYTES`.
 
-    A part's hash can be had of the whole file's cells and the part's two ends.
+    A part's hash can be had of the whole file's blocks and the part's two ends.
 
     Parameters
     ----------
@@ -29,29 +29,29 @@ class CellHash:
     def __init__(self, start: int = 0) -> None:
         self._at = self._opened = start
         self._open = ContentHash()
-        self.cells: list[bytes] = []
+        self.blocks: list[bytes] = []
 
     def update(self, data: bytes | memoryview) -> None:
         """Add the bytes that follow."""
         left = memoryview(data)
         while left:
-            part = left[: CELL_BYTES - self._at % CELL_BYTES]
+            part = left[: HASH_BLOCK_BYTES - self._at % HASH_BLOCK_BYTES]
             left = left[len(part) :]
             self._open.update(part)
             self._at += len(part)
-            if self._at % CELL_BYTES == 0:
-                self.cells.append(self._open.digest())
+            if self._at % HASH_BLOCK_BYTES == 0:
+                self.blocks.append(self._open.digest())
                 self._open, self._opened = ContentHash(), self._at
 
-    def add_cells(self, cells: Sequence[bytes]) -> None:
-        """Add whole cells by their hashes, where the next one starts."""
-        self.cells.extend(cells)
-        self._at = self._opened = self._at + CELL_BYTES * len(cells)
+    def add_blocks(self, blocks: Sequence[bytes]) -> None:
+        """Add whole blocks by their hashes, where the next one starts."""
+        self.blocks.extend(blocks)
+        self._at = self._opened = self._at + HASH_BLOCK_BYTES * len(blocks)
 
     def digest(self) -> bytes:
         """Return the hash of what was added."""
         rest = [self._open.digest()] if self._at > self._opened else []
-        return ContentHash(b"".join((*self.cells, *rest))).digest()
+        return ContentHash(b"".join((*self.blocks, *rest))).digest()
 
 
 def hash_bytes(data: bytes | memoryview) -> str:
@@ -73,28 +73,28 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def hash_part(path: Path, start: int, stop: int, cells: Sequence[bytes] = ()) -> bytes:
-    """Return the hash (`CellHash`) of a file's bytes from ``start`` to ``stop``.
+def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -> bytes:
+    """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``.
 
     Parameters
     ----------
     path, start, stop
         The part.
-    cells
-        The hashes of the file's first whole cells: those are not read.
+    blocks
+        The hashes of the file's first whole blocks: those are not read.
 
     Raises
     ------
     OSError
         The file cannot be read.
     """
-    digest = CellHash(start)
-    first, behind = -(-start // CELL_BYTES), min(stop // CELL_BYTES, len(cells))
-    if first < behind:
-        for block in _blocks(path, start, first * CELL_BYTES):
+    digest = BlockHash(start)
+    first, after = -(-start // HASH_BLOCK_BYTES), min(stop // HASH_BLOCK_BYTES, len(blocks))
+    if first < after:
+        for block in _blocks(path, start, first * HASH_BLOCK_BYTES):
             digest.update(block)
-        digest.add_cells(cells[first:behind])
-        start = behind * CELL_BYTES
+        digest.add_blocks(blocks[first:after])
+        start = after * HASH_BLOCK_BYTES
     for block in _blocks(path, start, stop):
         digest.update(block)
     return digest.digest()
@@ -103,6 +103,6 @@ def hash_part(path: Path, start: int, stop: int, cells: Sequence[bytes] = ()) ->
 def _blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as stream:
         stream.seek(start)
-        while block := stream.read(min(stop - start, CELL_BYTES)):
+        while block := stream.read(min(stop - start, HASH_BLOCK_BYTES)):
             yield block
             start += len(block)

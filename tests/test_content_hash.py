@@ -1,4 +1,4 @@
-"""Hashes of parts of files: by cells, however they were read."""
+"""Hashes of parts of files: by blocks, however they were read."""
 
 import itertools
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore import content_hash
-from fastscore.content_hash import CellHash, hash_part
+from fastscore.content_hash import BlockHash, hash_part
 
 CELL = 8
 
@@ -37,22 +37,22 @@ def test_a_part_has_one_hash_however_it_is_read(
     cuts: list[int],
     known: int,
 ) -> None:
-    monkeypatch.setattr(content_hash, "CELL_BYTES", CELL)
+    monkeypatch.setattr(content_hash, "HASH_BLOCK_BYTES", CELL)
     start, stop = sorted(min(edge, len(data)) for edge in edges)
     expected = by_definition(data, start, stop)
-    streamed = CellHash(start)
+    streamed = BlockHash(start)
     places = [start, *sorted(cut for cut in cuts if start < cut < stop), stop]
     for left, right in itertools.pairwise(places):
         streamed.update(data[left:right])
     assert streamed.digest() == expected
     path = tmp_path / "file"
     path.write_bytes(data)
-    whole = CellHash()
+    whole = BlockHash()
     whole.update(data)
-    cells = whole.cells[:known]
-    assert hash_part(path, start, stop, cells) == expected
-    # what lies in known cells is not read again
+    blocks = whole.blocks[:known]
+    assert hash_part(path, start, stop, blocks) == expected
+    # what lies in known blocks is not read again
     path.write_bytes(bytes(byte ^ 255 for byte in data))
-    inner = range(-(-start // CELL), min(stop // CELL, len(cells)))
+    inner = range(-(-start // CELL), min(stop // CELL, len(blocks)))
     covered = bool(inner) and start % CELL == 0 and stop == inner.stop * CELL
-    assert (hash_part(path, start, stop, cells) == expected) == (covered or start == stop)
+    assert (hash_part(path, start, stop, blocks) == expected) == (covered or start == stop)

@@ -300,8 +300,10 @@ def _read(path: str) -> "Rows":
 def _under_name(shard: "Shard", name: str) -> "Shard":
     import dataclasses
 
-    pieces = tuple(dataclasses.replace(piece, file=name) for piece in shard.pieces)
-    return dataclasses.replace(shard, pieces=pieces)
+    byte_ranges = tuple(
+        dataclasses.replace(byte_range, file=name) for byte_range in shard.byte_ranges
+    )
+    return dataclasses.replace(shard, byte_ranges=byte_ranges)
 
 
 def _vectors(texts: "pl.Series", environment: "ScorerEnvironment") -> "VectorView":

@@ -63,7 +63,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Execution:
     config: RunConfig
     suite: Suite
     options: Any
@@ -133,7 +133,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     files = resolve_inputs(config.inputs, suite.source.formats)
     with sole_writer(config.output):
         manifest = open_manifest(config, suite, options, identity, context.signature)
-        run = _Run(config, suite, options, context, manifest, reporter)
+        run = _Execution(config, suite, options, context, manifest, reporter)
         manifest.left_aside = _left_aside(config, suite, reporter)
         plan = _plan(run, files)
         _score(run, plan)
@@ -153,7 +153,7 @@ def _left_aside(config: RunConfig, suite: Suite, reporter: Reporter) -> list[str
     return list(found)
 
 
-def _plan(run: _Run, files: Sequence[InputFile]) -> Plan:
+def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
     """Plan the shards; until the inputs are accepted, the directory's run stays as it is."""
     started = time.monotonic()
     done = 0
@@ -188,7 +188,7 @@ def _committed(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Re
     )
 
 
-def _score(run: _Run, plan: Plan) -> None:
+def _score(run: _Execution, plan: Plan) -> None:
     open_shards = _open_shards(run, plan.shards)
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
@@ -203,14 +203,14 @@ def _score(run: _Run, plan: Plan) -> None:
     run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
 
 
-def _open_shards(run: _Run, shards: Sequence[Shard]) -> list[Shard]:
+def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     """Return the shards whose scores are not committed."""
     return [
         shard for shard in shards if _committed(run.context, run.suite, run.folder, shard) is None
     ]
 
 
-def _embed(run: _Run, shards: Sequence[Shard]) -> list[Shard]:
+def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     """Embed what the store lacks; return the shards that were not scored at once without it."""
     folder = receipts_folder(run.folder, "texts")
     parts = {shard.index: texts_part(run.folder, shard.index) for shard in shards}
@@ -241,7 +241,7 @@ def _embed(run: _Run, shards: Sequence[Shard]) -> list[Shard]:
     return left
 
 
-def _score_receipts(run: _Run, plan: Plan) -> list[Receipt]:
+def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
     receipts = []
     for shard in plan.shards:
         receipt = _committed(run.context, run.suite, run.folder, shard)
@@ -254,7 +254,7 @@ def _score_receipts(run: _Run, plan: Plan) -> list[Receipt]:
     return receipts
 
 
-def _summarise(run: _Run, receipts: Sequence[Receipt]) -> None:
+def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
     with run.stage("summary", 1) as progress:
         scanned = {
             table.name: pl.scan_parquet(

@@ -335,7 +335,7 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 def _in_input_order(rejects: pl.DataFrame, shard: Shard) -> pl.DataFrame:
     if rejects.is_empty():
         return rejects.select(REJECT_SCHEMA.keys())
-    position = {piece.file: index for index, piece in enumerate(shard.pieces)}
+    position = {byte_range.file: index for index, byte_range in enumerate(shard.byte_ranges)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
     return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())
 

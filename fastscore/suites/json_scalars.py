@@ -1,4 +1,4 @@
-"""What Python makes of JSON values, as columns: texts, truths and whole numbers.
+"""What Python makes of JSON values, as columns: texts, booleans and whole numbers.
 
 A value that has no such thing is noted in `Problems`, with its place, and left out.
 """
@@ -76,7 +76,7 @@ def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl
     Parameters
     ----------
     columns
-        Values of one buffer; their texts stand one column behind another.
+        Values of one buffer; their texts stand one column after another.
     problems
         Where faulty values are noted.
     """
@@ -160,7 +160,7 @@ def _made(values: JsonValues, rows: Indices, problems: Problems, falsy_is_empty:
     return [str((value or "") if falsy_is_empty else value) for value in python]
 
 
-def truths(values: JsonValues, problems: Problems) -> Mask:
+def booleans(values: JsonValues, problems: Problems) -> Mask:
     """Return which values Python counts as true."""
     true: Mask = values.tags == TRUE
     other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))

@@ -1,7 +1,7 @@
 """JSON values as columns: what kind each is, where its bytes stand, and what to call its place.
 
 Columns of JSON texts become `JsonValues` in `json_columns`; members of objects and elements of
-arrays are `JsonValues` again, down to texts, truths and numbers (`json_scalars`). Each value keeps
+arrays are `JsonValues` again, down to texts, booleans, numbers (`json_scalars`). Each value keeps
 its exact type, so that what a definition cannot use is found where it stands: `expect` notes it in
 `Problems` and leaves it out.
 """

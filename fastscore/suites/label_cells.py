@@ -127,7 +127,7 @@ class LabelCells:
 
 
 def _encode(labels: pl.Series) -> tuple[list[str], Longs]:
-    """Return the distinct values, ascending, and each row's place among them or, null, behind."""
+    """Return the distinct values, ascending, and each row's place among them or, null, after."""
     texts = labels.cast(pl.String)
     numbers, firsts = number_texts(texts)
     found = texts[firsts].to_list()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.errors import ModelError
-from fastscore.vectors.runtimes import Inputs, Run
+from fastscore.vectors.runtimes import Inference, Inputs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,7 +92,7 @@ def group_texts(texts: "pl.Series", tokenizer: Any, prefix: str = "") -> Iterato
 
 
 def run_batches(
-    run: Run, batches: Iterable[tuple[Inputs, Tag]], threads: int
+    run: Inference, batches: Iterable[tuple[Inputs, Tag]], threads: int
 ) -> Iterator[tuple[npt.NDArray[np.float32], Tag]]:
     """Run batches on so many threads; yield each one's output and tag in the order given.
 

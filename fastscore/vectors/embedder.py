@@ -44,7 +44,7 @@ from fastscore.vectors.precisions import (
     graph_sha256,
     load_run,
 )
-from fastscore.vectors.runtimes import Inputs, Run
+from fastscore.vectors.runtimes import Inference, Inputs
 from fastscore.vectors.text_ids import as_series
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Embedder:
         self._threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
         self._graph_sha256 = graph_sha256(self._exported, precision)
-        self._loaded: tuple[Run, Any] | None = None
+        self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -174,7 +174,7 @@ class Embedder:
                 progress(done, len(series))
         return vectors
 
-    def _load(self) -> tuple[Run, Any]:
+    def _load(self) -> tuple[Inference, Any]:
         """Check the model's files and open them, once for all threads."""
         with self._loading:
             if self._loaded is None:

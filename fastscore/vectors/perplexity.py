@@ -27,7 +27,7 @@ from fastscore.vectors.batches import (
     run_batches,
 )
 from fastscore.vectors.embedder import Progress, Vectors
-from fastscore.vectors.runtimes import Inputs, Run, run_in_onnxruntime
+from fastscore.vectors.runtimes import Inference, Inputs, run_in_onnxruntime
 from fastscore.vectors.text_ids import as_series
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PerplexityModel:
         except ModelExportError as error:
             raise ModelError(error.message, error.hint) from error
         self._threads = threads or available_processors()
-        self._loaded: tuple[Run, Any] | None = None
+        self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -132,7 +132,7 @@ class PerplexityModel:
         with np.errstate(invalid="ignore"):
             return (-sums / counts).astype(np.float32)[:, None]
 
-    def _load(self) -> tuple[Run, Any]:
+    def _load(self) -> tuple[Inference, Any]:
         """Check the model's files and open them, once for all threads."""
         with self._loading:
             if self._loaded is None:

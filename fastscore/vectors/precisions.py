@@ -14,7 +14,8 @@ from fastscore.processors import processor_flags
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
 
-    from fastscore.vectors.runtimes import Run
+    from fastscore.vectors.runtimes import Inference
+
 
 EXACT = "fp32"
 RUNTIME_OF = {EXACT: "onnxruntime", "bf16": "openvino", "int8": "onnxruntime"}
@@ -67,7 +68,7 @@ def graph_sha256(exported: "ExportedModel", precision: str) -> str:
     return find_int8(exported).sha256 if precision == "int8" else exported.onnx_sha256
 
 
-def load_run(exported: "ExportedModel", precision: str, threads: int) -> "Run":
+def load_run(exported: "ExportedModel", precision: str, threads: int) -> "Inference":
     """Load an exported model's graph in a precision.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fastscore.errors import ModelError
 
 Inputs = Mapping[str, npt.NDArray[np.int64]]
-Run = Callable[[Inputs], npt.NDArray[np.float32]]
+Inference = Callable[[Inputs], npt.NDArray[np.float32]]
 
 CALLS_PER_THREAD = 2
 """How many calls of a model in OpenVINO keep each of its threads busy."""
@@ -25,7 +25,7 @@ CALLS_PER_THREAD = 2
 _CONVERTER = "openvino.tools.ovc"
 
 
-def run_in_onnxruntime(path: Path) -> Run:
+def run_in_onnxruntime(path: Path) -> Inference:
     """Load a model into ONNX Runtime, which computes in the precision of the file.
 
     Raises
@@ -58,7 +58,7 @@ def run_in_onnxruntime(path: Path) -> Run:
     return run
 
 
-def run_in_openvino(path: Path, *, precision: str, threads: int) -> Run:
+def run_in_openvino(path: Path, *, precision: str, threads: int) -> Inference:
     """Load a model into OpenVINO, which computes matrix products in a precision of its own.
 
     Parameters

@@ -121,7 +121,7 @@ class FailingFile:
 
 
 def message_of(action):
-    """Run an action; return the message of the StoreError it raised, None if it did not."""
+    """Inference an action; return the message of the StoreError it raised, None if it did not."""
     try:
         action()
     except StoreError as error:

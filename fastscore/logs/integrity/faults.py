@@ -32,7 +32,7 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
     TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
     WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
     UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
-    TEXT_BEHIND_QUOTE: ("bad_quoting", "a comma or a line end behind a closing quote"),
+    TEXT_BEHIND_QUOTE: ("bad_quoting", "a comma or a line end after a closing quote"),
     TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
 }
 """The reason of each of the scanners' faults, and what was expected."""
@@ -87,7 +87,7 @@ def _found(scan: LineScan, index: int) -> str:
         return f"a quote {where} line that is not closed"
     if status == TEXT_BEHIND_QUOTE:
         # it may stand on a later line, which is not at hand
-        return f"text {where} record behind a closing quote"
+        return f"text {where} record after a closing quote"
     if position >= end:
         return "the end of the line"
     byte = int(scan.data[position])
@@ -121,7 +121,7 @@ def note_damage(
     batch: Batch,
     files: Sequence[str],
 ) -> int:
-    """Name damage behind a batch: 1 when it counts as a line of its own, else 0.
+    """Name damage after a batch: 1 when it counts as a line of its own, else 0.
 
     An unfinished last line is the damage's reject, in place of its own.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
-from fastscore.content_hash import CellHash, ContentHash
+from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import RunError
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.plan.byte_ranges import Damage
@@ -34,8 +34,8 @@ class FileState:
         Its bytes, unpacked, or its rows.
     read
         Its bytes as they were read from disk.
-    digest, cells
-        Their hash, and that by cells.
+    digest, hash_blocks
+        Their hash, and that by blocks.
     damage
         Why it could not be unpacked to its end, None otherwise.
     unpacked
@@ -43,7 +43,7 @@ class FileState:
     header
         Of a CSV file, once it was asked for.
     stamp
-        Of the input before it was read; see `seals.stamp`.
+        Of the input before it was read; see `fingerprints.stamp`.
     """
 
     file: InputFile
@@ -53,7 +53,7 @@ class FileState:
     size: int = 0
     read: int = 0
     digest: ContentHash = field(default_factory=ContentHash)
-    cells: CellHash = field(default_factory=CellHash)
+    hash_blocks: BlockHash = field(default_factory=BlockHash)
     damage: Damage | None = None
     unpacked: bool = False
     header: bytes = b""
@@ -63,7 +63,7 @@ class FileState:
         """Count and hash bytes as they are read from disk."""
         self.read += len(block)
         self.digest.update(block)
-        self.cells.update(block)
+        self.hash_blocks.update(block)
 
     def header_before(self, start: int) -> bytes:
         """Return what governs the bytes from ``start`` on but stands before them."""

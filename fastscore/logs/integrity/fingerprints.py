@@ -7,9 +7,9 @@ planned. Rows of Parquet lie scattered, so such a file is known by its size and 
 import os
 from collections.abc import Iterator
 
-from fastscore.content_hash import CellHash
+from fastscore.content_hash import BlockHash
 from fastscore.errors import InputError
-from fastscore.logs.plan.byte_ranges import Piece
+from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.streams import DamageError, line_blocks, read_blocks
 
 
@@ -22,44 +22,44 @@ def stamp(path: str) -> str:
     return f"{status.st_size}:{status.st_mtime_ns}"
 
 
-def sealed_blocks(piece: Piece) -> Iterator[bytes]:
-    """Read a piece's bytes as `read_blocks` does.
+def verified_blocks(byte_range: ByteRange) -> Iterator[bytes]:
+    """Read a byte range's bytes as `read_blocks` does.
 
     Raises
     ------
     InputError
-        When the file cannot be read or, behind the last block, when it was changed.
+        When the file cannot be read or, after the last block, when it was changed.
     """
-    digest = CellHash(piece.start if piece.compression == "none" else 0)
+    digest = BlockHash(byte_range.start if byte_range.compression == "none" else 0)
     try:
         yield from read_blocks(
-            piece.path,
-            piece.compression,
-            piece.start,
-            piece.stop,
+            byte_range.path,
+            byte_range.compression,
+            byte_range.start,
+            byte_range.stop,
             observe=digest.update,
             whole=True,
         )
     except DamageError:
-        _compare(piece, digest.digest().hex())
+        _compare(byte_range, digest.digest().hex())
         raise
-    _compare(piece, digest.digest().hex())
+    _compare(byte_range, digest.digest().hex())
 
 
-def sealed_lines(piece: Piece) -> Iterator[bytes | memoryview]:
-    """Read a piece of a plain file of lines as `line_blocks` does.
+def verified_lines(byte_range: ByteRange) -> Iterator[bytes | memoryview]:
+    """Read a byte range of a plain file of lines as `line_blocks` does.
 
     Raises
     ------
     InputError
-        As `sealed_blocks`.
+        As `verified_blocks`.
     """
-    digest = CellHash(piece.start)
-    yield from line_blocks(piece.path, digest.update, piece.start, piece.stop)
-    _compare(piece, digest.digest().hex())
+    digest = BlockHash(byte_range.start)
+    yield from line_blocks(byte_range.path, digest.update, byte_range.start, byte_range.stop)
+    _compare(byte_range, digest.digest().hex())
 
 
-def check_stamp(piece: Piece) -> None:
+def check_stamp(byte_range: ByteRange) -> None:
     """Refuse a Parquet file that was changed.
 
     Raises
@@ -67,13 +67,13 @@ def check_stamp(piece: Piece) -> None:
     InputError
         When it was.
     """
-    if piece.seal:
-        _compare(piece, stamp(piece.path))
+    if byte_range.fingerprint:
+        _compare(byte_range, stamp(byte_range.path))
 
 
-def _compare(piece: Piece, found: str) -> None:
-    if piece.seal and piece.seal != found:
-        raise changed(piece.file)
+def _compare(byte_range: ByteRange, found: str) -> None:
+    if byte_range.fingerprint and byte_range.fingerprint != found:
+        raise changed(byte_range.file)
 
 
 def changed(file: str) -> InputError:

@@ -1,4 +1,4 @@
-"""Pieces and shards: which bytes of which files are read together. Plain data."""
+"""Byte ranges and shards: which bytes of which files are read together. Plain data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +23,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ByteRange:
     """A run of whole dialogues in one file.
 
     Parameters
@@ -40,12 +40,12 @@ class Piece:
     first_line
         The 1-based line (or Parquet row) that stands at ``start``.
     damage
-        Why unpacking ended early where this piece ends, None when it did not.
+        Why unpacking ended early where this byte range ends, None when it did not.
     header
-        The header of a CSV file, when the piece starts behind it.
-    seal
-        What tells that the file is still as it was planned: the hash of the piece's bytes, of a
-        Parquet file its `seals.stamp`; empty for what nobody else can change.
+        The header of a CSV file, when the byte range starts after it.
+    fingerprint
+        What tells that the file is still as it was planned: the hash of the bytes, of a Parquet
+        file its `fingerprints.stamp`; empty for what nobody else can change.
     """
 
     file: str
@@ -57,27 +57,27 @@ class Piece:
     first_line: int = 1
     damage: Damage | None = None
     header: bytes = b""
-    seal: str = ""
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Pieces that are read and scored together.
+    """Byte ranges that are read and scored together.
 
     Parameters
     ----------
     index
         The shard's place in the plan.
-    pieces
+    byte_ranges
         What it holds, in input order.
     n_bytes
         Their size, unpacked.
     fingerprint
-        BLAKE2b (128 bits, hexadecimal) of the pieces' names and content.
+        BLAKE2b (128 bits, hexadecimal) of the byte ranges' names and content.
     """
 
     index: int
-    pieces: tuple[Piece, ...]
+    byte_ranges: tuple[ByteRange, ...]
     n_bytes: int
     fingerprint: str
 
@@ -87,4 +87,4 @@ def whole_file(path: str, format: Format = "jsonl", compression: Compression = "
     import os
 
     size = os.stat(path).st_size
-    return Shard(0, (Piece(path, path, format, compression, 0, size),), size, "")
+    return Shard(0, (ByteRange(path, path, format, compression, 0, size),), size, "")

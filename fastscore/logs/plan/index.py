@@ -16,9 +16,9 @@ from fastscore_readers.json.located_values import changes
 from fastscore.errors import InputError
 from fastscore.logs.integrity.file_state import FileState, file_blocks, map_passing, passing_blocks
 from fastscore.logs.integrity.fingerprints import stamp
-from fastscore.logs.plan.byte_ranges import Piece
-from fastscore.logs.plan.line_blocks import block_cells, line_cells
+from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.line_names import join_names, line_names
+from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.columns import Places, array_key, convert, places, wanted_keys
@@ -97,16 +97,16 @@ def _index_lines(
 ) -> Iterator[FileState]:
     """Index files of one format, made of lines, in batches."""
     keys = _keys_alone(source)
-    cell = 0
+    stride = 0
     if states[0].file.format in source.row_dialogues:
-        cell = max(1, shard_bytes // _CELLS_PER_SHARD)
+        stride = max(1, shard_bytes // _CELLS_PER_SHARD)
     streams = (
         (part, _lines(state, keys, shard_bytes, scratch)) for part, state in enumerate(states)
     )
     offset = states[0].index
     ready = 0
     for batch, found in map_ordered(
-        lambda batch: (batch, _batch_spans(batch, keys, cell)), gather(streams), threads
+        lambda batch: (batch, _batch_spans(batch, keys, stride)), gather(streams), threads
     ):
         while ready < int(batch.parts[0]):
             yield states[ready]
@@ -129,17 +129,19 @@ def _index_rows(
 ) -> pl.DataFrame:
     """Index files each line of which is a dialogue of its own: none is read for that."""
     width = max(1, shard_bytes // _CELLS_PER_SHARD)
-    look = partial(block_cells, cell=width)
+    look = partial(block_strides, stride=width)
     found = [
-        line_cells(map_passing(state, look, shard_bytes, scratch, threads), width)
+        line_strides(map_passing(state, look, shard_bytes, scratch, threads), width)
         for state in states
     ]
-    cell, first, last, line, lines = np.concatenate(found, axis=1)
+    stride, first, last, line, lines = np.concatenate(found, axis=1)
     spans = {
-        "file": np.repeat([state.index for state in states], [cells.shape[1] for cells in found]),
-        "is_local": np.ones(len(cell), np.bool_),
-        "key_high": np.zeros(len(cell), np.uint64),
-        "key_low": cell.astype(np.uint64),
+        "file": np.repeat(
+            [state.index for state in states], [strides.shape[1] for strides in found]
+        ),
+        "is_local": np.ones(len(stride), np.bool_),
+        "key_high": np.zeros(len(stride), np.uint64),
+        "key_low": stride.astype(np.uint64),
         "first": first,
         "last": last,
         "line": line,
@@ -154,7 +156,7 @@ def _index_names(
     """Index files of JSON Lines by what the lines name, which is all that is read of most."""
     keys = wanted_keys(key_columns(source))
     is_row = "jsonl" in source.row_dialogues
-    cell = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
+    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
     found: list[tuple[int, NamedLines]] = []
     waiting = 0
@@ -165,23 +167,23 @@ def _index_names(
             found.append((state.index, names))
             waiting += names.line.size
             if waiting >= _NAMES_AT_ONCE:
-                spans.append(_named_spans(found, keys, source, cell))
+                spans.append(_named_spans(found, keys, source, stride))
                 found.clear()
                 waiting = 0
     if found:
-        spans.append(_named_spans(found, keys, source, cell))
+        spans.append(_named_spans(found, keys, source, stride))
     return pl.concat(spans)
 
 
 def _named_spans(
-    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, cell: int
+    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, stride: int
 ) -> pl.DataFrame:
     """Make spans of what the lines of some files name."""
     names = join_names([names for _, names in found])
     parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
     columns = key_columns(source)
     named = [places(names, keys, column, names_dialogue=True) for column in columns]
-    return _spans(parts, names.start, names.last, names.line, named, columns, cell)
+    return _spans(parts, names.start, names.last, names.line, named, columns, stride)
 
 
 def _index_parquet(
@@ -194,20 +196,20 @@ def _index_parquet(
     if state.damage is not None:
         raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
     state.size = parquet_rows(state.path, state.file.path)
-    piece = Piece(state.file.path, state.path, "parquet", "none", 0, state.size)
-    cell = 0
+    byte_range = ByteRange(state.file.path, state.path, "parquet", "none", 0, state.size)
+    stride = 0
     if "parquet" in source.row_dialogues:
-        cell = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
+        stride = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
     columns = key_columns(source)
     names = [f"key{index}" for index in range(len(columns))]
     found = Spans()
-    for _, rows, _ in read_parquet(piece, columns):
+    for _, rows, _ in read_parquet(byte_range, columns):
         frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
         row = pl.col("line") - 1
         frame = frame.with_columns(
             file=pl.lit(state.index, pl.Int64), first=row, last=row, rows=pl.lit(1, pl.Int64)
         )
-        found.add(_spans_of(frame, names, cell))
+        found.add(_spans_of(frame, names, stride))
     return state, found.joined()
 
 
@@ -236,7 +238,7 @@ def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> I
     return read_lines(blocks)
 
 
-def _batch_spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
+def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     """Find the dialogues of a batch."""
     if batch.alone:
         return pl.DataFrame(schema=SPAN_SCHEMA)
@@ -246,7 +248,7 @@ def _batch_spans(batch: Batch, source: Source, cell: int) -> pl.DataFrame:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(scan.start)
     named = [places(scan, keys, column, names_dialogue=True) for column in columns]
-    return _spans(parts, offsets, offsets, scan.line, named, columns, cell)
+    return _spans(parts, offsets, offsets, scan.line, named, columns, stride)
 
 
 def _spans(
@@ -256,13 +258,13 @@ def _spans(
     lines: Longs,
     named: Sequence[Places],
     columns: Sequence[Column],
-    cell: int,
+    stride: int,
 ) -> pl.DataFrame:
-    """Make spans of runs of rows; rows that are dialogues are kept together by ``cell`` bytes."""
+    """Make spans of runs of rows; rows that are dialogues are kept together by ``stride`` bytes."""
     # neighbouring runs may be of one dialogue: only where its name changes is it read
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
-    if cell:
-        begins[1:] |= offsets[1:] // cell != offsets[:-1] // cell
+    if stride:
+        begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
     for place in named:
         begins |= changes(place.data, place.tags, place.starts, place.ends)
     first = np.flatnonzero(begins)
@@ -286,14 +288,14 @@ def _spans(
             **values,
         }
     )
-    return _spans_of(spans.filter(pl.Series(good)), list(values), cell)
+    return _spans_of(spans.filter(pl.Series(good)), list(values), stride)
 
 
-def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.DataFrame:
+def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], stride: int) -> pl.DataFrame:
     """Make spans of runs of rows (``file``, ``first``, ``last``, ``line``, ``rows``, keys).
 
-    Rows without a key are those of the file's dialogue; or, with a ``cell`` (bytes, or rows of
-    Parquet), dialogues of their own, which are kept together by the cell that they start in.
+    Rows without a key are those of the file's dialogue; or, with a ``stride`` (bytes, or rows of
+    Parquet), dialogues of their own, which are kept together by the stride that they start in.
     """
     is_named = np.zeros(runs.height, np.bool_)
     if key_names:
@@ -304,8 +306,8 @@ def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], cell: int) -> pl.Dat
     keys[is_named] = text_hash128(
         _key_texts(runs.filter(pl.Series(is_named)), key_names), threads=1
     )
-    if cell:
-        keys[~is_named, 1] = first[~is_named] // cell
+    if stride:
+        keys[~is_named, 1] = first[~is_named] // stride
     else:
         keys[~is_named] = FILE_KEY
     return pl.DataFrame(

@@ -36,7 +36,7 @@ def line_names(
 
 
 def join_names(found: Sequence[NamedLines]) -> NamedLines:
-    """Put what was found in several blocks one behind another."""
+    """Put what was found in several blocks one after another."""
     sizes = [names.data.size for names in found]
     shifts = np.cumsum([0, *sizes[:-1]])
 

@@ -41,7 +41,7 @@ def map_blocks(
     """
     own = threading.local()
 
-    def look_at(begin: int, before: threading.Event, behind: threading.Event) -> Result:
+    def look_at(begin: int, before: threading.Event, after: threading.Event) -> Result:
         try:
             if not hasattr(own, "room"):
                 own.room = np.empty(min(size, _BLOCK_BYTES), np.uint8).data
@@ -49,7 +49,7 @@ def map_blocks(
             before.wait()
             observe(block)
         finally:
-            behind.set()
+            after.set()
         return look(begin, block)
 
     try:
@@ -75,6 +75,6 @@ def _turns(begins: range) -> Iterator[tuple[int, threading.Event, threading.Even
     before = threading.Event()
     before.set()
     for begin in begins:
-        behind = threading.Event()
-        yield begin, before, behind
-        before = behind
+        after = threading.Event()
+        yield begin, before, after
+        before = after

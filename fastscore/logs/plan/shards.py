@@ -19,7 +19,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.integrity.fingerprints import changed, stamp
-from fastscore.logs.plan.byte_ranges import Piece, Shard
+from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.spans import Spans
 from fastscore.logs.read.batches import map_ordered
@@ -27,7 +27,7 @@ from fastscore.suites.base import Source
 
 Longs = npt.NDArray[np.int64]
 
-__all__ = ["InputContent", "Piece", "Plan", "Shard", "plan_shards"]
+__all__ = ["ByteRange", "InputContent", "Plan", "Shard", "plan_shards"]
 
 LEFT_PARTS = 2
 """A shard is at most this part of what is left, as long as it is not much smaller than"""
@@ -119,7 +119,7 @@ def plan_shards(
     spans = found.joined()
     if not source.key_within_file:
         _check_one_file(spans, states)
-    packed = _pack(_runs(spans, states), shard_bytes)
+    packed = _pack(_stretches(spans, states), shard_bytes)
     shards = map_ordered(lambda item: _shard(*item, states), enumerate(packed), threads)
     inputs = tuple(
         InputContent(state.file.path, state.read, state.digest.hexdigest()) for state in states
@@ -128,7 +128,7 @@ def plan_shards(
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
+class _Stretches:
     """Parts of files in order, each of whole dialogues that cannot be parted; int64 arrays."""
 
     file: Longs
@@ -139,8 +139,8 @@ class _Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """Neighbouring runs of one file."""
+class _Stretch:
+    """Neighbouring stretches of one file."""
 
     file: int
     start: int
@@ -167,8 +167,8 @@ def _check_one_file(spans: pl.DataFrame, states: Sequence[FileState]) -> None:
     )
 
 
-def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> _Runs:
-    """Part files where no dialogue is open; every byte belongs to one run."""
+def _stretches(spans: pl.DataFrame, states: Sequence[FileState]) -> _Stretches:
+    """Part files where no dialogue is open; every byte belongs to one stretch."""
     # neither packed bytes nor an array can be entered in the middle
     entered = [state.compression == "none" and state.file.format != "json" for state in states]
     weights = [
@@ -177,7 +177,7 @@ def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> _Runs:
     ]
     sizes = np.array([state.size for state in states], np.int64)
     begins = np.cumsum(sizes) - sizes
-    # places as if the files stood one behind another: what is open in one is closed in the next
+    # places as if the files stood one after another: what is open in one is closed in the next
     of_span = spans["file"].to_numpy()
     first = begins[of_span] + spans["first"].to_numpy()
     open_until = np.maximum.accumulate(begins[of_span] + spans["last"].to_numpy())
@@ -193,15 +193,15 @@ def _runs(spans: pl.DataFrame, states: Sequence[FileState]) -> _Runs:
     file = np.concatenate((np.arange(sizes.size), of_span[cuts]))[order]
     lines = np.concatenate((np.ones(sizes.size, np.int64), spans["line"].to_numpy()[cuts]))
     n_bytes = np.rint((stop - start) * np.array(weights)[file]).astype(np.int64)
-    return _Runs(file, start - begins[file], stop - begins[file], lines[order], n_bytes)
+    return _Stretches(file, start - begins[file], stop - begins[file], lines[order], n_bytes)
 
 
-def _pack(runs: _Runs, shard_bytes: int) -> list[list[_Run]]:
-    """Pack runs in order, as many as fit; neighbours in one file become one.
+def _pack(stretches: _Stretches, shard_bytes: int) -> list[list[_Stretch]]:
+    """Pack stretches in order, as many as fit; neighbours in one file become one.
 
     The last shards are smaller, so that no worker is left alone with a large one.
     """
-    ends = np.cumsum(runs.n_bytes)
+    ends = np.cumsum(stretches.n_bytes)
     packed = []
     first, smallest = 0, max(1, shard_bytes // SHARD_PARTS)
     while first < ends.size:
@@ -209,54 +209,67 @@ def _pack(runs: _Runs, shard_bytes: int) -> list[list[_Run]]:
         left = int(ends[-1]) - packed_bytes
         even = -(-left // max(1, round(left / smallest)))
         room = min(shard_bytes, max(left // LEFT_PARTS, even))
-        behind = int(np.searchsorted(ends, packed_bytes + room, side="right"))
-        behind = max(behind, first + 1)
-        packed.append(_joined(runs, first, behind))
-        first = behind
+        after = int(np.searchsorted(ends, packed_bytes + room, side="right"))
+        after = max(after, first + 1)
+        packed.append(_joined(stretches, first, after))
+        first = after
     return packed
 
 
-def _joined(runs: _Runs, first: int, behind: int) -> list[_Run]:
-    """Join the neighbouring runs of each file from ``first`` to ``behind``."""
-    file = runs.file[first:behind]
+def _joined(stretches: _Stretches, first: int, after: int) -> list[_Stretch]:
+    """Join the neighbouring stretches of each file from ``first`` to ``after``."""
+    file = stretches.file[first:after]
     begins = first + np.flatnonzero(np.diff(file, prepend=-1))
-    lasts = np.append(begins[1:], behind) - 1
-    n_bytes = np.add.reduceat(runs.n_bytes[:behind], begins)
-    columns = (runs.file[begins], runs.start[begins], runs.stop[lasts], runs.line[begins], n_bytes)
-    return [_Run(*row) for row in np.stack(columns, axis=1).tolist()]
+    lasts = np.append(begins[1:], after) - 1
+    n_bytes = np.add.reduceat(stretches.n_bytes[:after], begins)
+    columns = (
+        stretches.file[begins],
+        stretches.start[begins],
+        stretches.stop[lasts],
+        stretches.line[begins],
+        n_bytes,
+    )
+    return [_Stretch(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
-def _shard(index: int, runs: Sequence[_Run], states: Sequence[FileState]) -> Shard:
+def _shard(index: int, stretches: Sequence[_Stretch], states: Sequence[FileState]) -> Shard:
     """Make a shard, hashing what it holds."""
-    pieces: list[Piece] = []
+    byte_ranges: list[ByteRange] = []
     fingerprint = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    for run in runs:
-        state = states[run.file]
-        whole = run.start == 0 and run.stop == state.size
-        piece = Piece(
+    for stretch in stretches:
+        state = states[stretch.file]
+        whole = stretch.start == 0 and stretch.stop == state.size
+        byte_range = ByteRange(
             state.file.path,
             state.path,
             state.file.format,
             state.compression,
-            run.start,
-            run.stop,
-            run.line,
-            state.damage if run.stop == state.size and state.unpacked else None,
-            state.header_before(run.start),
+            stretch.start,
+            stretch.stop,
+            stretch.line,
+            state.damage if stretch.stop == state.size and state.unpacked else None,
+            state.header_before(stretch.start),
         )
-        content = state.cells.digest() if whole else _content(piece, state)
-        pieces.append(replace(piece, seal=_seal(state, content, whole)))
+        content = state.hash_blocks.digest() if whole else _content(byte_range, state)
+        byte_ranges.append(replace(byte_range, fingerprint=_fingerprint(state, content, whole)))
         place = repr(
-            (piece.file, piece.start, piece.stop, piece.first_line, piece.damage, piece.header)
+            (
+                byte_range.file,
+                byte_range.start,
+                byte_range.stop,
+                byte_range.first_line,
+                byte_range.damage,
+                byte_range.header,
+            )
         )
         fingerprint.update(hashlib.blake2b(place.encode("utf-8", "surrogateescape")).digest())
         fingerprint.update(content)
-    size = sum(run.n_bytes for run in runs)
-    return Shard(index, tuple(pieces), size, fingerprint.hexdigest())
+    size = sum(stretch.n_bytes for stretch in stretches)
+    return Shard(index, tuple(byte_ranges), size, fingerprint.hexdigest())
 
 
-def _seal(state: FileState, content: bytes, whole: bool) -> str:
-    """Return a piece's seal; a file that is cut must not have changed since it was indexed."""
+def _fingerprint(state: FileState, content: bytes, whole: bool) -> str:
+    """Return a byte range's fingerprint; a file that is cut must be as it was indexed."""
     if state.unpacked:
         return ""
     if not whole and stamp(state.path) != state.stamp:
@@ -264,12 +277,14 @@ def _seal(state: FileState, content: bytes, whole: bool) -> str:
     return state.stamp if state.file.format == "parquet" else content.hex()
 
 
-def _content(piece: Piece, state: FileState) -> bytes:
+def _content(byte_range: ByteRange, state: FileState) -> bytes:
     """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it."""
-    if piece.format == "parquet":
-        return state.cells.digest()
-    cells = () if state.unpacked else state.cells.cells
+    if byte_range.format == "parquet":
+        return state.hash_blocks.digest()
+    blocks = () if state.unpacked else state.hash_blocks.blocks
     try:
-        return hash_part(Path(piece.path), piece.start, piece.stop, cells)
+        return hash_part(Path(byte_range.path), byte_range.start, byte_range.stop, blocks)
     except OSError as error:
-        raise InputError(f"The file {piece.path!r} cannot be read: {error.strerror}.") from error
+        raise InputError(
+            f"The file {byte_range.path!r} cannot be read: {error.strerror}."
+        ) from error

@@ -33,7 +33,7 @@ class Spans:
         self._height = 0
 
     def add(self, spans: pl.DataFrame) -> None:
-        """Add spans that stand behind those before, in `SPAN_SCHEMA`."""
+        """Add spans that stand after those before, in `SPAN_SCHEMA`."""
         self._found.append(spans)
         self._height += spans.height
         if self._height > _SPANS_AT_ONCE + 2 * self._found[0].height:

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines of several parts, one behind another.
+    """Lines of several parts, one after another.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Batch:
         return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
 
     def _n_ends(self) -> int:
-        # a line end may have been put behind each segment
+        # a line end may have been put after each segment
         return sum(lines.n_ends + 1 for lines in self.segments)
 
     def places(self, starts: Longs) -> tuple[Longs, Longs]:

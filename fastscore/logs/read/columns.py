@@ -286,7 +286,7 @@ def _text(found: Places, column: Column) -> Converted:
 
 
 def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
-    """Write the views of some rows, whose bytes become one more buffer behind the views."""
+    """Write the views of some rows, whose bytes become one more buffer after the views."""
     own = np.zeros((rows.size, 4), np.int32)
     located_values.views(data, starts, ends, len(buffers) - 1, own)
     buffers[0][rows] = own
@@ -307,12 +307,12 @@ def _accept_as_text(found: Places, column: Column, valid: Flags, buffers: Buffer
         _write_views(rows, found.data, starts, ends, buffers)
         valid[rows] = True
     if "boolean" in column.accepts:
-        truths = np.flatnonzero(_has(found, FALSE, TRUE) & ~valid)
+        booleans = np.flatnonzero(_has(found, FALSE, TRUE) & ~valid)
         # a view of one byte: its length, then the byte
-        buffers[0][truths, :2] = np.stack(
-            (np.ones(truths.size), ord("0") + (found.tags[truths] == TRUE)), axis=1
+        buffers[0][booleans, :2] = np.stack(
+            (np.ones(booleans.size), ord("0") + (found.tags[booleans] == TRUE)), axis=1
         )
-        valid[truths] = True
+        valid[booleans] = True
 
 
 def _falsy(found: Places) -> Flags:
@@ -354,14 +354,14 @@ def _boolean(found: Places, column: Column) -> Converted:
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and what else the column accepts as Python's ``int`` does."""
     values = np.zeros(found.tags.size, np.int64)
-    valid, truths = _has(found, INTEGER), _has(found, FALSE, TRUE)
+    valid, booleans = _has(found, INTEGER), _has(found, FALSE, TRUE)
     odd: list[int] = []
     if "boolean" in column.accepts:
-        values[truths] = found.tags[truths] == TRUE
-        valid |= truths
+        values[booleans] = found.tags[booleans] == TRUE
+        valid |= booleans
     if "string" in column.accepts:
         valid |= _has(found, STRING, ESCAPED)
-    digits = np.flatnonzero(valid & ~truths)
+    digits = np.flatnonzero(valid & ~booleans)
     values[digits], states = located_values.integers(
         found.data, found.starts[digits], found.ends[digits]
     )
@@ -384,15 +384,15 @@ def _integer(found: Places, column: Column) -> Converted:
 def _number(found: Places, column: Column) -> Converted:
     """Convert numbers, and what else the column accepts as Python's ``float`` does."""
     values = np.zeros(found.tags.size, np.float64)
-    valid, truths = _has(found, INTEGER, FLOAT), _has(found, FALSE, TRUE)
+    valid, booleans = _has(found, INTEGER, FLOAT), _has(found, FALSE, TRUE)
     faults = np.zeros(valid.size, np.uint8)
     rows = np.flatnonzero(valid)
     values[rows], _ = _doubles(found, rows)
     # json makes no infinity of digits alone
     huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
     if "boolean" in column.accepts:
-        values[truths] = found.tags[truths] == TRUE
-        valid |= truths
+        values[booleans] = found.tags[booleans] == TRUE
+        valid |= booleans
     if "string" in column.accepts:
         for row in np.flatnonzero(_has(found, STRING, ESCAPED)).tolist():
             value = _python_float(found, row)

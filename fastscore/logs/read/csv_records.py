@@ -90,9 +90,9 @@ def read_records(
     offset, line
         Byte and line of its first record.
     header
-        The file's header, where the stream starts behind it.
+        The file's header, where the stream starts after it.
     damage
-        Damage that is known to stand behind the stream's end.
+        Damage that is known to stand past the stream's end.
 
     Yields
     ------
@@ -126,7 +126,7 @@ def _read(
     offset: int,
     line: int,
 ) -> Iterator[Lines]:
-    """Read the records behind the header."""
+    """Read the records after the header."""
     while True:
         buffer = np.frombuffer(pending, np.uint8)
         scans: list[CsvScan] = []
@@ -145,7 +145,7 @@ def _read(
             yield Lines(whole, offset, first_line, records=tuple(scans), width=slots[0].size)
         pending, offset = pending[at:], offset + at
         if scans and scans[-1].cut:
-            pending, dropped = _behind_line(stream)
+            pending, dropped = _after_line(stream)
             offset += dropped
         elif stream.ended:
             break
@@ -155,14 +155,14 @@ def _read(
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
 
 
-def _behind_line(stream: _Stream) -> tuple[bytes, int]:
-    """Read on behind the line that goes on: what was read behind it, and the bytes before."""
+def _after_line(stream: _Stream) -> tuple[bytes, int]:
+    """Read on after the line that goes on: what was read after it, and the bytes before."""
     dropped = 0
     pending = stream.more()
     while True:
-        end, behind = first_end(pending)
+        end, after = first_end(pending)
         if end >= 0:
-            return pending[behind:], dropped + behind
+            return pending[after:], dropped + after
         if stream.ended:
             return b"", dropped + len(pending)
         # a return at the very end may be half of a line end
@@ -172,7 +172,7 @@ def _behind_line(stream: _Stream) -> tuple[bytes, int]:
 
 
 def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: bytes) -> Reject:
-    """Name what is missing behind the last whole record."""
+    """Name what is missing after the last whole record."""
     return Reject(
         file,
         line,

@@ -1,4 +1,4 @@
-"""JSON documents as lines: the elements of an array, or values one behind another.
+"""JSON documents as lines: the elements of an array, or values one after another.
 
 A document is read whole, so one that is larger than `MAX_DOCUMENT_BYTES` is a reject: JSON Lines
 is the format for logs of that size.
@@ -33,7 +33,7 @@ def read_document(
     whole_array
         Whether an array is one line.
     damage
-        Damage that is known to stand behind the stream's end.
+        Damage that is known to stand past the stream's end.
 
     Yields
     ------

@@ -11,7 +11,7 @@ import polars.selectors as cs
 
 from fastscore.errors import InputError
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
-from fastscore.logs.plan.byte_ranges import Piece
+from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS
 from fastscore.suites.base import Column, RejectReason
 
@@ -36,9 +36,9 @@ def parquet_rows(path: str, name: str) -> int:
 
 
 def read_parquet(
-    piece: Piece, columns: Sequence[Column], *, rows: int = ROWS_PER_READ
+    byte_range: ByteRange, columns: Sequence[Column], *, rows: int = ROWS_PER_READ
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
-    """Read a piece's rows, some at a time.
+    """Read a byte range's rows, some at a time.
 
     Yields
     ------
@@ -50,15 +50,15 @@ def read_parquet(
     InputError
         When the file is damaged, lacks a required column or a column's type can never serve.
     """
-    schema = _checked_schema(piece, columns)
+    schema = _checked_schema(byte_range, columns)
     named = {column.name: column for column in columns}
     values = [_read_where(schema, column, _value, named) for column in columns]
     faults = [
         _read_where(schema, column, _fault, named).name.prefix("fault:") for column in columns
     ]
-    for start in range(piece.start, piece.stop, rows):
-        count = min(rows, piece.stop - start)
-        raw = _read(piece, tuple(schema), start, count)
+    for start in range(byte_range.start, byte_range.stop, rows):
+        count = min(rows, byte_range.stop - start)
+        raw = _read(byte_range, tuple(schema), start, count)
         line = pl.int_range(start + 1, start + 1 + count, dtype=pl.Int64).alias("line")
         checked = raw.select(line, *values, *faults)
         bad = checked.select(pl.any_horizontal(cs.starts_with("fault:").is_not_null()))
@@ -67,7 +67,7 @@ def read_parquet(
             yield count, frame, []
             continue
         mask = bad.to_series()
-        rejects = _rejects(piece, raw.filter(mask), checked.filter(mask), columns)
+        rejects = _rejects(byte_range, raw.filter(mask), checked.filter(mask), columns)
         yield count, frame.filter(~mask), rejects
 
 
@@ -79,25 +79,25 @@ def _unreadable(path: str, error: Exception) -> InputError:
     )
 
 
-def _checked_schema(piece: Piece, columns: Sequence[Column]) -> dict[str, pl.DataType]:
+def _checked_schema(byte_range: ByteRange, columns: Sequence[Column]) -> dict[str, pl.DataType]:
     """Return the types of the file's wanted columns, when each can serve."""
     try:
-        schema = pl.scan_parquet(piece.path, glob=False).collect_schema()
+        schema = pl.scan_parquet(byte_range.path, glob=False).collect_schema()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _unreadable(piece.file, error) from error
+        raise _unreadable(byte_range.file, error) from error
     found: dict[str, pl.DataType] = {}
     for column in columns:
         names = [name for name in column.keys if name in schema]
         if not names and column.required:
             raise InputError(
-                f"{piece.file}: there is no column {column.name!r}; expected "
+                f"{byte_range.file}: there is no column {column.name!r}; expected "
                 f"{EXPECTED[column.kind]} in every row.",
                 "Columns: " + ", ".join(repr(name) for name in schema.names()) + ".",
             )
         for name in names:
             if not _can_serve(schema[name], column):
                 raise InputError(
-                    f"{piece.file}: the column {name!r} is of type {schema[name]}; expected "
+                    f"{byte_range.file}: the column {name!r} is of type {schema[name]}; expected "
                     f"{_served(column)}.",
                     "Write the file again with that type.",
                 )
@@ -150,16 +150,16 @@ def _served(column: Column) -> str:
     return names[column.kind]
 
 
-def _read(piece: Piece, names: Sequence[str], start: int, count: int) -> pl.DataFrame:
+def _read(byte_range: ByteRange, names: Sequence[str], start: int, count: int) -> pl.DataFrame:
     """Read some rows of the wanted columns, and one more that is null."""
     nothing = pl.repeat(None, count, dtype=pl.Null, eager=True).alias("")
     if not names:
         return nothing.to_frame()
     try:
-        scan = pl.scan_parquet(piece.path, glob=False).slice(start, count)
+        scan = pl.scan_parquet(byte_range.path, glob=False).slice(start, count)
         return scan.select(*names).collect().with_columns(nothing)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _unreadable(piece.file, error) from error
+        raise _unreadable(byte_range.file, error) from error
 
 
 def _choice(
@@ -271,7 +271,7 @@ def _json(found: pl.Expr) -> pl.Expr:
 
 
 def _rejects(
-    piece: Piece, raw: pl.DataFrame, checked: pl.DataFrame, columns: Sequence[Column]
+    byte_range: ByteRange, raw: pl.DataFrame, checked: pl.DataFrame, columns: Sequence[Column]
 ) -> list[Reject]:
     """Name what is wrong with each faulty row: its first faulty column."""
     rejects: list[Reject] = []
@@ -284,7 +284,7 @@ def _rejects(
         text = "null" if value is None else f"{type(value).__name__} {value!r}"
         rejects.append(
             Reject(
-                piece.file,
+                byte_range.file,
                 found["line"],
                 None,
                 column.name,

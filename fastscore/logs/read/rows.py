@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.logs.integrity.faults import line_faults, long_line, note_damage, raw_line
-from fastscore.logs.integrity.fingerprints import check_stamp, sealed_blocks, sealed_lines
+from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
 from fastscore.logs.integrity.rejects import Reject, reject_frame
-from fastscore.logs.plan.byte_ranges import Piece, Shard
+from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.columns import (
     EXPECTED,
@@ -77,12 +77,14 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
         When a file cannot be read, or is not what was planned.
     """
     parts: list[_Part] = []
-    for format, group in itertools.groupby(shard.pieces, lambda piece: piece.format):
-        pieces = tuple(group)
+    for format, group in itertools.groupby(shard.byte_ranges, lambda byte_range: byte_range.format):
+        byte_ranges = tuple(group)
         if format == "parquet":
-            parts.extend(part for piece in pieces for part in _read_parquet(piece, source))
+            parts.extend(
+                part for byte_range in byte_ranges for part in _read_parquet(byte_range, source)
+            )
         else:
-            parts.extend(_read_lines(pieces, source, threads))
+            parts.extend(_read_lines(byte_ranges, source, threads))
     frames = [part.frame for part in parts]
     rejects = [reject for part in parts for reject in part.rejects]
     frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
@@ -95,23 +97,25 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     return Rows(frame, reject_frame(rejects), counts)
 
 
-def _read_lines(pieces: Sequence[Piece], source: Source, threads: int) -> Iterator[_Part]:
-    """Read pieces of files of one format, made of lines, in batches."""
-    files = tuple(piece.file for piece in pieces)
+def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[_Part]:
+    """Read byte ranges of files of one format, made of lines, in batches."""
+    files = tuple(byte_range.file for byte_range in byte_ranges)
     keys = wanted_keys(source.columns)
-    batches = gather((index, piece_lines(piece, source)) for index, piece in enumerate(pieces))
+    batches = gather(
+        (index, range_lines(byte_range, source)) for index, byte_range in enumerate(byte_ranges)
+    )
     return map_ordered(lambda batch: _read_batch(batch, files, source, keys), batches, threads)
 
 
-def _read_parquet(piece: Piece, source: Source) -> Iterator[_Part]:
-    """Read a piece of a Parquet file; its lines are its rows."""
-    names: list[pl.Expr | str] = [pl.lit(piece.file).alias("file"), "line"]
+def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[_Part]:
+    """Read a byte range of a Parquet file; its lines are its rows."""
+    names: list[pl.Expr | str] = [pl.lit(byte_range.file).alias("file"), "line"]
     names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
-    check_stamp(piece)
-    for count, frame, rejects in read_parquet(piece, source.columns):
+    check_stamp(byte_range)
+    for count, frame, rejects in read_parquet(byte_range, source.columns):
         rows = frame.select(*names, *(column.name for column in source.columns))
         yield _Part(rows, rejects, lines=count, blank=0)
-    check_stamp(piece)
+    check_stamp(byte_range)
 
 
 def row_schema(source: Source) -> dict[str, pl.DataType]:
@@ -119,35 +123,37 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
     return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
 
 
-def piece_lines(piece: Piece, source: Source) -> Iterator[Lines]:
-    """Stream the lines of a piece that is not Parquet."""
-    if piece.format == "jsonl" and piece.compression == "none":
-        return _lines_of(piece, sealed_lines(piece))
-    blocks = sealed_blocks(piece)
-    if piece.format == "json":
+def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
+    """Stream the lines of a byte range that is not Parquet."""
+    if byte_range.format == "jsonl" and byte_range.compression == "none":
+        return _lines_of(byte_range, verified_lines(byte_range))
+    blocks = verified_blocks(byte_range)
+    if byte_range.format == "json":
         whole_array = source.array_column is not None
-        return read_document(blocks, piece.file, whole_array=whole_array, damage=piece.damage)
-    if piece.format == "csv":
+        return read_document(
+            blocks, byte_range.file, whole_array=whole_array, damage=byte_range.damage
+        )
+    if byte_range.format == "csv":
         return read_records(
             blocks,
-            piece.file,
+            byte_range.file,
             source.columns,
-            offset=piece.start,
-            line=piece.first_line,
-            header=piece.header,
-            damage=piece.damage,
+            offset=byte_range.start,
+            line=byte_range.first_line,
+            header=byte_range.header,
+            damage=byte_range.damage,
         )
-    return _lines_of(piece, blocks)
+    return _lines_of(byte_range, blocks)
 
 
 def _lines_of(
-    piece: Piece, blocks: Iterator[bytes] | Iterator[bytes | memoryview]
+    byte_range: ByteRange, blocks: Iterator[bytes] | Iterator[bytes | memoryview]
 ) -> Iterator[Lines]:
     return read_lines(
         blocks,
-        offset=piece.start,
-        line=piece.first_line,
-        damage=piece.damage,
+        offset=byte_range.start,
+        line=byte_range.first_line,
+        damage=byte_range.damage,
         max_line=MAX_LINE_BYTES,
     )
 

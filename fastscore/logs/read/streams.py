@@ -56,7 +56,7 @@ class Lines:
     long_line
         The length of a line that is too long, 0 for ordinary lines.
     damage
-        Why the stream ends behind these lines though the file does not, None otherwise.
+        Why the stream ends after these lines though the file does not, None otherwise.
     numbers
         Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
         these are not consecutive; None otherwise.
@@ -116,7 +116,7 @@ def read_blocks(
     InputError
         When the file cannot be read.
     DamageError
-        Behind the last bytes that could be unpacked.
+        After the last bytes that could be unpacked.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -199,7 +199,7 @@ def _line_blocks(
     stop: int,
     room_for: Callable[[int], memoryview],
 ) -> Iterator[bytes | memoryview]:
-    """Read into rooms; what was read of the line behind whole ones is read again.
+    """Read into rooms; what was read of the line after whole ones is read again.
 
     That costs less than to join it to the next block, unless it is much.
     """
@@ -262,7 +262,7 @@ def _damaged(format: str, error: Exception) -> Damage:
 
 
 def _gunzip(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Unpack the members of a gzip file; zeros behind the last are padding."""
+    """Unpack the members of a gzip file; zeros after the last are padding."""
     packed = read(1 << 16)
     while packed:
         member = zlib.decompressobj(wbits=31)
@@ -307,7 +307,7 @@ def _unzstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def _cut(data: bytes | memoryview) -> int:
-    """Position behind the last line end of ``data`` that surely is one, 0 without any."""
+    """Position after the last line end of ``data`` that surely is one, 0 without any."""
     end, step = len(data), _HEAD_BYTES
     while end > 0:
         begin = max(0, end - step)
@@ -345,7 +345,7 @@ def read_lines(
     offset, line
         Byte and number of its first line.
     damage
-        Damage that is known to stand behind the stream's end.
+        Damage that is known to stand past the stream's end.
     max_line
         Longer lines are skipped; no less than the blocks' size.
     """
@@ -374,7 +374,7 @@ def read_lines(
             continue
         data = b"".join(pending)
         while size > max_line or dropped:
-            end, behind = first_end(data)
+            end, after = first_end(data)
             length = end if end >= 0 else len(data.removesuffix(b"\r"))
             if not dropped and length <= max_line:
                 break
@@ -384,8 +384,8 @@ def read_lines(
                 data = data[length:]
                 break
             yield Lines(head, offset, line, long_line=dropped + end)
-            offset, line = offset + dropped + behind, line + 1
-            data, head, dropped = data[behind:], b"", 0
+            offset, line = offset + dropped + after, line + 1
+            data, head, dropped = data[after:], b"", 0
             size = len(data)
         cut = 0 if dropped else _cut(data)
         if cut:

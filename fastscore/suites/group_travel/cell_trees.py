@@ -188,7 +188,7 @@ class CellTrees:
             values += map(read, found)
         return codes, values
 
-    def truths(self, rows: Indices) -> pl.Series:
+    def booleans(self, rows: Indices) -> pl.Series:
         """Return flags: true, 1, "true", "yes" and "1" are true, null unknown, all else false."""
         tags = self.tags[rows]
         true = tags == TRUE

@@ -35,7 +35,7 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
     found = trees.members(trees.roots, names)
     places = [trees.members(nodes, FLAGS) for nodes in (trees.roots, *(found[n] for n in _NESTED))]
     flags = {
-        flag: pl.select(pl.coalesce(*(trees.truths(place[flag]) for place in places))).to_series()
+        flag: pl.select(pl.coalesce(*(trees.booleans(place[flag]) for place in places))).to_series()
         for flag in FLAGS
     }
     condition = trees.texts(found["condition"]).str.strip_chars().str.to_uppercase()

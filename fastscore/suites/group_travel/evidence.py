@@ -216,7 +216,7 @@ def count_hits(informative: Informative, owners: Indices, targets: Targets) -> I
 
 
 def joined(parts: Sequence[Ragged]) -> Ragged:
-    """Put the rows of several ragged arrays of as many rows one behind the other."""
+    """Put the rows of several ragged arrays of as many rows one after the other."""
     n_rows = len(parts[0][1]) - 1
     owners = [np.repeat(np.arange(n_rows), np.diff(offsets)) for _, offsets in parts]
     order, offsets = group_rows(np.concatenate(owners), n_rows)

@@ -36,7 +36,7 @@ class GroupTravelOptions:
     negation: str = option(
         "rooms",
         help="Where negations count: in wishes for rooms, or for categories too: one that stands "
-        "behind a negator in its clause is then not wished for.",
+        "after a negator in its clause is then not wished for.",
         choices=("rooms", "all"),
     )
     strict_overnight: bool = option(

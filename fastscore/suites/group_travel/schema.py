@@ -18,7 +18,7 @@ _TEXT = pl.String()
 _TEXTS = pl.List(pl.String())
 _WHOLE = pl.Int64()
 _REAL = pl.Float64()
-_TRUTH = pl.Boolean()
+_BOOLEAN = pl.Boolean()
 
 MEMBERS_DTYPE = pl.List(
     pl.Struct(
@@ -128,29 +128,29 @@ PAIRS = Table(
         *_PLACE,
         _column("member", _TEXT, "The member, casefolded."),
         _column("slot", _TEXT, "The slot, by its usual name."),
-        _column("actionable", _TRUTH, "Whether the plan can satisfy the slot."),
+        _column("actionable", _BOOLEAN, "Whether the plan can satisfy the slot."),
         _column("preference", _TEXT, "What the member said, utterances joined by a space."),
         _column("informative_tokens", _TEXTS, "Up to six, by rank."),
         _column("synthesis_hits", _WHOLE, "Those that the slot's synthesis has."),
-        _column("synthesis_phrase", _TRUTH, "Whether the synthesis has a phrase of it."),
+        _column("synthesis_phrase", _BOOLEAN, "Whether the synthesis has a phrase of it."),
         _column("synthesis_similarity", _REAL, "Its nearest synthesis text.", nullable=True),
-        _column("addressed_synthesis", _TRUTH, "M8a; null where it is.", nullable=True),
+        _column("addressed_synthesis", _BOOLEAN, "M8a; null where it is.", nullable=True),
         _column("plan_hits", _WHOLE, "Tokens that the plan's text has."),
-        _column("plan_phrase", _TRUTH, "Whether the plan's text has a phrase of it."),
+        _column("plan_phrase", _BOOLEAN, "Whether the plan's text has a phrase of it."),
         _column("plan_similarity", _REAL, "Its nearest line of the plan.", nullable=True),
-        _column("addressed_plan", _TRUTH, "M8b; null where it is.", nullable=True),
-        _column("addressed", _TRUTH, "M8; null where it is.", nullable=True),
+        _column("addressed_plan", _BOOLEAN, "M8b; null where it is.", nullable=True),
+        _column("addressed", _BOOLEAN, "M8; null where it is.", nullable=True),
         _column("wanted_rooms", _TEXTS, "Room types that are wanted; empty where none is named."),
         _column(
             "room_channel",
-            _TRUTH,
+            _BOOLEAN,
             "A selected room is wanted; null if none is named.",
             nullable=True,
         ),
         _column("category_tokens", _TEXTS, "Parts of categories that it names."),
         _column(
             "category_channel",
-            _TRUTH,
+            _BOOLEAN,
             "A selected place has one; null if none is named.",
             nullable=True,
         ),
@@ -160,12 +160,12 @@ PAIRS = Table(
             "Tokens that the slot's places and raw output have.",
             nullable=True,
         ),
-        _column("lexical_channel", _TRUTH, "At least two of them.", nullable=True),
+        _column("lexical_channel", _BOOLEAN, "At least two of them.", nullable=True),
         _column("place_similarity", _REAL, "Its nearest selected place.", nullable=True),
-        _column("semantic_channel", _TRUTH, "That is near enough.", nullable=True),
+        _column("semantic_channel", _BOOLEAN, "That is near enough.", nullable=True),
         _column(
             "satisfied",
-            _TRUTH,
+            _BOOLEAN,
             "M10: any channel; null without a plan, or if not actionable.",
             nullable=True,
         ),
@@ -181,10 +181,10 @@ PLACES = Table(
         *_PLACE,
         _column("place", _TEXT, "Its name as the plan has it first."),
         _column("key", _TEXT, "Its normalised name, by which it is looked up."),
-        _column("grounded", _TRUTH, "Whether the catalogue has it."),
+        _column("grounded", _BOOLEAN, "Whether the catalogue has it."),
         _column(
             "explicit",
-            _TRUTH,
+            _BOOLEAN,
             "Whether a preference names it; null if not grounded.",
             nullable=True,
         ),
@@ -195,7 +195,10 @@ PLACES = Table(
             nullable=True,
         ),
         _column(
-            "serendipitous", _TRUTH, "Near and not explicit; null as the similarity.", nullable=True
+            "serendipitous",
+            _BOOLEAN,
+            "Near and not explicit; null as the similarity.",
+            nullable=True,
         ),
     ),
 )
@@ -206,7 +209,7 @@ DIALOGUES = Table(
     columns=(
         *_PLACE,
         _column("condition", _TEXT, "C1 to C5 by its flags; else custom."),
-        *(_column(flag, _TRUTH, f"The condition's flag {flag}.") for flag in FLAGS),
+        *(_column(flag, _BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
         _column(
             "flag_source",
             _TEXT,

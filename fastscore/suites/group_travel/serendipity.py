@@ -76,7 +76,7 @@ def _is_explicit(
 ) -> Mask:
     """Tell which places a preference of their dialogue names, word by word."""
     ids, offsets = texts.tokens.plain
-    # a text of one token that nothing else has stands behind each preference: no name crosses it
+    # a text of one token that nothing else has stands after each preference: no name crosses it
     end = len(texts.tokens.vocabulary)
     ids = np.append(ids, np.int32(end))
     offsets = np.append(offsets, offsets[-1] + 1)

@@ -47,7 +47,7 @@ def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "is_object": _is_known(found),
-            "has_conflict": trees.truths(found["has_conflict"]),
+            "has_conflict": trees.booleans(found["has_conflict"]),
             "description": trees.scalars(found["conflict_description"]),
             "strategy": pl.select(pl.coalesce(*strategies)).to_series(),
             "explanation": _meant(trees, found["resolution_explanation"]),

@@ -29,7 +29,7 @@ ORA_SOURCES = ("states", "text")
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
 _REAL = pl.Float64()
-_TRUTH = pl.Boolean()
+_BOOLEAN = pl.Boolean()
 
 _DEFINITIONS = "Simulation quality assessment metrics, section"
 
@@ -111,7 +111,7 @@ MESSAGES = Table(
     columns=(
         *_PLACE,
         _column("message_id", _TEXT, "The log's id of the message.", nullable=True),
-        _column("is_exit", _TRUTH, "Whether the message is the word that ends the conversation."),
+        _column("is_exit", _BOOLEAN, "Whether the message is the word that ends the conversation."),
         _column(
             "state_source",
             pl.Enum([*STATE_SOURCES, "default"]),
@@ -125,7 +125,7 @@ MESSAGES = Table(
         *(
             _column(
                 name,
-                _TRUTH,
+                _BOOLEAN,
                 "Whether that part is as the persona's attributes say; null where nothing says.",
                 nullable=True,
             )
@@ -143,8 +143,11 @@ MESSAGES = Table(
             "Where the tracked order came from; null where the message has none.",
             nullable=True,
         ),
-        _column("has_items", _TRUTH, "Whether the tracked order has items."),
-        *(_column(name, _TRUTH, "Whether the message shows such a tool.") for name in TOOL_COLUMNS),
+        _column("has_items", _BOOLEAN, "Whether the tracked order has items."),
+        *(
+            _column(name, _BOOLEAN, "Whether the message shows such a tool.")
+            for name in TOOL_COLUMNS
+        ),
     ),
 )
 

@@ -20,10 +20,10 @@ from fastscore.suites.columns import counts_of
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
 from fastscore.suites.json_scalars import (
+    booleans,
     located_python_texts,
     located_texts,
     python_texts,
-    truths,
     whole_numbers,
     written_texts,
 )
@@ -142,7 +142,7 @@ def _read(
 ) -> tuple[dict[str, pl.DataFrame], Problems]:
     problems = Problems()
     columns = _read_columns(raw, problems)
-    valid = truths(columns["valid_dialog"], problems)
+    valid = booleans(columns["valid_dialog"], problems)
     turn_lists = columns["turns"]
     _, uncounted = elements(turn_lists.where(~valid))
     turn_lists = expect(turn_lists.where(valid), ARRAY, "an array of turns", problems)
@@ -264,7 +264,7 @@ def _read_list(
         if drop_null:
             keep = ~found.is_missing
         if drop_falsy:
-            keep = truths_of_items(found, problems)
+            keep = booleans_of_items(found, problems)
         rows = np.flatnonzero(keep)
         found, owner = found.take(rows), owner[rows]
         usable = found.is_text | found.is_missing if null_is_text else found.is_text
@@ -272,11 +272,11 @@ def _read_list(
     return {row_name: owner, name: located_texts(found, problems)}
 
 
-def truths_of_items(items: JsonValues, problems: Problems) -> Mask:
+def booleans_of_items(items: JsonValues, problems: Problems) -> Mask:
     """Return which array elements Python counts as true; most of them are strings."""
     keep: Mask = items.is_text & (items.end > items.start)
     others = np.flatnonzero(~items.is_text)
-    keep[others] = truths(items.take(others), problems)
+    keep[others] = booleans(items.take(others), problems)
     return keep
 
 

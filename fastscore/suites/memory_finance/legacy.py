@@ -209,13 +209,16 @@ def _shown(value: float | int) -> str:
 
 
 def _turn_rows(turns: pl.DataFrame) -> bytes:
-    """Write the rows as Python's ``json`` does: spaces behind separators, no escaped text."""
+    """Write the rows as Python's ``json`` does: spaces after separators, no escaped text."""
     fields = {
         "trace_version": _text("trace_version"),
         "run_id": _text("run_id"),
         "dialog_id": _quoted(pl.col("dialogue").fill_null("")),
         "turn_pair_id": pl.col("turn_pair_id").cast(pl.String),
-        **{f"eligible_m{number}": _truth(pl.col(f"eligible_m{number}")) for number in range(1, 6)},
+        **{
+            f"eligible_m{number}": _boolean_text(pl.col(f"eligible_m{number}"))
+            for number in range(1, 6)
+        },
         "required_keys_raw": _texts("required_keys_raw"),
         "resolved_keys": _listed(pl.col("resolved_keys").list.eval(_resolved_key())),
         "key_hit_flags": _listed(pl.col("key_hit_flags").cast(pl.List(pl.String))),
@@ -248,7 +251,7 @@ def _object(fields: Mapping[str, pl.Expr]) -> pl.Expr:
     return pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=", "), pl.lit("}"))
 
 
-def _truth(value: pl.Expr) -> pl.Expr:
+def _boolean_text(value: pl.Expr) -> pl.Expr:
     return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false"))
 
 
@@ -284,7 +287,7 @@ def _resolved_key() -> pl.Expr:
     return _object(
         {
             "key": _quoted(field("key")),
-            "resolvable": _truth(field("resolvable")),
+            "resolvable": _boolean_text(field("resolvable")),
             "target_text": _quoted(field("target_text")),
             "resolver": _quoted(field("resolver").cast(pl.String)),
         }

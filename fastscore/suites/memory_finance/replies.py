@@ -131,7 +131,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     any_disclosed: Mask = np.any(disclosed, axis=1)
     satisfied_by_any = {tag.name for tag in lexicon.risk_tags if tag.any_tag}
 
-    # tags beyond the lexicon's have numbers, too, behind a column that no reply discloses
+    # tags beyond the lexicon's have numbers, too, after a column that no reply discloses
     tags = [*names, ""]
     number_of = {name: number for number, name in enumerate(tags)}
 

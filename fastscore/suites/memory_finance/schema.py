@@ -34,7 +34,7 @@ _TEXT = pl.String()
 _TEXTS = pl.List(pl.String())
 _WHOLE = pl.Int64()
 _REAL = pl.Float64()
-_TRUTH = pl.Boolean()
+_BOOLEAN = pl.Boolean()
 
 RESOLVED_KEY_DTYPE = pl.Struct(
     {
@@ -163,11 +163,11 @@ TURNS = Table(
     columns=(
         *_PLACE,
         _column("turn_pair_id", _WHOLE, "The trace's number of the turn; 0 without one."),
-        _column("eligible_m1", _TRUTH, "Status ok and at least one resolvable key."),
-        _column("eligible_m2", _TRUTH, "Always false: M2 is a measure of dialogues."),
-        _column("eligible_m3", _TRUTH, "Status ok and at least one required risk tag."),
-        _column("eligible_m4", _TRUTH, "Status ok."),
-        _column("eligible_m5", _TRUTH, "Status ok and at least one required element."),
+        _column("eligible_m1", _BOOLEAN, "Status ok and at least one resolvable key."),
+        _column("eligible_m2", _BOOLEAN, "Always false: M2 is a measure of dialogues."),
+        _column("eligible_m3", _BOOLEAN, "Status ok and at least one required risk tag."),
+        _column("eligible_m4", _BOOLEAN, "Status ok."),
+        _column("eligible_m5", _BOOLEAN, "Status ok and at least one required element."),
         _column("required_keys_raw", _TEXTS, "The memory keys that the label requires."),
         _column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "What each key points at."),
         _column("key_hit_flags", pl.List(pl.Int64()), "For each resolvable key 1 if recalled."),
@@ -410,8 +410,8 @@ DIALOGUES = Table(
             for label in LABELS
             if label != "run_id"
         ),
-        _column("valid", _TRUTH, "Whether the dialogue is scored: the truth of valid_dialog."),
-        _column("eligible_m2", _TRUTH, "Valid and with a labelled profile that is not empty."),
+        _column("valid", _BOOLEAN, "Whether the dialogue is scored: the truth of valid_dialog."),
+        _column("eligible_m2", _BOOLEAN, "Valid and with a labelled profile that is not empty."),
         *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
         _column("judge_score_sum", _REAL, "Sum of the judge scores of M5's turns."),
         *(

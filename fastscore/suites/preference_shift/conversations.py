@@ -98,7 +98,7 @@ def score_dialogues(
 
 
 def _total(owner: Indices, column: pl.Series, n: int) -> Indices:
-    """Sum whole numbers or truths by conversation; nulls count for nothing."""
+    """Sum whole numbers or booleans by conversation; nulls count for nothing."""
     weights = column.cast(pl.Int64).fill_null(0).to_numpy()
     return np.bincount(owner, weights, n).astype(np.int64)
 

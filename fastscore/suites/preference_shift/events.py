@@ -1,7 +1,7 @@
 """Logs as frames: conversations, their turns in pairs, shift points and gold constraints.
 
 A turn of the suite is a pair: a USER turn at an even place of the conversation and the SYSTEM turn
-behind it, as published. Turns that pair with nothing are listed; a conversation with a value that
+after it, as published. Turns that pair with nothing are listed; a conversation with a value that
 cannot be used is a reject as a whole, and the others are read on.
 """
 
@@ -18,10 +18,10 @@ from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Ev
 from fastscore.suites.columns import first_of_group, list_column, place_in_group
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import (
+    booleans,
     expect_texts,
     python_texts,
     raw_texts,
-    truths,
     whole_numbers,
 )
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
@@ -149,7 +149,7 @@ def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
         speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
         text=expect_texts(spoken["text"], problems, or_empty=True),
         meta=meta,
-        shifts=truths(flags["shift_event"], problems) | truths(flags["is_shift"], problems),
+        shifts=booleans(flags["shift_event"], problems) | booleans(flags["is_shift"], problems),
     )
 
 
@@ -204,10 +204,10 @@ def _onto_runs(events: pl.DataFrame, turns: _Said, said: _Said, run: Indices) ->
     owner = events["dialogue_row"].to_numpy()
     ordinal = np.zeros(len(said), np.int64)
     ordinal[of_run] = 1 + place_in_group(said.dialogue[of_run])
-    first, behind = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
+    first, after = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
     begin, end = (np.searchsorted(said.dialogue[of_run], owner, side) for side in _SIDES)
     turn = events["turn"].to_numpy()
-    beyond = turn - (behind - first)
+    beyond = turn - (after - first)
     inside = beyond <= 0
     moved = end - begin + beyond
     moved[inside] = ordinal[run[of_turn[first[inside] + turn[inside] - 1]]]
@@ -215,7 +215,7 @@ def _onto_runs(events: pl.DataFrame, turns: _Said, said: _Said, run: Indices) ->
 
 
 def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:
-    """Return the rows of USER turns at even places, and of the SYSTEM turns behind them."""
+    """Return the rows of USER turns at even places, and of the SYSTEM turns after them."""
     user, system = said.by(USER), said.by(SYSTEM)
     place = said.place
     if drop_leading:
@@ -351,7 +351,7 @@ def _unpaired_rejects(raw: pl.DataFrame, turns: _Said, unpaired: Indices) -> pl.
         field=about["field"],
         reason="unpaired_turn",
         found=about["found"],
-        expected="USER at an even place (from 0) with SYSTEM behind it",
+        expected="USER at an even place (from 0) with SYSTEM after it",
     )
 
 

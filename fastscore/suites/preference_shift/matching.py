@@ -1,6 +1,6 @@
 """Lexical extraction: one pass of one automaton over all texts, for every value at once.
 
-Texts are joined, each behind a separator that no value holds, so that Python is called once for
+Texts are joined, each after a separator that no value holds, so that Python is called once for
 thousands of them; matches are then places in one array of code points, and what they mean
 (which text, whether a word is cut, which keyword comes first) is arithmetic on whole arrays.
 """
@@ -157,7 +157,7 @@ def _first_of_each_row(row: Indices, key: Indices, start: Indices, among: Mask) 
 
 
 def _is_letter_run(points: CodePoints, start: Indices, end: Indices) -> Mask:
-    """Whether no ASCII letter stands before or behind: texts are in lower case."""
+    """Whether no ASCII letter stands before or after: texts are in lower case."""
     letter = (points >= ord("a")) & (points <= ord("z"))
     found: Mask = ~letter[start - 1] & ~letter[end]
     return found

@@ -24,7 +24,7 @@ _TEXTS = pl.List(pl.String())
 _WHOLE = pl.Int64()
 _WHOLES = pl.List(pl.Int64())
 _REAL = pl.Float64()
-_TRUTH = pl.Boolean()
+_BOOLEAN = pl.Boolean()
 
 _RECOVERY = (
     "topic_recovery_rate",
@@ -440,9 +440,9 @@ TURNS = Table(
         *_PLACE,
         _column("turn", _WHOLE, "1-based number of the pair in its conversation."),
         _column("segment", _WHOLE, "1-based number of the segment that it lies in."),
-        _column("is_shift", _TRUTH, "Whether the preference shifts at this turn, by metadata."),
+        _column("is_shift", _BOOLEAN, "Whether the preference shifts at this turn, by metadata."),
         *_metric_columns(TURN_METRICS),
-        _column("both_empty", _TRUTH, "Whether neither text has a concept, so that cc is 1."),
+        _column("both_empty", _BOOLEAN, "Whether neither text has a concept, so that cc is 1."),
         _column("user_concepts", _TEXTS, "E(U): the user's concepts, field=value, sorted."),
         _column("system_concepts", _TEXTS, "E(S): the system's concepts, sorted."),
         *_DELTA_COLUMNS,
@@ -480,10 +480,12 @@ SHIFTS = Table(
         *_PLACE,
         _column("shift", _WHOLE, "1-based number in the conversation."),
         _column("turn", _WHOLE, "The user turn at which the preference shifts, 1-based."),
-        _column("in_dialogue", _TRUTH, "Whether the conversation has that turn."),
-        _column("recovered", _TRUTH, "Whether a turn of the window meets the recovery test."),
+        _column("in_dialogue", _BOOLEAN, "Whether the conversation has that turn."),
+        _column("recovered", _BOOLEAN, "Whether a turn of the window meets the recovery test."),
         *_metric_columns(SHIFT_METRICS[:1], _WHOLE),
-        _column("recovered_cosine", _TRUTH, "Whether CR alone meets its threshold in the window."),
+        _column(
+            "recovered_cosine", _BOOLEAN, "Whether CR alone meets its threshold in the window."
+        ),
         *_metric_columns(SHIFT_METRICS[1:2], _WHOLE),
         *_metric_columns(SHIFT_METRICS[2:]),
         _NULL_REASONS,
@@ -512,7 +514,7 @@ DIALOGUES = Table(
         _column("true_genre", _TEXT, "The log's true_genre.", nullable=True),
         *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
         _column("i_around_shifts_sum", _REAL, "Sum of i over those turns."),
-        _column("has_shift_metadata", _TRUTH, "Whether the log carries shift metadata."),
+        _column("has_shift_metadata", _BOOLEAN, "Whether the log carries shift metadata."),
         _column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
         _column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
         *(

@@ -87,7 +87,7 @@ def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
 def _score_turns(
     turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShiftOptions
 ) -> pl.DataFrame:
-    """Return CC, CR, I, TAS, the sizes behind them and the DST scores, a row a turn."""
+    """Return CC, CR, I, TAS, the sizes they are made of and the DST scores, a row a turn."""
     cc = jaccard_csr(sets.user, sets.system)
     cr = idf_cosine_csr(sets.user, sets.system, concepts.idf)
     copied = ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders)

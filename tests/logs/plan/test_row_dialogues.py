@@ -19,7 +19,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.plan import plain_blocks
 from fastscore.logs.plan.index import index_files
-from fastscore.logs.plan.line_blocks import block_cells, line_cells
+from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.plan.spans import Spans
 from fastscore.logs.read import batches, streams
@@ -158,21 +158,21 @@ def test_a_block_that_cannot_be_read_ends_the_plan(
     st.integers(1, 200),
     st.integers(1, 90),
 )
-def test_lines_by_cells_oracle(parts: list[str], cell: int, size: int) -> None:
+def test_lines_by_strides_oracle(parts: list[str], stride: int, size: int) -> None:
     data = "".join(parts).encode()
-    found_in = [block_cells(at, data[at : at + size], cell) for at in range(0, len(data), size)]
+    found_in = [block_strides(at, data[at : at + size], stride) for at in range(0, len(data), size)]
     begun = io.StringIO(data.decode(), newline="").readlines()
     starts = [0] if begun else []
     for line in io.StringIO(data.decode(), newline=""):
         starts.append(starts[-1] + len(line))
     found: dict[int, list[int]] = {}
-    for row in zip(*line_cells(found_in, cell).tolist(), strict=True):
+    for row in zip(*line_strides(found_in, stride).tolist(), strict=True):
         number, first, last, line_number, lines = row
         joined = found.setdefault(number, [first, last, line_number, 0])
         joined[1], joined[3] = last, joined[3] + lines
     expected: dict[int, list[int]] = {}
     for number, start in enumerate(starts[:-1], start=1):
-        joined = expected.setdefault(start // cell, [start, start, number, 0])
+        joined = expected.setdefault(start // stride, [start, start, number, 0])
         joined[1], joined[3] = start, joined[3] + 1
     assert found == expected
 

@@ -108,10 +108,10 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
     seen: set[tuple[str, str]] = set()
     at = 0
     for shard in cut.shards:
-        (piece,) = shard.pieces
-        assert piece.start == at
-        assert shard.n_bytes == piece.stop - piece.start
-        at = piece.stop
+        (byte_range,) = shard.byte_ranges
+        assert byte_range.start == at
+        assert shard.n_bytes == byte_range.stop - byte_range.start
+        at = byte_range.stop
         keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
         assert not keys & seen
         seen |= keys
@@ -119,8 +119,8 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
     assert len(seen) == cut.n_dialogues == 240
     data = one_log.read_bytes()
     for shard in cut.shards:
-        piece = shard.pieces[0]
-        assert data[: piece.start].count(b"\n") + 1 == piece.first_line
+        byte_range = shard.byte_ranges[0]
+        assert data[: byte_range.start].count(b"\n") + 1 == byte_range.first_line
 
 
 @pytest.mark.parametrize("threads", [2, 4])
@@ -145,7 +145,9 @@ def test_small_files_are_packed(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jsonl").write_bytes(log(3, seed=number))
     packed = plan(tmp_path, str(tmp_path))
     assert len(packed.shards) == 1
-    assert [Path(piece.file).stem for piece in packed.shards[0].pieces] == list("0123456789")
+    assert [Path(byte_range.file).stem for byte_range in packed.shards[0].byte_ranges] == list(
+        "0123456789"
+    )
 
 
 def test_a_file_without_keys_is_one_dialogue(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_file_without_keys_is_one_dialogue(tmp_path: Path) -> None:
         lines = dialogue(None, 400)
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     cut = plan(tmp_path, str(tmp_path), shard_bytes=1000)
-    assert [len(shard.pieces) for shard in cut.shards] == [1, 1]
+    assert [len(shard.byte_ranges) for shard in cut.shards] == [1, 1]
     assert cut.n_dialogues == 2
 
 
@@ -162,7 +164,7 @@ def test_keyless_rows_hold_their_file_together(tmp_path: Path) -> None:
     lines += dialogue("c", 90)
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     cut = plan(tmp_path, str(tmp_path), shard_bytes=100)
-    assert [shard.pieces[0].first_line for shard in cut.shards] == [1, 183]
+    assert [shard.byte_ranges[0].first_line for shard in cut.shards] == [1, 183]
 
 
 def test_null_and_empty_key_parts_differ(tmp_path: Path) -> None:
@@ -239,7 +241,9 @@ def test_compressed_equals_plain(
     packed.write_bytes(compress(data[:half], suffix) + compress(data[half:], suffix))
     cut = plan(tmp_path, str(packed), shard_bytes=shard_bytes)
     assert (len(cut.shards) > 1) == (shard_bytes < len(data))
-    assert {piece.file for shard in cut.shards for piece in shard.pieces} == {str(packed)}
+    assert {byte_range.file for shard in cut.shards for byte_range in shard.byte_ranges} == {
+        str(packed)
+    }
     frame_again, rejects_again, counts_again = read(cut)
     assert frame.drop("file").equals(frame_again.drop("file"))
     assert rejects.drop("file").equals(rejects_again.drop("file"))
@@ -266,19 +270,25 @@ def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: floa
     assert found[0].drop("file").equals(expected[0].drop("file"))
     assert found[1].drop("file").equals(expected[1].drop("file"))
     assert found[2] == expected[2]
-    pieces = [piece for shard in planned.shards for piece in shard.pieces]
+    byte_ranges = [byte_range for shard in planned.shards for byte_range in shard.byte_ranges]
     for name, data in zip(names, contents, strict=True):
-        own = [piece for piece in pieces if piece.file == str(tmp_path / "mixed" / name)]
+        own = [
+            byte_range
+            for byte_range in byte_ranges
+            if byte_range.file == str(tmp_path / "mixed" / name)
+        ]
         assert own[0].start == 0
         assert own[-1].stop == len(data)
         for before, after in itertools.pairwise(own):
             assert before.stop == after.start
-        for piece in own:
-            assert data[: piece.start].count(b"\n") + 1 == piece.first_line
-        if any(piece.compression != "none" for piece in own):
+        for byte_range in own:
+            assert data[: byte_range.start].count(b"\n") + 1 == byte_range.first_line
+        if any(byte_range.compression != "none" for byte_range in own):
             assert len(own) == 1
     for shard in planned.shards:
-        assert shard.n_bytes == sum(piece.stop - piece.start for piece in shard.pieces)
+        assert shard.n_bytes == sum(
+            byte_range.stop - byte_range.start for byte_range in shard.byte_ranges
+        )
         keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
         others = [other for other in planned.shards if other is not shard]
         for other in others:

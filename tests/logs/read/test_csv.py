@@ -141,7 +141,7 @@ def test_values_by_hand(tmp_path: Path) -> None:
 
 
 BAD = [
-    ('"c,1"x,2\n', "bad_quoting", None, "text at byte 6 of the record behind a closing quote"),
+    ('"c,1"x,2\n', "bad_quoting", None, "text at byte 6 of the record after a closing quote"),
     ("a,1,2\n", "wrong_cell_count", None, "3 cells"),
     ("a\n", "wrong_cell_count", None, "1 cell"),
     (b"a\xff,1\n", "not_utf8", None, "byte 0xff at byte 2 of the line"),
@@ -312,7 +312,7 @@ def test_every_keyless_file_is_one_dialogue(tmp_path: Path) -> None:
     assert frame["file"].unique(maintain_order=True).to_list() == [str(path) for path in paths]
     assert frame["id"].null_count() == frame.height
     cut = plan(tmp_path, str(tmp_path), shard_bytes=100)
-    assert [len(shard.pieces) for shard in cut.shards] == [1, 1, 1]
+    assert [len(shard.byte_ranges) for shard in cut.shards] == [1, 1, 1]
     assert read_all(cut)[0].equals(frame)
 
 

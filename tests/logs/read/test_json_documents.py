@@ -241,13 +241,13 @@ def test_documents_and_lines_are_packed_and_scored_alike(
         ids = [name for part in read_back for name in part.frame["id"]]
         assert ids == [row["id"] for row in rows]
         # a document is never cut
-        starts = [piece.start for shard in planned.shards for piece in shard.pieces]
+        starts = [byte_range.start for shard in planned.shards for byte_range in shard.byte_ranges]
         assert (len(planned.shards) == 1) == (shard_bytes == 1 << 20)
         assert all(
-            piece.start == 0
+            byte_range.start == 0
             for shard in planned.shards
-            for piece in shard.pieces
-            if piece.format == "json"
+            for byte_range in shard.byte_ranges
+            if byte_range.format == "json"
         )
         assert any(starts) == (shard_bytes < 5000)
 

@@ -10,7 +10,7 @@ import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.byte_ranges import Piece
+from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import parquet
 from fastscore.logs.read.rows import Rows, read_shard
@@ -142,8 +142,8 @@ def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
     path = str(tmp_path / "a.parquet")
     values = ["1", "2", None, None, "3", None, None]
     pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
-    piece = Piece(path, path, "parquet", "none", 0, len(values))
-    parts = list(parquet.read_parquet(piece, SOURCE.columns, rows=rows))
+    byte_range = ByteRange(path, path, "parquet", "none", 0, len(values))
+    parts = list(parquet.read_parquet(byte_range, SOURCE.columns, rows=rows))
     assert pl.concat([frame for _, frame, _ in parts])["index"].to_list() == [
         None if value is None else int(value) for value in values
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.plan.byte_ranges import Piece, Shard, whole_file
+from fastscore.logs.plan.byte_ranges import ByteRange, Shard, whole_file
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
@@ -68,12 +68,12 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 def shard_of(folder: Path, contents: list[bytes]) -> Shard:
-    pieces = []
+    byte_ranges = []
     for index, content in enumerate(contents):
         path = folder / f"{index}.jsonl"
         path.write_bytes(content)
-        pieces.append(Piece(str(path), str(path), "jsonl", "none", 0, len(content)))
-    return Shard(0, tuple(pieces), sum(map(len, contents)), "")
+        byte_ranges.append(ByteRange(str(path), str(path), "jsonl", "none", 0, len(content)))
+    return Shard(0, tuple(byte_ranges), sum(map(len, contents)), "")
 
 
 def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None:
@@ -102,7 +102,8 @@ def test_equals_the_plain_reader(
         shard = shard_of(tmp_path, contents)
         rows = read_shard(shard, SOURCE)
         named = [
-            (piece.file, content) for piece, content in zip(shard.pieces, contents, strict=True)
+            (byte_range.file, content)
+            for byte_range, content in zip(shard.byte_ranges, contents, strict=True)
         ]
         check(rows, named, SOURCE)
         again = read_shard(shard, SOURCE, threads=2)
@@ -247,8 +248,8 @@ def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
 def test_file_names_are_given_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_bytes(b'{"id":"a"}\n')
-    piece = Piece("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
-    rows = read_shard(Shard(0, (piece,), 11, ""), SOURCE)
+    byte_range = ByteRange("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
+    rows = read_shard(Shard(0, (byte_range,), 11, ""), SOURCE)
     assert rows.frame["file"].to_list() == ["logs/./shown.jsonl.gz"]
 
 

@@ -65,15 +65,15 @@ def test_a_tree_is_what_python_reads(cells: list[str]) -> None:
 def test_members_texts_and_flags(cells: list[str], name: str) -> None:
     numbers, trees = read_trees(pl.Series(cells, dtype=pl.String))
     found = trees.members(trees.roots, (name, "other"))[name]
-    texts, flags = trees.scalars(found), trees.truths(found)
+    texts, flags = trees.scalars(found), trees.booleans(found)
     for cell, number in zip(cells, numbers, strict=True):
         value = plain(parse_cell(cell))
         member = value.get(name) if isinstance(value, dict) else None
         assert texts[int(number)] == as_text(member)
-        assert flags[int(number)] == _truth(member)
+        assert flags[int(number)] == _boolean_text(member)
 
 
-def _truth(value: Any) -> bool | None:
+def _boolean_text(value: Any) -> bool | None:
     if value is None or isinstance(value, str):
         return None if value is None else value.strip().lower() in ("true", "yes", "1")
     return isinstance(value, int | float) and value == 1
