@@ -89,6 +89,8 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
     value = getattr(options, field.name)
     if field.metadata["names_masked_model"]:
         return _signed_model(value) if value else "none"
+    if field.metadata["names_folder"]:
+        return _signed_folder(field, value) if value else "none"
     if not field.metadata["names_file"]:
         return str(value)
     if not value and not field.metadata["built_in"]:
@@ -100,6 +102,26 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
             f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
+    """Hash the names of a folder's files and their content, in the order of their names."""
+    folder, digest = Path(value), hashlib.blake2b(digest_size=8)
+    try:
+        named = {path.relative_to(folder).as_posix(): path for path in folder.glob(_pattern(field))}
+        for name in sorted(named):
+            content = named[name].read_bytes()
+            # the length tells where a name and where a content ends
+            digest.update(f"{len(name.encode())}:{name}{len(content)}:".encode() + content)
+    except OSError as error:
+        raise UsageError(
+            f"{flag_name(field.name)} {error.filename}: cannot be read ({error.strerror})."
+        ) from error
+    return "blake2b:" + digest.hexdigest()
+
+
+def _pattern(field: "dataclasses.Field[Any]") -> str:
+    return str(field.metadata["names_folder"])
 
 
 def _built_in(field: "dataclasses.Field[Any]", options: Any) -> bytes:

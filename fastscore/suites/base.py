@@ -336,6 +336,7 @@ def option(
     unit: str = "",
     signed: bool = True,
     names_file: bool = False,
+    names_folder: str = "",
     built_in: str = "",
     names_masked_model: bool = False,
 ) -> Any:
@@ -357,6 +358,9 @@ def option(
         Whether the option changes numbers, and so stands in the signature.
     names_file
         Whether the value is a file's path; the signature then has the hash of its content.
+    names_folder
+        The pattern of the files that count where the value is a folder's path; the signature then
+        has the hash of their names and content.
     built_in
         The file that counts where the value is empty, beside the module of the options: its hash
         stands in the signature then.
@@ -371,6 +375,7 @@ def option(
         "unit": unit,
         "signed": signed,
         "names_file": names_file,
+        "names_folder": names_folder,
         "built_in": built_in,
         "names_masked_model": names_masked_model,
     }

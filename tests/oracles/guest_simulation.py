@@ -99,6 +99,11 @@ def order_of_columns(row: Row, profile: str) -> list[Any] | None:
     return parse_items(text, len(text) - len(text.lstrip()))
 
 
+def has_order_cell(row: Row) -> bool:
+    """Tell whether the column of the order has anything in it."""
+    return bool(cell_of(row, "current_items_in_order").strip())
+
+
 def plain_words(text: str) -> str:
     """Reduce a text to its words, between single spaces."""
     return " " + re.sub(r"[^a-z0-9]+", " ", text.lower()).strip() + " "
@@ -318,7 +323,14 @@ def score_conversation(
     source, found = guest_states(messages, guests, wanted or [], profile, states)
     behaviours = [None if is_exit(row) else state for row, state in zip(guests, found, strict=True)]
     if published:
-        behaviours = [state or DEFAULT_STATE for state in behaviours]
+        # a row that tells of an order alone is passed over
+        rows_of_states = source == "columns"
+        behaviours = [
+            None
+            if rows_of_states and state is None and not is_exit(row) and has_order_cell(row)
+            else state or DEFAULT_STATE
+            for row, state in zip(guests, behaviours, strict=True)
+        ]
 
     scores: dict[str, Any] = {"state_source": source, "behaviours": behaviours}
     # PAS

@@ -25,12 +25,19 @@ class GuestSimulationSuite:
 
     name: str = "guest_simulation"
     title: str = "How well a simulated guest plays its persona and orders what it was told to"
-    version: int = 1
+    version: int = 2
     options: type[GuestSimulationOptions] = GuestSimulationOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
+
+    def check(self, options: GuestSimulationOptions) -> None:
+        """Refuse a folder of states that is none."""
+        from fastscore.suites.guest_simulation.state_files import find_state_files
+
+        if options.states_from:
+            find_state_files(options.states_from)
 
     def needs_vectors(self, options: GuestSimulationOptions) -> bool:
         """Nothing is compared by meaning."""

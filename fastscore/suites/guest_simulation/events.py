@@ -11,17 +11,24 @@ from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_persona
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.schema import (
     ORA_SOURCES,
+    ORDER_COLUMN,
     ORDER_SOURCES,
     PAS_SOURCES,
     STATE_COLUMNS,
     STATE_SOURCES,
     TOOL_COLUMNS,
 )
+from fastscore.suites.guest_simulation.state_files import (
+    StateFiles,
+    message_indices,
+    read_state_files,
+)
 from fastscore.suites.guest_simulation.states import (
     Behaviours,
     FinalOrders,
     read_behaviours,
     read_final_orders,
+    read_state_rows,
 )
 from fastscore.suites.guest_simulation.test_cases import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.tool_cells import ToolCells, read_tool_cells
@@ -33,7 +40,7 @@ _MESSAGE_COLUMNS = (
     "content",
     "tool_calls",
     *STATE_COLUMNS,
-    "current_items_in_order",
+    ORDER_COLUMN,
 )
 _ORDER_EXPECTED = "a whole list of items; of a tracking result both of its lists"
 
@@ -46,7 +53,7 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     raw
         A message a row: `ROW_SCHEMA`, then the columns of the suite's source.
     options
-        Profile, source of states, file of personas and level.
+        Profile, source of states or the folder of their files, file of personas and level.
 
     Returns
     -------
@@ -62,17 +69,28 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     rows, labels = by_conversation(raw, options)
     n_conversations = labels.height
     personas, targets, problems = read_test_cases(rows, labels["test_case"], file)
-    messages = rows.where(rows.is_guest & ~rows.is_case, _MESSAGE_COLUMNS)
+    of_guest = rows.is_guest & ~rows.is_case
+    messages = rows.where(of_guest, _MESSAGE_COLUMNS)
+    files = None
+    if options.states_from:
+        index = message_indices(rows)[of_guest]
+        files = read_state_files(options.states_from, labels, messages, index)
+        messages = files.messages
+        _note_file_problems(files, problems)
+    columns = read_state_rows(messages, files, published=options.published)
     tools = read_tool_cells(messages["tool_calls"], whole_cell=options.published)
-    behaviours = read_behaviours(messages, rows, tools, targets.names, n_conversations, options)
-    orders = read_final_orders(messages, tools, n_conversations, options)
+    behaviours = read_behaviours(
+        messages, rows, columns, tools, targets.names, n_conversations, options
+    )
+    orders = read_final_orders(messages, columns, tools, n_conversations, options)
     for at in orders.faults.tolist():
-        problem = _order_problem(messages, at, int(orders.order_source[at]))
+        problem = _order_problem(messages, at, int(orders.order_source[at]), files)
         problems.by_dialogue.setdefault(int(messages.place[at]), problem)
     frames = {
         "conversations": labels.hstack(
             [
                 *_sources(personas, targets, behaviours, orders),
+                *_unread_states(files, n_conversations),
                 *_compare(messages, targets, orders, n_conversations, options),
             ]
         ),
@@ -101,6 +119,30 @@ def _sources(
             "order_source": _names(ORDER_SOURCES, orders.source),
         }
     )
+
+
+def _unread_states(files: StateFiles | None, n_conversations: int) -> pl.DataFrame:
+    """Say of whose states nothing is known: their file is missing, or cannot be used."""
+    none = np.zeros(n_conversations, np.bool_)
+    return pl.DataFrame(
+        {
+            "states_missing": none if files is None else files.missing,
+            "states_bad": none if files is None else files.bad,
+        }
+    )
+
+
+def _note_file_problems(files: StateFiles, problems: Problems) -> None:
+    """Note what is wrong with a conversation's file at its first guest message that has no fault.
+
+    A row holds one fault, and the log may have one of its own there.
+    """
+    messages = files.messages
+    for conversation, problem in files.problems.items():
+        start, stop = np.searchsorted(messages.conversation, [conversation, conversation + 1])
+        places = messages.place[start:stop].tolist()
+        free = (place for place in places if place not in problems.by_dialogue)
+        problems.by_dialogue[next(free, places[0])] = problem
 
 
 def _message_frame(
@@ -196,11 +238,12 @@ def _persona_frames(personas: Personas) -> dict[str, pl.DataFrame]:
     }
 
 
-def _order_problem(messages: Rows, at: int, source: int) -> Problem:
-    field = ("current_items_in_order", "tool_calls")[source]
+def _order_problem(messages: Rows, at: int, source: int, files: StateFiles | None) -> Problem:
+    field = (ORDER_COLUMN, "tool_calls")[source]
     cell = messages[field][at]
-    found = f"...{cell[-57:]}" if len(cell) > 60 else cell
-    return Problem(field, "wrong_type", repr(found), _ORDER_EXPECTED)
+    found = repr(f"...{cell[-57:]}" if len(cell) > 60 else cell)
+    place = "" if files is None else f"{files.place[at]}: "
+    return Problem(field, "wrong_type", f"{place}{found}", _ORDER_EXPECTED)
 
 
 def _rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:

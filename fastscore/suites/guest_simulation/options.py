@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fastscore.errors import UsageError
 from fastscore.suites.base import option
 
 
@@ -20,6 +21,12 @@ class GuestSimulationOptions:
         help="Where a guest's states come from; auto takes the first that a conversation has.",
         choices=("auto", "columns", "tools", "heuristic"),
     )
+    states_from: str = option(
+        "",
+        help="A folder of the published files of states, exp<k>/<conversation>_states.csv, which "
+        "count instead of the log's state columns.",
+        names_folder="exp*/*_states.csv",
+    )
     personas: str = option(
         "",
         help="A JSON file of persona attributes by full name, and of test cases, for logs that "
@@ -32,6 +39,20 @@ class GuestSimulationOptions:
         "gives one; 0 for none.",
         minimum=0,
     )
+
+    def __post_init__(self) -> None:
+        if self.states_from and self.states not in ("auto", "columns"):
+            raise UsageError(
+                f"--states is {self.states!r}, but --states-from names files of states.",
+                "Leave one of them out.",
+            )
+
+    @property
+    def forced_source(self) -> str | None:
+        """The one source that states may come from, or None for the first that there is."""
+        if self.states_from:
+            return "columns"
+        return None if self.states == "auto" else self.states
 
     @property
     def published(self) -> bool:

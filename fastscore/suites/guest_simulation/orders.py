@@ -22,6 +22,8 @@ from fastscore.suites.ragged import group_rows, offsets_of, take
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
 
+_BLANK = r'^\s*"?(?:\s|\\[nrt])*"?\s*$'
+"""Nothing, or a JSON string of nothing."""
 _ESCAPE = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -131,7 +133,7 @@ def _as_published(cells: pl.Series) -> pl.Series:
 
     Blank cells become null.
     """
-    present = (cells.str.strip_chars(' \t\r\n"') != "").fill_null(False).to_numpy()
+    present = (~cells.str.contains(_BLANK)).fill_null(False).to_numpy()
     lists = _json_lists(cells.filter(pl.Series(present)))
     return gather_or_null(lists, np.where(present, np.cumsum(present) - 1, -1))
 

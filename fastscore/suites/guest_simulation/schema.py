@@ -17,6 +17,7 @@ GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
 
 STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
+ORDER_COLUMN = "current_items_in_order"
 DEFAULT_STATE = ("no", "does_not_explore_menu", "casual", "all_at_once")
 TOOL_COLUMNS = ("uses_order_tracking", "uses_message_attributes", "uses_basic_tools")
 MATCH_COLUMNS = ("completion_match", "exploration_match", "mood_match", "ordering_match")
@@ -81,7 +82,7 @@ SOURCE = Source(
         ),
         _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
         _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
-        _json("current_items_in_order", "State: the list of items ordered so far."),
+        _json(ORDER_COLUMN, "State: the list of items ordered so far."),
         _json("guest_persona", "The persona as an object, or its full name.", "PAS", "CRRS"),
         _json("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
     ),

@@ -293,7 +293,15 @@ def _score(
     """Compute the metrics, and say why one is null."""
     given = {
         name: conversations[name].to_numpy()
-        for name in ("persona_code", "persona_bad", "has_target", "target_bad", "order_broken")
+        for name in (
+            "persona_code",
+            "persona_bad",
+            "has_target",
+            "target_bad",
+            "order_broken",
+            "states_missing",
+            "states_bad",
+        )
     }
     level = conversations["experiment_level"].fill_null(0).to_numpy()
     has_level = conversations["experiment_level"].is_not_null().to_numpy()
@@ -311,13 +319,16 @@ def _score(
         "DEI": counts["n_guest_messages"] == 0,
     }
     bad = {
-        "PAS": given["persona_bad"],
-        "ORA": given["target_bad"] | (given["has_target"] & given["order_broken"]),
+        "PAS": given["persona_bad"] | given["states_bad"],
+        "BVS": given["states_bad"],
+        "ORA": given["target_bad"]
+        | (given["has_target"] & (given["order_broken"] | given["states_bad"])),
         "DEI": has_level & ~np.isin(level, LEVELS),
     }
     missing = {
-        "PAS": given["persona_code"] < 0,
-        "ORA": ~given["has_target"],
+        "PAS": (given["persona_code"] < 0) | given["states_missing"],
+        "BVS": given["states_missing"],
+        "ORA": ~given["has_target"] | given["states_missing"],
         "DEI": ~has_level,
     }
     height = conversations.height

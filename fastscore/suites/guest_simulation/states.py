@@ -19,15 +19,37 @@ from fastscore.suites.guest_simulation.orders import (
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import (
     DEFAULT_STATE,
+    ORDER_COLUMN,
     ORDER_SOURCES,
     STATE_COLUMNS,
     STATE_SOURCES,
 )
+from fastscore.suites.guest_simulation.state_files import StateFiles
 from fastscore.suites.guest_simulation.tool_cells import OrderLists, States, ToolCells
 
 COLUMNS, TOOLS, HEURISTIC = range(len(STATE_SOURCES))
 _NONE = -1
 _SOURCES = pl.Enum([*STATE_SOURCES, "default"])
+
+
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """What the state columns of messages give, those of the log or of files.
+
+    Parameters
+    ----------
+    states
+        The four parts of behaviour.
+    orders
+        The orders so far.
+    present
+        Which messages have a state row: one in a file, or a cell that is not empty in any of the
+        five columns, bool (messages,).
+    """
+
+    states: States
+    orders: OrderLists
+    present: Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +104,20 @@ class FinalOrders:
     faults: Indices
 
 
+def read_state_rows(messages: Rows, files: StateFiles | None, *, published: bool) -> StateRows:
+    """Read the state columns of guest messages."""
+    states = _column_states(messages, published=published)
+    orders = column_lists(messages[ORDER_COLUMN], published=published)
+    if files is None:
+        return StateRows(states, orders, states.present | orders.present)
+    # of a conversation whose file cannot be read, no message is taken for the default
+    return StateRows(states, orders, files.has_row | files.unread[messages.conversation])
+
+
 def read_behaviours(
     messages: Rows,
     rows: Rows,
+    columns: StateRows,
     tools: ToolCells,
     targets: Names,
     n_conversations: int,
@@ -93,22 +126,23 @@ def read_behaviours(
     """Read the behaviour of every guest message.
 
     A conversation's states come from one source: the first that any of its messages has, or the
-    one that the option forces. Of a state that has some part, the others are the default's.
+    one that the option forces. Of a state that has some part, the others are the default's. In
+    the published profile a message without a state has the default, unless it has a state row:
+    one without behaviour is passed over.
     """
     conversation = messages.conversation
-    columns = _column_states(messages, published=options.published)
-    if options.states == "auto":
+    if options.forced_source is None:
         source = np.full(n_conversations, HEURISTIC)
-        for number, found in ((TOOLS, tools.states), (COLUMNS, columns)):
+        for number, found in ((TOOLS, tools.states), (COLUMNS, columns.states)):
             source[conversation[found.present]] = number
     else:
-        source = np.full(n_conversations, STATE_SOURCES.index(options.states))
+        source = np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
     of_message = source[conversation]
     owned = [np.flatnonzero(of_message == number) for number in range(len(STATE_SOURCES))]
     words = _heuristic(rows, targets, source == HEURISTIC)
     *chosen, default = _same_values(
         [
-            columns.of(owned[COLUMNS]),
+            columns.states.of(owned[COLUMNS]),
             tools.states.of(owned[TOOLS]),
             words,
             States(np.arange(len(DEFAULT_STATE))[None], pl.Series(DEFAULT_STATE)),
@@ -129,8 +163,10 @@ def read_behaviours(
         {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
     )
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
-    if not options.published:
-        numbers, state_source = np.where(counts, numbers, -1), np.where(counts, of_message, -1)
+    stateless = ~counts
+    if options.published:
+        stateless = columns.present & (of_message == COLUMNS) & ~counts & ~messages.is_exit
+    numbers, state_source = (np.where(stateless, -1, each) for each in (numbers, state_source))
     sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
     return Behaviours(states, numbers, gather_or_null(sources, state_source), source)
 
@@ -167,7 +203,11 @@ def _heuristic(rows: Rows, targets: Names, needed: Mask) -> States:
 
 
 def read_final_orders(
-    messages: Rows, tools: ToolCells, n_conversations: int, options: GuestSimulationOptions
+    messages: Rows,
+    columns: StateRows,
+    tools: ToolCells,
+    n_conversations: int,
+    options: GuestSimulationOptions,
 ) -> FinalOrders:
     """Read the last tracked order of each conversation that is not empty.
 
@@ -175,9 +215,8 @@ def read_final_orders(
     option forces; the heuristic reads none. In the published profile an exit has no order.
     """
     conversation = messages.conversation
-    column = column_lists(messages["current_items_in_order"], published=options.published)
-    lists = (column, tools.orders)
-    allowed = [options.states in ("auto", name) for name in ORDER_SOURCES]
+    lists = (columns.orders, tools.orders)
+    allowed = [options.forced_source in (None, name) for name in ORDER_SOURCES]
     source = np.full(n_conversations, _NONE)
     for number in (TOOLS, COLUMNS):
         if allowed[number]:

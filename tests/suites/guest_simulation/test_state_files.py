@@ -1,0 +1,322 @@
+"""State rows by columns and by the published files: what counts, and files that are odd."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.signature import signature
+from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
+from fastscore.vectors.view import VectorView
+from tests.conftest import fastscore_command
+from tests.suites.guest_simulation.guests import (
+    ADA,
+    case,
+    dialogue,
+    guest,
+    items,
+    only,
+    read,
+    restaurant,
+    score,
+    state,
+)
+
+HEADER = (
+    "message_index", "message_id", "timestamp", "role", "content_preview",
+    "current_items_in_order", "target_items_to_order", "is_ordering_complete",
+    "menu_exploration_style", "mood_tone", "ordering_style", "has_tool_calls",
+)  # fmt: skip
+AS_ADA = ("no", "explores_menu", "casual", "one_by_one")
+NOTHING = ("", "", "", "")
+COLA, COLA_AND_SOUP = "[{'name': 'Cola'}]", '[{"name": "Cola"}, {"name": "Soup"}]'
+METRICS = ("PAS", "BVS", "ORA")
+
+
+def record(index: Any, behaviour: Sequence[str] = AS_ADA, order: str = "[]", id: str = "") -> Any:
+    """Make a row of a published file."""
+    complete, exploration, mood, ordering = behaviour
+    return [index, id, "2025-08-30", "agent", "Hi,\nthere", order, "[]",
+            complete, exploration, mood, ordering, "False"]  # fmt: skip
+
+
+def write_file(folder: Path, *records: Any, name: str = "exp5/c", header: Any = HEADER) -> Path:
+    path = folder / f"{name}_states.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *records])
+    return path
+
+
+# --- what a state row is --------------------------------------------------------------------------
+
+
+def test_a_state_row_without_behaviour_is_passed_over_and_no_state_row_is_the_default() -> None:
+    # as Ada is to be (4/4); an order alone; nothing at all: no, does not explore, casual, all at
+    # once (2/4); the exit
+    rows = (state(), guest(current_items_in_order=items("Cola")), guest(), guest("exit"))
+    found = dialogue(*rows, case(ADA, "Cola"), profile="published", states="columns")
+    assert (found["n_scored_messages"], found["PAS"]) == (2, (1 + 2 / 4) / 2)
+    # S, default, default (exit): two changes of six, a = 1/3, BVS = 1 - (1/3 - 1/5) / (4/5) = 5/6
+    assert (found["n_states"], found["n_transitions"]) == (3, 2)
+    assert found["BVS"] == pytest.approx(5 / 6, abs=1e-15)
+    assert found["ORA"] == 1.0
+    messages = score(*rows, profile="published", states="columns")["messages"]
+    assert messages["state_source"].to_list() == ["columns", None, "default", "default"]
+    default = dialogue(*rows, case(ADA, "Cola"))
+    assert (default["n_states"], default["PAS"], default["BVS"]) == (1, 1.0, None)
+
+
+@pytest.mark.parametrize("cell", [None, "", "  ", "\t"])
+def test_a_blank_order_is_no_state_row(cell: Any) -> None:
+    rows = (state(), guest(current_items_in_order=cell))
+    assert dialogue(*rows, profile="published")["n_states"] == 2
+
+
+@pytest.mark.parametrize("cell", ["[]", "None", "[{'name': 'Nonna's'}]", []])
+def test_an_order_that_is_empty_or_unreadable_as_published_is_a_state_row(cell: Any) -> None:
+    rows = (state(), guest(current_items_in_order=cell))
+    assert dialogue(*rows, profile="published")["n_states"] == 1
+
+
+@pytest.mark.parametrize("states", ["tools", "heuristic"])
+def test_orders_in_columns_pass_nothing_over_where_states_come_from_elsewhere(states: str) -> None:
+    rows = (guest("hello"), guest("fine", current_items_in_order=items("Cola")))
+    assert dialogue(*rows, profile="published", states=states)["n_states"] == 2
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+LOG = (restaurant(), guest("one", message_id="m1"), restaurant(), guest("two", message_id="m3"),
+       restaurant(), guest("three"), restaurant(), guest("exit"),
+       case(ADA, "Cola", "Soup"))  # fmt: skip
+
+
+def test_files_say_the_states_of_messages_by_their_place(tmp_path: Path) -> None:
+    write_file(
+        tmp_path,
+        record(1, id="m1"),
+        record(3, ("yes", "explores_menu", "frustrated", "one_by_one"), COLA, id="m3"),
+        record(5, NOTHING, COLA_AND_SOUP),
+    )
+    options = {"states_from": str(tmp_path)}
+    found = dialogue(*LOG, **options)
+    # 4/4 and 2/4; one change of three: a = 1/3; C and T are cola and soup
+    assert (found["PAS"], found["n_states"], found["ORA"]) == ((1 + 2 / 4) / 2, 2, 1.0)
+    assert found["BVS"] == pytest.approx(5 / 6, abs=1e-15)
+    assert (found["state_source"], found["order_source"]) == ("columns", "columns")
+    # published: the third message is passed over, the exit is the default
+    published = dialogue(*LOG, **options, profile="published")
+    assert (published["PAS"], published["n_states"]) == (0.75, 3)
+    # of the mood, then of exploration, mood and ordering: 4 of 6, a = 2/3, BVS = 5/12
+    assert published["n_transitions"] == 4
+    assert published["BVS"] == pytest.approx(5 / 12, abs=1e-15)
+
+
+def test_a_guest_message_without_a_row_has_the_default_state_as_published(tmp_path: Path) -> None:
+    write_file(tmp_path, record(1), record(5))
+    messages = score(*LOG, states_from=str(tmp_path), profile="published")["messages"]
+    assert messages["state_source"].to_list() == ["columns", "default", "columns", "default"]
+    assert messages["menu_exploration_style"].to_list()[1] == "does_not_explore_menu"
+
+
+def test_files_count_instead_of_columns_and_tools(tmp_path: Path) -> None:
+    write_file(tmp_path, record(0), record(1, order=COLA))
+    rows = (state(mood="frustrated", current_items_in_order=items("Soup")), state(mood="confused"))
+    found = score(*rows, case(ADA, "Cola"), states_from=str(tmp_path))
+    assert found["messages"]["mood_tone"].to_list() == ["casual"] * 2
+    assert only(found["dialogues"])["ORA"] == 1.0
+
+
+def test_files_and_columns_score_alike(tmp_path: Path) -> None:
+    log, with_states = [], []
+    for level in (1, 5):
+        for name in ("a", "James-O'Brien_7"):
+            labels = {"conversation_id": name, "experiment_level": level}
+            records = []
+            for place, row in enumerate(LOG):
+                log.append(labels | row)
+                with_states.append(labels | row)
+                if place in (1, 5) or (place == 3 and level == 1):
+                    behaviour = ("no", "explores_menu", ("casual", "confused")[place // 5], "")
+                    records.append(record(place, behaviour, COLA, id=row.get("message_id", "")))
+                    names = ("is_ordering_complete", "menu_exploration_style", "mood_tone")
+                    with_states[-1] |= dict(zip(names, behaviour[:3], strict=True))
+                    with_states[-1]["current_items_in_order"] = COLA
+            write_file(tmp_path / "states", *records, name=f"exp{level}/{name}")
+    # the published folders have a file of all states together
+    write_file(tmp_path / "states", record(1), record(1), name="exp1/all_conversations")
+    for profile in ("default", "published"):
+        given = score(*log, states_from=str(tmp_path / "states"), profile=profile)
+        expected = score(*with_states, states="columns", profile=profile)
+        for table in ("messages", "dialogues"):
+            places = [name for name in given[table].columns if name != "file"]
+            assert given[table].select(places).equals(expected[table].select(places))
+
+
+def rejected(folder: Path, *rows: Any, **options: Any) -> tuple[Any, Any]:
+    """Return the only reject, and the only dialogue."""
+    chosen = {"states_from": str(folder), **options}
+    events, found, _ = read(*(rows or LOG), options=chosen)
+    (reject,) = events.rejects.to_dicts()
+    return reject, only(SUITE.score(events, VectorView.empty(), found)["dialogues"])
+
+
+@pytest.mark.parametrize("profile", ["default", "published"])
+def test_a_conversation_without_a_file_is_listed_and_lacks_its_metrics(
+    tmp_path: Path, profile: str
+) -> None:
+    write_file(tmp_path, record(1), name="exp4/c")
+    reject, found = rejected(tmp_path, profile=profile)
+    assert (reject["line"], reject["field"], reject["reason"]) == (
+        2, "states_from", "missing_field")  # fmt: skip
+    assert reject["found"] == "no file exp5/c_states.csv"
+    assert reject["expected"] == "a file exp5/c_states.csv for every conversation"
+    lacking = dict.fromkeys((*METRICS, "CRRS"), "missing_input")
+    assert found["null_reasons"] == lacking
+    assert (found["DEI"], found["n_scored_messages"]) == (0.0, 0)
+
+
+def test_a_conversation_without_a_level_has_no_file(tmp_path: Path) -> None:
+    write_file(tmp_path, record(0))
+    events, _, _ = read(guest(), options={"states_from": str(tmp_path)}, level=None)
+    assert events.rejects["found"].to_list() == ["no level, so no file"]
+
+
+ODD = {
+    "an index that is none": ([record("x")], "wrong_type", ":3: message_index 'x'"),
+    "an index of the restaurant": ([record(2)], "out_of_range", ":3: message_index 2"),
+    "an index beyond": ([record(1), record(99)], "out_of_range", ":5: message_index 99"),
+    "an index of the test case": ([record(8)], "out_of_range", ":3: message_index 8"),
+    "an index twice": ([record(1), record(1)], "out_of_range", ":5: message_index 1 once more"),
+    "another message": ([record(1, id="m3")], "out_of_range", "1 with message_id 'm3'"),
+    "a short row": ([record(1)[:7]], "wrong_cell_count", ":3: 7 cells"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("profile", ["default", "published"])
+def test_an_odd_file_costs_its_conversation_what_needs_states(
+    tmp_path: Path, kind: str, profile: str
+) -> None:
+    records, reason, shown = ODD[kind]
+    path = write_file(tmp_path, *records)
+    reject, found = rejected(tmp_path, profile=profile)
+    assert (reject["line"], reject["field"], reject["reason"]) == (2, "states_from", reason)
+    assert reject["found"].startswith(str(path))
+    assert shown in reject["found"]
+    assert reject["expected"]
+    assert found["null_reasons"] == dict.fromkeys((*METRICS, "CRRS"), "bad_input")
+    assert found["DEI"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "shown"),
+    [
+        (b"", "missing_column", ":1: columns none"),
+        (b"message_index,role\n1,agent\n", "missing_column", ":1: columns message_index, role"),
+        (b'message_index,"role\n1,agent\n', "bad_quoting", ":2: unexpected end of data"),
+        (b"message_index,\xff\n", "not_utf8", ": 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_what_is_no_file_of_states(tmp_path: Path, content: bytes, reason: str, shown: str) -> None:
+    path = write_file(tmp_path)
+    path.write_bytes(content)
+    reject, found = rejected(tmp_path)
+    assert reject["reason"] == reason
+    assert reject["found"].startswith(f"{path}{shown}")
+    assert found["null_reasons"]["PAS"] == "bad_input"
+
+
+def test_other_conversations_stand_beside_an_odd_file(tmp_path: Path) -> None:
+    write_file(tmp_path, record("x"), name="exp5/a")
+    write_file(tmp_path, record(1), record(3), name="exp5/b")
+    rows = [{"conversation_id": name} | row for name in "ab" for row in LOG]
+    events, options, _ = read(*rows, options={"states_from": str(tmp_path)})
+    assert events.rejects["line"].to_list() == [2]
+    found = SUITE.score(events, VectorView.empty(), options)["dialogues"]
+    assert found["PAS"].to_list() == [None, 1.0]
+
+
+def test_a_fault_of_the_log_does_not_hide_that_of_the_file(tmp_path: Path) -> None:
+    write_file(tmp_path, record("x"))
+    rows = (guest(guest_persona="5"), guest())
+    events, _, _ = read(*rows, options={"states_from": str(tmp_path)})
+    assert events.rejects.select("line", "field").rows() == [(1, "guest_persona"),
+                                                             (2, "states_from")]  # fmt: skip
+
+
+def test_a_broken_order_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    path = write_file(tmp_path, record(1, order="[{'name': 'Cola'"))
+    reject, found = rejected(tmp_path)
+    assert (reject["line"], reject["field"]) == (2, "current_items_in_order")
+    assert reject["found"].startswith(f"{path}:3: ")
+    assert found["null_reasons"]["ORA"] == "bad_input"
+    # as published, what is no JSON then is an empty order
+    events, _, _ = read(*LOG, options={"states_from": str(tmp_path), "profile": "published"})
+    assert events.rejects.is_empty()
+
+
+def test_a_folder_that_holds_no_states_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.csv").touch()
+    for name, words in (("gone", "is not there"), ("logs/a.csv", "is a file"),
+                        ("logs", "holds a.csv, expected files exp")):  # fmt: skip
+        with pytest.raises(UsageError, match=words) as refused:
+            SUITE.check(GuestSimulationOptions(states_from=str(tmp_path / name)))
+        assert "--states-from" in str(refused.value)
+
+
+@pytest.mark.parametrize("states", ["tools", "heuristic"])
+def test_files_beside_another_source_are_refused(states: str) -> None:
+    with pytest.raises(UsageError, match=f"--states is '{states}', but --states-from names"):
+        GuestSimulationOptions(states=states, states_from="folder")
+
+
+def test_the_signature_has_the_files_content(tmp_path: Path) -> None:
+    def signed() -> str:
+        return signature(SUITE, GuestSimulationOptions(states_from=str(tmp_path)), None)
+
+    assert "states_from=none" in signature(SUITE, GuestSimulationOptions(), None)
+    path = write_file(tmp_path, record(1))
+    before = signed()
+    assert "states_from=blake2b:" in before
+    (tmp_path / "notes.txt").write_text("not a file of states")
+    assert signed() == before
+    other = path.rename(path.with_name("d_states.csv"))
+    renamed = signed()
+    other.rename(path)
+    write_file(tmp_path, record(3))
+    assert len({before, renamed, signed()}) == 3
+
+
+def test_the_command_reads_published_folders(tmp_path: Path) -> None:
+    logs, states = tmp_path / "logs" / "exp5", tmp_path / "states"
+    logs.mkdir(parents=True)
+    columns = ["message_id", "role", "content", "name", "tool_calls"]
+    for name in "ab":
+        with (logs / f"{name}.csv").open("w", newline="") as file:
+            rows = csv.DictWriter(file, columns, extrasaction="ignore")
+            rows.writeheader()
+            rows.writerows({"tool_calls": "", **row} for row in LOG)
+        write_file(states, record(1, id="m1"), record(3, order=COLA), name=f"exp5/{name}")
+    command = ["score", "guest_simulation", tmp_path / "logs", "-o", tmp_path / "run", "-q"]
+    done = fastscore_command([*command, "--states-from", states, "--profile", "published"])
+    assert done.returncode == 0, done.stderr
+    found = pl.read_parquet(tmp_path / "run" / "dialogues" / "*.parquet")
+    # as Ada is to be, twice; the third message and the exit are the default
+    assert found["PAS"].to_list() == [(1 + 1 + 2 / 4) / 3] * 2
+    assert found["ORA"].to_list() == [2 / 3] * 2
+    refused = fastscore_command([*command, "--states-from", tmp_path / "gone"])
+    assert refused.returncode == 2
+    assert "is not there, expected a folder of exp*/*_states.csv" in refused.stderr
+    frame = pl.DataFrame([json.loads(json.dumps(row)) for row in LOG])
+    frame = frame.with_columns(conversation_id=pl.lit("a"), experiment_level=5)
+    scores = fastscore.score(frame, "guest_simulation", states_from=str(states))
+    assert scores.tables["dialogues"]["PAS"].to_list() == [1.0]
