@@ -94,7 +94,7 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
     if not field.metadata["names_file"]:
         return str(value)
     if not value and not field.metadata["built_in"]:
-        return "built-in"
+        return "none"
     try:
         content = _built_in(field, options) if not value else Path(value).read_bytes()
     except OSError as error:

@@ -44,7 +44,7 @@ def test_files_are_signed_by_content_and_unsigned_options_are_left_out(tmp_path:
     before = signed(lexicon=str(first))
     first.write_text("x = 2")
     assert signed(lexicon=str(first)) != before
-    assert "lexicon=built-in" in signed()
+    assert "lexicon=none" in signed()
     assert "verbose" not in signed(verbose=True)
     with pytest.raises(UsageError, match=r"--lexicon .* cannot be read"):
         signed(lexicon=str(tmp_path / "gone.toml"))

@@ -128,9 +128,16 @@ def _object(path: str, place: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _read_csv(path: str, data: bytes) -> Iterator[Record]:
+def read_csv(path: str, data: bytes) -> Iterator[Record]:
+    """Read the lines of a CSV file with a header; names are in lower case.
+
+    Raises
+    ------
+    UsageError
+        The file is no such CSV; names the line.
+    """
     try:
-        text = data.decode()
+        text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 at byte {error.start}.") from error
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -177,6 +184,6 @@ _READERS = {
     ".json": _read_json,
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
-    ".csv": _read_csv,
+    ".csv": read_csv,
     ".parquet": _read_parquet,
 }

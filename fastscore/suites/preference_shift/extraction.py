@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.distinct import distinct
+from fastscore.suites.preference_shift.aliases import read_aliases
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
@@ -97,18 +98,21 @@ def prepared_matcher(options: PreferenceShiftOptions) -> tuple[Concepts, Matcher
     Raises
     ------
     UsageError
-        The catalogue cannot be read, or has none of the fields.
+        The catalogue or the aliases cannot be read, or it has none of the fields.
     """
     catalogue = load_catalogue(options.catalogue)
+    aliases = read_aliases(options.aliases, catalogue)
     key = (
         catalogue.digest,
         options.field_names,
         options.plot_keywords,
         options.plot_prefix,
         options.match,
+        aliases.rows(),
     )
     with _lock:
         if not _latest or _latest[0][0] != key:
             concepts = concepts_of(catalogue, options)
-            _latest[:] = [(key, concepts, matcher_of(concepts, words=options.match == "word"))]
+            matcher = matcher_of(concepts, aliases, words=options.match == "word")
+            _latest[:] = [(key, concepts, matcher)]
         return _latest[0][1:]

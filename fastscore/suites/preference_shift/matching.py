@@ -108,14 +108,34 @@ class Matcher:
         return row[match[kept]], concept[kept]
 
 
-def matcher_of(concepts: Concepts, *, words: bool) -> Matcher:
-    """Build the automaton of the concepts' values."""
+def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Matcher:
+    """Build the automaton of the concepts' values and their aliases.
+
+    Parameters
+    ----------
+    concepts
+        Whose values are searched for.
+    aliases
+        As `read_aliases` returns them; those of values that are no concepts are not searched for.
+    words
+        Whether values match as whole words only.
+    """
     from ahocorasick_rs import AhoCorasick
 
-    terms = concepts.terms.with_row_index("concept_row").sort("value", "concept_row")
-    values = terms["value"].unique(maintain_order=True)
+    named = concepts.terms.with_row_index("concept_row").select("concept_row", "field", "value")
+    spelled = aliases.join(named, on=["field", "value"], how="inner")
+    terms = (
+        pl.concat(
+            [
+                named.select("value", "concept_row"),
+                spelled.select(pl.col("spelling").alias("value"), "concept_row"),
+            ]
+        )
+        .unique()
+        .sort("value", "concept_row")
+    )
     rows_of = terms.group_by("value", maintain_order=True).agg(pl.len())["len"].to_numpy()
-    patterns = values.to_list()
+    patterns = terms["value"].unique(maintain_order=True).to_list()
     return Matcher(
         automaton=AhoCorasick(patterns),
         separator=_separator(patterns),

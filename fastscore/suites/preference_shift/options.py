@@ -75,6 +75,12 @@ class PreferenceShiftOptions:
         help="Values match as whole words or as any substring.  [default: by the profile]",
         choices=("word", "substring"),
     )
+    aliases: str = option(
+        "",
+        help="A CSV table of other spellings of the catalogue's values: spelling, value and, where "
+        "it means one field only, field.",
+        names_file=True,
+    )
     fields: str | None = option(
         None,
         help="The catalogue's fields whose values are concepts, with commas between.  "
@@ -154,6 +160,12 @@ class PreferenceShiftOptions:
         for name, value in resolved.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        if self.aliases and self.extract != "lexical":
+            raise UsageError(
+                f"--aliases {self.aliases}: texts are not searched for spellings with --extract "
+                f"{self.extract}.",
+                "Leave out one of the two.",
+            )
         names = self.field_names
         if PLOT in names:
             raise UsageError(f"--fields names {PLOT!r}.", "Plots give keywords: --plot-keywords.")

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.suites.preference_shift import matching
+from fastscore.suites.preference_shift.aliases import ALIAS_SCHEMA
 from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, compile_records
 from fastscore.suites.preference_shift.catalogue_files import Record
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
@@ -76,7 +77,7 @@ def concepts_from(values: dict[str, list[str]], plot: str = "") -> Concepts:
 
 
 def extracted(texts: list[str], concepts: Concepts, *, words: bool) -> list[list[str]]:
-    matcher = matcher_of(concepts, words=words)
+    matcher = matcher_of(concepts, pl.DataFrame(schema=ALIAS_SCHEMA), words=words)
     return concepts.names(matcher.extract(pl.Series(texts, dtype=pl.String))).to_list()
 
 
