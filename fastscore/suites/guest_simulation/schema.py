@@ -161,8 +161,8 @@ _PAS = Metric(
     minimum=0.0,
     maximum=1.0,
     better="higher",
-    null_rule="missing_input without a persona, bad_input where it cannot be read; "
-    "not_applicable without a message that has a state (published: 0)",
+    null_rule="missing_input without a persona or, with --states-from, a file; bad_input where "
+    "either cannot be read; not_applicable without a message that has a state (published: 0)",
     source=f"{_DEFINITIONS} 1",
     bands=(
         Band(reading="perfect", **_PERFECT),
@@ -179,7 +179,8 @@ _BVS = Metric(
     minimum=0.0,
     maximum=1.0,
     better="higher",
-    null_rule="not_applicable with fewer than two states (published: 0)",
+    null_rule="not_applicable with fewer than two states (published: 0); with --states-from, "
+    "missing_input without a file, bad_input where it cannot be read",
     source=f"{_DEFINITIONS} 2",
     bands=(
         Band(reading="optimal", **_PERFECT),
@@ -196,8 +197,9 @@ _ORA = Metric(
     minimum=0.0,
     maximum=1.0,
     better="higher",
-    null_rule="missing_input without a target order, bad_input where it or the final order cannot "
-    "be read; not_applicable where both are empty or the guest says nothing (published: 0)",
+    null_rule="missing_input without a target order or, with --states-from, a file; bad_input "
+    "where one of them or the final order cannot be read; not_applicable where both are empty or "
+    "the guest says nothing (published: 0)",
     source=f"{_DEFINITIONS} 3",
     bands=(
         Band(reading="perfect", **_PERFECT),
