@@ -20,6 +20,9 @@ _ROUNDED = {
     "U_step": 4,
 }
 
+_PERPLEXITIES = ("pppl_prediction", "pppl_ground_truth", "pppl_penalty")
+"""What a step has besides where a masked language model judged it; none of it is published."""
+
 Document = dict[str, Any]
 
 
@@ -42,11 +45,14 @@ def refuse_missing_steps(path: str, utterances: pl.DataFrame) -> None:
     )
 
 
-def build_document(path: str, tables: dict[str, pl.DataFrame]) -> Document:
+def build_document(
+    path: str, tables: dict[str, pl.DataFrame], penalty: Document | None = None
+) -> Document:
     """Return the document of one file: keys, their order and rounding as published.
 
     A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
-    the mean, as published.
+    the mean, as published. Where a masked language model judged the texts, ``penalty`` says so in
+    the summary, and steps have its perplexities behind ``U_step``.
     """
     utterances = tables["utterances"].rows(named=True)
     steps = iter(tables["steps"].rows(named=True))
@@ -59,7 +65,7 @@ def build_document(path: str, tables: dict[str, pl.DataFrame]) -> Document:
             {
                 "utterance_number": utterance["utterance_index"],
                 "ground_truth": utterance["ground_truth"],
-                "steps": [_step_document(next(steps)) for _ in range(total)],
+                "steps": [_step_document(next(steps), penalty) for _ in range(total)],
                 "best_step": utterance["best_step"] or 0,
                 "U_best": round(U_best, 4),
                 "total_steps": total,
@@ -73,22 +79,30 @@ def build_document(path: str, tables: dict[str, pl.DataFrame]) -> Document:
         "dialogue_summary": {
             "average_U_best_early": round(sum(best) / len(best), 4) if best else 0.0,
             "semantic_baseline_b": round(baseline.item(), 6) if len(baseline) else 0.0,
+            **(penalty or {}),
         },
     }
 
 
-def _step_document(step: dict[str, Any]) -> Document:
+def _step_document(step: dict[str, Any], penalty: Document | None) -> Document:
     scores = {name: round(step[name] or 0.0, digits) for name, digits in _ROUNDED.items()}
+    for name in _PERPLEXITIES if penalty else ():
+        scores[name] = None if step[name] is None else round(step[name], 4)
     return {"step": step["step"], **scores, "prediction": step["prediction"]}
 
 
-def table_lines(utterance: Document, steps: Iterable[dict[str, Any]]) -> Iterator[str]:
+def table_lines(
+    utterance: Document, steps: Iterable[dict[str, Any]], penalty: Document | None = None
+) -> Iterator[str]:
     """Yield the per-step table of one utterance of a document, from its rows in ``steps``."""
     yield f"[utt {utterance['utterance_number']}] ground_truth: {utterance['ground_truth']}"
-    yield TABLE_HEADER
+    judged = _PERPLEXITIES if penalty else ()
+    *numbers, prediction = TABLE_HEADER.split("\t")
+    yield "\t".join([*numbers, *judged, prediction])
     for step in steps:
-        numbers = "\t".join(f"{step[name] or 0.0:.4f}" for name in _ROUNDED)
-        yield f"{step['step']}\t{numbers}\t{step['prediction']}"
+        cells = [f"{step[name] or 0.0:.4f}" for name in _ROUNDED]
+        cells += ["-" if step[name] is None else f"{step[name]:.4f}" for name in judged]
+        yield "\t".join([str(step["step"]), *cells, step["prediction"]])
 
 
 def best_line(utterance: Document) -> str:

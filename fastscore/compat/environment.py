@@ -1,12 +1,18 @@
-"""The environment variables of the published scorer."""
+"""The environment variables of the published scorer, and those of our perplexity penalty."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from fastscore.errors import UsageError
 from fastscore.options import expected_number
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
+DEVICES = ("EMBED_DEVICE", "BB_SCORER_DEVICE")
+"""What forms of the script call the variable that names their device."""
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,9 @@ class ScorerEnvironment:
         BASELINE_PAIRS and BASELINE_SEED.
     cached_texts
         How many vectors a process keeps from call to call; GT_EMBED_CACHE_MAX.
+    pppl_model, pppl_weight
+        Our own PPPL_MODEL and PPPL_WEIGHT: a masked language model, empty for none, and the weight
+        of the perplexity penalty.
     """
 
     embedder: str
@@ -30,6 +39,8 @@ class ScorerEnvironment:
     baseline_pairs: int
     baseline_seed: int
     cached_texts: int
+    pppl_model: str
+    pppl_weight: float
 
 
 def read_environment() -> ScorerEnvironment:
@@ -43,10 +54,21 @@ def read_environment() -> ScorerEnvironment:
     return ScorerEnvironment(
         embedder=os.environ.get("EMBEDDER_NAME", "").strip() or DEFAULT_EMBEDDER,
         dim=_whole_or_none("EMBED_DIM"),
-        baseline_pairs=_option("BASELINE_PAIRS"),
-        baseline_seed=_option("BASELINE_SEED"),
+        baseline_pairs=_option("BASELINE_PAIRS", int),
+        baseline_seed=_option("BASELINE_SEED", int),
         cached_texts=_whole("GT_EMBED_CACHE_MAX", 4096),
+        pppl_model=os.environ.get("PPPL_MODEL", "").strip(),
+        pppl_weight=_option("PPPL_WEIGHT", float),
     )
+
+
+def other_device() -> str:
+    """Return the variable that asks for another device than the processor, as ``name=value``."""
+    asked = {name: os.environ.get(name, "").strip() for name in DEVICES}
+    others = [
+        f"{name}={value}" for name, value in asked.items() if value.lower() not in ("", "cpu")
+    ]
+    return others[0] if others else ""
 
 
 def most_primed_files() -> int:
@@ -54,12 +76,13 @@ def most_primed_files() -> int:
     return max(_whole("PRELOADED_EVENTS_CACHE_MAX", 1024), 1)
 
 
-def _option(name: str) -> int:
+def _option(name: str, read: Callable[[str], Number]) -> Number:
     """Read a variable that stands for the suite's option of the same name, within its bounds."""
     from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 
     rules = {field.name: field.metadata for field in fields(ScoreDialogueOptions)}
-    value = _whole(name, getattr(ScoreDialogueOptions(), name.lower()))
+    found = _number_or_none(name, read)
+    value: Number = getattr(ScoreDialogueOptions(), name.lower()) if found is None else found
     wanted = expected_number(value, rules[name.lower()])
     if wanted:
         raise UsageError(f"{name} is {value}, expected {wanted}.", f"Mend or unset {name}.")
@@ -72,12 +95,17 @@ def _whole(name: str, default: int) -> int:
 
 
 def _whole_or_none(name: str) -> int | None:
+    return _number_or_none(name, int)
+
+
+def _number_or_none(name: str, read: Callable[[str], Number]) -> Number | None:
     text = os.environ.get(name, "").strip()
     if not text:
         return None
     try:
-        return int(text)
+        return read(text)
     except ValueError:
+        wanted = "an integer" if read is int else "a number"
         raise UsageError(
-            f"{name} is {text!r}, expected an integer.", f"Mend or unset {name}."
+            f"{name} is {text!r}, expected {wanted}.", f"Mend or unset {name}."
         ) from None

@@ -18,11 +18,12 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from fastscore.compat.score_files import log_to, write_document
 from fastscore.errors import FastscoreError
 from fastscore.garbage import seldom_collected
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fastscore.compat.environment import ScorerEnvironment
     from fastscore.logs.plan.byte_ranges import Shard
     from fastscore.logs.read.rows import Rows
+    from fastscore.suites.base import Events
     from fastscore.suites.score_dialogue import ScoreDialogueOptions
     from fastscore.vectors.view import VectorView
 
@@ -40,6 +42,7 @@ __all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events"
 COMMAND_LEX_WEIGHT = 0.5
 OUTPUT_FOLDER = "scores"
 LISTED_REJECTS = 20
+MOST_PPPL_WEIGHT = 1000.0
 
 _FIELDS = ("event", "utterance_index", "step", "prediction", "ground_truth")
 
@@ -49,7 +52,12 @@ _primed_lock = threading.Lock()
 
 
 def score_jsonl(
-    path: str | os.PathLike[str], lex_weight: float = 0.0, show_steps: bool = True
+    path: str | os.PathLike[str],
+    lex_weight: float = 0.0,
+    show_steps: bool = True,
+    *,
+    pppl_model: str | None = None,
+    pppl_weight: float | None = None,
 ) -> dict[str, Any]:
     """Score one dialogue log.
 
@@ -61,39 +69,49 @@ def score_jsonl(
         Weight of the lexical part, 0 to 1; the semantic part has the rest.
     show_steps
         Whether each utterance's table of steps is logged (logger ``score_dialogue``, DEBUG).
+    pppl_model, pppl_weight
+        A masked language model that judges predictions, and how much one that reads worse than the
+        ground truth is penalised, 0 to 1000: our own, never published. Without, PPPL_MODEL and
+        PPPL_WEIGHT; without these, none.
 
     Returns
     -------
     dict
         ``log_file``, ``dialogue_uid`` (None), ``utterances`` and ``dialogue_summary``: the
-        document that the command writes, with its rounding.
+        document that the command writes, with its rounding. With a masked language model, steps
+        also have ``pppl_prediction``, ``pppl_ground_truth`` and ``pppl_penalty``, and the summary
+        ``pppl_model`` and ``pppl_weight``.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FastscoreError
-        If the weight is not within 0 and 1, an environment variable cannot be used, the embedder
-        is missing, or an utterance without steps meets a weight below 1.
+        If a weight is out of its range, an environment variable cannot be used, a model is
+        missing, or an utterance without steps meets a weight below 1.
     """
-    return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG)
+    penalty = pppl_model, pppl_weight
+    return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)
 
 
 def prewarm_score_dialogue_embedder() -> None:
-    """Load the embedder and the kernels now, so that the first log does not wait for them.
+    """Load the models and the kernels now, so that the first log does not wait for them.
 
     Raises
     ------
     ModelError
-        If the embedder is missing or damaged.
+        If the embedder, or the masked language model of PPPL_MODEL, is missing or damaged.
     """
     import polars as pl
     from fastscore_kernels import levenshtein_similarity_pairs
 
     from fastscore.compat.environment import read_environment
-    from fastscore.compat.text_vectors import view_texts
+    from fastscore.compat.text_vectors import judge_texts, view_texts
 
-    view_texts(pl.Series(["ready"]), read_environment())
+    environment, texts = read_environment(), pl.Series(["ready"])
+    view_texts(texts, environment)
+    if environment.pppl_model:
+        judge_texts(texts, environment.pppl_model, environment)
     levenshtein_similarity_pairs(["ready"], ["steady"])
 
 
@@ -135,7 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when the log was scored, even if the JSON file could not be written; 1 when it was not.
         Wrong usage leaves by ``SystemExit`` with 2.
     """
-    parsed = _parser().parse_args(arguments)
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.pppl_weight and not (parsed.pppl_model or os.environ.get("PPPL_MODEL", "").strip()):
+        parser.error("--pppl-weight needs a masked language model: name one with --pppl-model")
     _forgive_encoding(sys.stdout, sys.stderr)
     if not os.path.exists(parsed.jsonl):
         print(f"score-dialogue: there is no file {parsed.jsonl}.", file=sys.stderr)
@@ -145,9 +166,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output = os.path.join(OUTPUT_FOLDER, base)
     try:
         os.makedirs(OUTPUT_FOLDER, exist_ok=True)
-        with _log_to(f"{output}.txt"):
-            document = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO)
-            _write_document(document, f"{output}.json")
+        with log_to(f"{output}.txt"):
+            penalty = parsed.pppl_model, parsed.pppl_weight
+            document = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
+            write_document(document, f"{output}.json")
     except (FastscoreError, OSError) as error:
         print(f"score-dialogue: {error}", file=sys.stderr)
         return 1
@@ -158,7 +180,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="score-dialogue",
         description="Score how early and how well each utterance of a dialogue log was predicted.",
-        epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED.",
+        epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED, PPPL_MODEL, "
+        "PPPL_WEIGHT.",
     )
     parser.add_argument("--jsonl", required=True, metavar="LOG", help="the dialogue log")
     parser.add_argument(
@@ -169,16 +192,28 @@ def _parser() -> argparse.ArgumentParser:
         help="weight of the lexical part, 0 to 1 (default: %(default)s); at 1 no embedder is "
         "needed",
     )
+    parser.add_argument(
+        "--pppl-model",
+        metavar="NAME",
+        help="a masked language model that judges predictions; not part of the published score",
+    )
+    parser.add_argument(
+        "--pppl-weight",
+        type=partial(_weight, most=MOST_PPPL_WEIGHT),
+        metavar="W",
+        help="how much a prediction that reads worse than the ground truth is penalised (default: "
+        "0); above 0 it needs a model",
+    )
     return parser
 
 
-def _weight(text: str) -> float:
+def _weight(text: str, most: float = 1.0) -> float:
     try:
         weight = float(text)
     except ValueError:
         weight = math.nan
-    if not 0.0 <= weight <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    if not 0.0 <= weight <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {most:g}")
     return weight
 
 
@@ -189,46 +224,13 @@ def _forgive_encoding(*streams: Any) -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-@contextmanager
-def _log_to(path: str) -> Iterator[None]:
-    """Send the logger's lines to standard output and to a text file."""
-    formatter = logging.Formatter("%(asctime)s | %(levelname)s | %(message)s")
-    handlers: list[logging.Handler] = [
-        logging.StreamHandler(sys.stdout),
-        logging.FileHandler(path, mode="a", encoding="utf-8", errors="backslashreplace"),
-    ]
-    level, propagate = _logger.level, _logger.propagate
-    _logger.setLevel(logging.INFO)
-    _logger.propagate = False
-    for handler in handlers:
-        handler.setFormatter(formatter)
-        _logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            _logger.removeHandler(handler)
-            if isinstance(handler, logging.FileHandler):
-                handler.close()
-        _logger.setLevel(level)
-        _logger.propagate = propagate
-
-
-def _write_document(document: dict[str, Any], path: str) -> None:
-    """Write the JSON file whole or not at all; a failure is logged, as published."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(document, file, ensure_ascii=False, indent=2)
-        os.replace(temporary, path)
-    except (OSError, ValueError) as error:
-        Path(temporary).unlink(missing_ok=True)
-        _logger.error("Failed to write JSON summary: %s", error)
-    else:
-        _logger.info("Wrote JSON summary: %s", path)
-
-
-def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> dict[str, Any]:
+def _score(
+    path: str,
+    lex_weight: float,
+    show_steps: bool,
+    table_level: int,
+    penalty: tuple[str | None, float | None],
+) -> dict[str, Any]:
     from fastscore.compat import document as documents
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
@@ -236,12 +238,15 @@ def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> 
     from fastscore.suites.score_dialogue.schema import LABELS
 
     environment = read_environment()
+    model, weight = penalty
     options: ScoreDialogueOptions = build_options(
         ScoreDialogueOptions,
         {
             "lex_weight": lex_weight,
             "baseline_pairs": environment.baseline_pairs,
             "baseline_seed": environment.baseline_seed,
+            "pppl_model": environment.pppl_model if model is None else model,
+            "pppl_weight": environment.pppl_weight if weight is None else weight,
         },
     )
     rows = _read(path)
@@ -250,8 +255,9 @@ def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> 
     if options.scores_semantic:
         documents.refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
-    tables = SUITE.score(events, _vectors(SUITE.texts(events, options), environment), options)
-    document = documents.build_document(path, tables)
+    tables = SUITE.score(events, _vectors(events, options, environment), options)
+    judged = _penalty(options)
+    document = documents.build_document(path, tables, judged)
     _report_baseline(tables, options)
 
     steps = tables["steps"].rows(named=True)
@@ -259,7 +265,7 @@ def _score(path: str, lex_weight: float, show_steps: bool, table_level: int) -> 
     for utterance in document["utterances"]:
         stop = start + utterance["total_steps"]
         if show_steps:
-            for line in documents.table_lines(utterance, steps[start:stop]):
+            for line in documents.table_lines(utterance, steps[start:stop], judged):
                 _logger.log(table_level, "%s", line)
         _logger.info("%s", documents.best_line(utterance))
         _logger.info("")
@@ -306,15 +312,40 @@ def _under_name(shard: "Shard", name: str) -> "Shard":
     return dataclasses.replace(shard, byte_ranges=byte_ranges)
 
 
-def _vectors(texts: "pl.Series", environment: "ScorerEnvironment") -> "VectorView":
-    if texts.is_empty():
-        from fastscore.vectors.view import VectorView
+def _vectors(
+    events: "Events", options: "ScoreDialogueOptions", environment: "ScorerEnvironment"
+) -> "VectorView":
+    """View the texts' vectors and, where a model judges them, their perplexities."""
+    import dataclasses
 
-        return VectorView.empty()
-    from fastscore.compat.text_vectors import view_texts
+    from fastscore.suites.score_dialogue import SUITE
+    from fastscore.vectors.view import VectorView
 
-    _logger.debug("Embedder %s, %s dimensions", environment.embedder, environment.dim or "all")
-    return view_texts(texts, environment)
+    vectors, texts = VectorView.empty(), SUITE.texts(events, options)
+    if len(texts):
+        from fastscore.compat.text_vectors import view_texts
+
+        _logger.debug("Embedder %s, %s dimensions", environment.embedder, environment.dim or "all")
+        vectors = view_texts(texts, environment)
+    if options.pppl_model and not events.frames["steps"].is_empty():
+        from fastscore.compat.text_vectors import judge_texts
+
+        judged = SUITE.perplexity_texts(events, options)
+        view = judge_texts(judged, options.pppl_model, environment)
+        vectors = dataclasses.replace(vectors, log_perplexities=view)
+    return vectors
+
+
+def _penalty(options: "ScoreDialogueOptions") -> dict[str, Any] | None:
+    """Say by which model and weight texts were judged, in the document and the log."""
+    if not options.pppl_model:
+        return None
+    _logger.info(
+        "Perplexity penalty: model %s, weight %g; not part of the published score",
+        options.pppl_model,
+        options.pppl_weight,
+    )
+    return {"pppl_model": options.pppl_model, "pppl_weight": options.pppl_weight}
 
 
 def _report_rejects(*frames: "pl.DataFrame") -> None:

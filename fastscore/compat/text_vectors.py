@@ -1,22 +1,31 @@
-"""Vectors for one file at a time, the latest ones kept from call to call."""
+"""Vectors and perplexities for one file at a time, the latest ones kept from call to call."""
 
+import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.compat.environment import other_device
 from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 
 if TYPE_CHECKING:
     from fastscore.compat.environment import ScorerEnvironment
 
+Vectors = npt.NDArray[np.float32]
+Key = tuple[str, int | None, str]
+
+_logger = logging.getLogger("score_dialogue")
 _lock = threading.Lock()
 _embedders: dict[str, Embedder] = {}
-_vectors: OrderedDict[tuple[str, int | None, str], npt.NDArray[np.float32]] = OrderedDict()
+_judges: dict[str, PerplexityModel] = {}
+_vectors: OrderedDict[Key, Vectors] = OrderedDict()
 
 
 def load_embedder(name: str) -> Embedder:
@@ -30,24 +39,57 @@ def load_embedder(name: str) -> Embedder:
     with _lock:
         if name not in _embedders:
             _embedders[name] = Embedder(_recipe_name(name))
+            device = other_device()
+            if device:
+                _logger.warning("%s: the embedder runs on the CPU; numbers are the same", device)
         return _embedders[name]
 
 
 def view_texts(texts: pl.Series, environment: "ScorerEnvironment") -> VectorView:
     """Return the vectors of distinct texts; those that an earlier call embedded are not redone."""
     embedder = load_embedder(environment.embedder)
-    keys = [(embedder.fingerprint, environment.dim, text) for text in texts]
+    return _view(
+        texts,
+        (embedder.fingerprint, environment.dim),
+        lambda missing: embedder.encode(missing, dim=environment.dim),
+        environment.cached_texts,
+    )
+
+
+def judge_texts(texts: pl.Series, model: str, environment: "ScorerEnvironment") -> VectorView:
+    """Return the logarithms of distinct texts' pseudo-perplexities, a vector of width 1 each.
+
+    Raises
+    ------
+    ModelError
+        If the masked language model is not exported, or damaged.
+    """
+    with _lock:
+        if model not in _judges:
+            _judges[model] = PerplexityModel(model)
+        judge = _judges[model]
+    return _view(texts, (judge.fingerprint, None), judge.encode, environment.cached_texts)
+
+
+def _view(
+    texts: pl.Series,
+    model: tuple[str, int | None],
+    encode: Callable[[list[str]], Vectors],
+    limit: int,
+) -> VectorView:
+    """Look texts up among those of earlier calls, and encode the rest."""
+    keys = [(*model, text) for text in texts]
     with _lock:
         known = {key: _vectors[key] for key in keys if key in _vectors}
     missing = [key for key in keys if key not in known]
     if missing:
-        encoded = embedder.encode([text for _, _, text in missing], dim=environment.dim)
-        known.update(zip(missing, encoded, strict=True))
-        _keep(dict(zip(missing, encoded, strict=True)), environment.cached_texts)
+        encoded = dict(zip(missing, encode([text for _, _, text in missing]), strict=True))
+        known |= encoded
+        _keep(encoded, limit)
     return VectorView.from_texts(texts, np.stack([known[key] for key in keys]))
 
 
-def _keep(vectors: dict[tuple[str, int | None, str], npt.NDArray[np.float32]], limit: int) -> None:
+def _keep(vectors: dict[Key, Vectors], limit: int) -> None:
     with _lock:
         for key, vector in vectors.items():
             # a copy, so that one kept row does not hold its whole batch

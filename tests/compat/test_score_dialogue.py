@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from fastscore.compat import score_dialogue
 from fastscore.compat.environment import read_environment
 from fastscore.compat.score_dialogue import main, prime_score_jsonl_events, score_jsonl
+from fastscore.compat.score_files import write_document
 from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
 from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
@@ -192,8 +193,8 @@ def test_a_missing_file_is_an_error_of_its_own() -> None:
 def test_the_json_file_is_written_whole_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
     Path("taken.json").mkdir()
     with caplog.at_level(logging.INFO, "score_dialogue"):
-        score_dialogue._write_document({"a": 1}, "taken.json")
-        score_dialogue._write_document({"a": "\ud800"}, "surrogate.json")
+        write_document({"a": 1}, "taken.json")
+        write_document({"a": "\ud800"}, "surrogate.json")
     assert [record.message[:28] for record in caplog.records] == [
         "Failed to write JSON summary"
     ] * 2

@@ -1,0 +1,213 @@
+"""The drop-in's perplexity penalty: off unless asked for, by flag, variable or argument."""
+
+import json
+import logging
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fastscore.compat import score_dialogue, text_vectors
+from fastscore.compat.score_dialogue import main, score_jsonl
+from fastscore.errors import ModelError, UsageError
+from fastscore.suites.score_dialogue import ScoreDialogueOptions
+from fastscore.vectors import PerplexityModel, VectorView
+from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
+
+PERPLEXITIES = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan}
+LOG = [
+    *(
+        {"event": "predicted", "utterance_index": 0, "step": step, "prediction": text}
+        for step, text in enumerate(["w1 w3", "w1 wx", ""])
+    ),
+    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "w1 w2"},
+]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("PPPL_MODEL", "PPPL_WEIGHT", "EMBED_DEVICE", "BB_SCORER_DEVICE"):
+        monkeypatch.delenv(variable, raising=False)
+    Path("x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in LOG))
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Judge texts by perplexities given by hand; returns the names of the models asked."""
+    asked: list[str] = []
+
+    def judge_texts(texts: pl.Series, model: str, environment: Any) -> VectorView:
+        asked.append(model)
+        logs = np.log([PERPLEXITIES[text] for text in texts])
+        return VectorView.from_texts(texts, logs[:, None])
+
+    monkeypatch.setattr(text_vectors, "judge_texts", judge_texts)
+    return asked
+
+
+def test_the_penalty_worked_by_hand(by_hand: list[str]) -> None:
+    document = score_jsonl("x.jsonl", 1.0, pppl_model="any", pppl_weight=1.0)
+    first, second, third = document["utterances"][0]["steps"]
+    # one letter of five differs, 0.8; 2 / 8 = 1/4
+    assert first == {
+        "step": 0,
+        "lexical_similarity": 0.8,
+        "semantic_cosine_raw": 0.0,
+        "semantic_similarity": 0.0,
+        "earliness": 1.0,
+        "U_step": 0.2,
+        "pppl_prediction": 8.0,
+        "pppl_ground_truth": 2.0,
+        "pppl_penalty": 0.25,
+        "prediction": "w1 w3",
+    }
+    # what reads better than the ground truth is not rewarded; now step 1 is the best
+    assert (second["pppl_penalty"], second["U_step"]) == (1.0, 0.4)
+    assert (third["pppl_prediction"], third["pppl_penalty"], third["U_step"]) == (None, None, 0.0)
+    assert document["utterances"][0]["best_step"] == 1
+    assert document["dialogue_summary"] == {
+        "average_U_best_early": 0.4,
+        "semantic_baseline_b": 0.0,
+        "pppl_model": "any",
+        "pppl_weight": 1.0,
+    }
+
+
+def test_without_a_model_nothing_is_judged_and_no_key_is_added(by_hand: list[str]) -> None:
+    document = score_jsonl("x.jsonl", 1.0)
+    assert by_hand == []
+    assert "pppl" not in json.dumps(document)
+    assert document["utterances"][0]["U_best"] == 0.8
+
+
+def test_variables_count_where_nothing_is_given(
+    by_hand: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPPL_MODEL", "from-variable")
+    monkeypatch.setenv("PPPL_WEIGHT", "0.5")
+    assert score_jsonl("x.jsonl", 1.0)["utterances"][0]["U_best"] == 0.4
+    given = score_jsonl("x.jsonl", 1.0, pppl_model="given", pppl_weight=0.0)
+    assert given["utterances"][0]["U_best"] == 0.8
+    assert given["utterances"][0]["steps"][0]["pppl_prediction"] == 8.0
+    assert by_hand == ["from-variable", "given"]
+    assert main(["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-weight", "0.25"]) == 0
+    assert by_hand[-1] == "from-variable"
+    monkeypatch.setenv("PPPL_MODEL", "")
+    with pytest.raises(UsageError, match=r"--pppl-weight is 0\.5, but no --pppl-model"):
+        score_jsonl("x.jsonl", 1.0)
+
+
+def test_the_command_says_that_its_score_is_not_the_published_one(
+    by_hand: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-model", "any"]
+    assert main([*command, "--pppl-weight", "0.5"]) == 0
+    out = [line.split(" | ", 2)[2] for line in capsys.readouterr().out.splitlines()]
+    assert "Perplexity penalty: model any, weight 0.5; not part of the published score" in out
+    assert (
+        "step\tlex\tcos_raw\tsem_cal\tearli\tU_step\tpppl_prediction\tpppl_ground_truth\t"
+        "pppl_penalty\tprediction"
+    ) in out
+    assert "0\t0.8000\t0.0000\t0.0000\t1.0000\t0.4000\t8.0000\t2.0000\t0.5000\tw1 w3" in out
+    assert "2\t0.0000\t0.0000\t0.0000\t0.3333\t0.0000\t-\t2.0000\t-\t" in out
+    assert "Dialogue average U (best-early): 0.4000" in out
+
+
+@pytest.mark.parametrize("weight", ["-1", "1001", "nan", "much"])
+def test_weights_out_of_range_are_wrong_usage(weight: str) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--jsonl", "x.jsonl", "--pppl-model", "any", "--pppl-weight", weight])
+    assert exit.value.code == 2
+    assert os.listdir() == ["x.jsonl"]
+
+
+def test_a_weight_without_a_model_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--jsonl", "x.jsonl", "--pppl-weight", "0.5"])
+    assert exit.value.code == 2
+    assert "--pppl-weight needs a masked language model" in capsys.readouterr().err
+
+
+def test_the_commands_bound_is_the_options() -> None:
+    declared = ScoreDialogueOptions.__dataclass_fields__["pppl_weight"].metadata
+    assert declared["maximum"] == score_dialogue.MOST_PPPL_WEIGHT
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("much", "PPPL_WEIGHT is 'much', expected a number"),
+        ("-1", r"PPPL_WEIGHT is -1\.0, expected a number from 0 to 1000"),
+        ("nan", "PPPL_WEIGHT is nan, expected a number from 0 to 1000"),
+    ],
+)
+def test_a_variable_that_is_no_weight_is_named(
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPPL_WEIGHT", value)
+    with pytest.raises(UsageError, match=message):
+        score_jsonl("x.jsonl", 1.0)
+
+
+def test_a_model_that_is_not_exported_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ModelError):
+        score_jsonl("x.jsonl", 1.0, pppl_model="no-such-model")
+    command = ["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-model", "no-such-model"]
+    assert main(command) == 1
+    assert "no-such-model" in capsys.readouterr().err
+
+
+def test_an_empty_log_needs_no_model() -> None:
+    Path("empty.jsonl").touch()
+    document = score_jsonl("empty.jsonl", 1.0, pppl_model="no-such-model")
+    assert document["utterances"] == []
+
+
+def test_texts_are_judged_by_a_model_once(
+    masked_cache: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(masked_cache))
+    judged: list[str] = []
+    plain = PerplexityModel.encode
+
+    def encode(self: PerplexityModel, texts: Any, **options: Any) -> Any:
+        judged.extend(texts)
+        return plain(self, texts, **options)
+
+    monkeypatch.setattr(PerplexityModel, "encode", encode)
+    documents = [
+        score_jsonl("x.jsonl", 1.0, pppl_model="tiny-mlm", pppl_weight=0.5) for _ in range(2)
+    ]
+    assert documents[0] == documents[1]
+    assert sorted(judged) == sorted(PERPLEXITIES)
+    texts = ["w1 w3", "w1 w2"]
+    prediction, truth = plain(PerplexityModel("tiny-mlm"), texts)[:, 0].astype(float).tolist()
+    step = documents[0]["utterances"][0]["steps"][0]
+    assert step["pppl_prediction"] == round(math.exp(prediction), 4)
+    penalty = math.exp(-0.5 * max(0.0, prediction - truth))
+    assert (step["pppl_penalty"], step["U_step"]) == (round(penalty, 4), round(0.8 * penalty, 4))
+
+
+@pytest.mark.parametrize("variable", ["EMBED_DEVICE", "BB_SCORER_DEVICE"])
+def test_another_device_is_said_once_to_be_the_processor(
+    variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Model:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    monkeypatch.setattr(text_vectors, "Embedder", Model)
+    monkeypatch.setattr(text_vectors, "_embedders", {})
+    monkeypatch.setenv(variable, "cpu")
+    text_vectors.load_embedder("first")
+    monkeypatch.setenv(variable, "cuda:1")
+    for _ in range(2):
+        text_vectors.load_embedder("second")
+    said = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert said == [f"{variable}=cuda:1: the embedder runs on the CPU; numbers are the same"]
