@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
-    from fastscore.api import Scores, score
+    from fastscore.api import Scores, scan, score
     from fastscore.errors import FastscoreError
+    from fastscore.logs.read.scan import RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
@@ -24,12 +25,14 @@ _MODULE_OF = {
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
+    "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.api",
     "VectorStore": "fastscore.vectors.store",
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
     "open_run": "fastscore.results.runs",
+    "scan": "fastscore.api",
     "score": "fastscore.api",
 }
 
@@ -38,6 +41,7 @@ __all__ = [
     "Comparison",
     "Embedder",
     "FastscoreError",
+    "RejectsWarning",
     "Run",
     "Scores",
     "VectorStore",
@@ -45,6 +49,7 @@ __all__ = [
     "analyse",
     "compare",
     "open_run",
+    "scan",
     "score",
 ]
 

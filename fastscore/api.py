@@ -4,25 +4,31 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
+from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.byte_ranges import ByteRange, Shard
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.given import Given
+from fastscore.logs.read.rows import join_parts
+from fastscore.logs.read.scan import scan_rejects, scan_rows
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
-from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, RunConfig
-from fastscore.run.context import embedder_identity, run_context
+from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
+from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
-from fastscore.run.tasks import ShardScores, compute_tables
+from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
+from fastscore.suites.base import Source
+from fastscore.suites.registry import load_suite
 
 StrPath = str | os.PathLike[str]
-FRAME_NAME = "frame.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +146,13 @@ def score(
     ModelError
         The model is not exported.
     """
-    if isinstance(source, pl.LazyFrame):
-        source = source.collect()
-    is_frame = hasattr(source, "__arrow_c_stream__")
+    given = Given.of(source)
     config = RunConfig(
         suite=suite,
-        inputs=() if is_frame else _paths(source),
+        inputs=given.paths,
         output=Path(output) if output is not None else Path(),
         options=options,
-        embedder=embedder,
+        embedder=None if embedder == NO_EMBEDDER else embedder,
         precision=precision,
         dim=dim,
         store=None if store is None else Path(store),
@@ -157,8 +161,8 @@ def score(
         overwrite=overwrite,
     )
     if output is None:
-        return _score_in_memory(config, source if is_frame else None)
-    if is_frame:
+        return _score_in_memory(config, given)
+    if given.is_frame:
         raise UsageError("A frame is scored in memory.", "Leave out output.")
     outcome = execute(config, SilentReporter())
     if outcome.refusal is not None:
@@ -166,17 +170,73 @@ def score(
     return open_run(config.output)
 
 
-def _score_in_memory(config: RunConfig, frame: Any) -> Scores:
+def scan(
+    source: Any,
+    suite: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    rejects: bool = False,
+    workers: int | None = None,
+) -> pl.LazyFrame:
+    """Scan logs lazily, with the rows that a suite would score.
+
+    The project's reader as a polars source: sharded logs of every format, packed or not, broken
+    lines left aside and named. Projections, predicates and row limits of a query are used while
+    it is read, and only a few batches are in memory at once.
+
+    Parameters
+    ----------
+    source
+        A file, folder or glob, several of them, a frame, or rows, as `score` takes.
+    suite
+        The suite whose columns are read.
+    columns
+        Where columns stand whose key is another: ``{"prediction": "guess.text"}``.
+    values
+        What the words in a text column mean: ``{"event": {"guess": "predicted"}}``.
+    rejects
+        Scan what no row could be made of instead: place, field, reason, what was found.
+    workers
+        How many threads read at once; None for as many as there are processors. The rows do not
+        depend on it.
+
+    Returns
+    -------
+    pl.LazyFrame
+        The columns ``file``, ``line`` (from 1; a row's number in Parquet and frames) and
+        ``byte_offset`` (null where rows have none), then those of the suite, in input order; or
+        the rejects. A query over rows that meets rejects ends with a `RejectsWarning`.
+
+    Raises
+    ------
+    UsageError
+        An unknown suite.
+    InputError
+        Nothing matches. What goes wrong while a query runs is raised by polars, which names it.
+
+    Examples
+    --------
+    >>> turns = fastscore.scan("logs/", "score_dialogue")  # doctest: +SKIP
+    >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
+    """
+    declared = mapped(load_suite(suite).source, column_map(columns, values))
+    given = Given.of(source)
+    given.check(declared)
+    read = partial(given.read, threads=workers or available_processors())
+    return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")
+
+
+def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        shards = (
-            _planned(config, config.source(suite), Path(scratch))
-            if frame is None
-            else [_frame_shard(frame, Path(scratch))]
-        )
-        parts = [compute_tables(replace(context, run=Path(scratch)), shard) for shard in shards]
+    declared = config.source(suite)
+    if given.is_frame:
+        rows = join_parts(given.read(declared), declared)
+        parts = [compute_rows(context, rows, [FRAME_NAME])]
+    else:
+        parts = _scored_shards(config, context, declared)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
     if tables[suite.tables[0].name].is_empty():
         n_rejects = sum(part.counts["rejects"] for part in parts)
@@ -193,26 +253,9 @@ def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) 
     return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
 
 
-def _planned(config: RunConfig, source: Any, scratch: Path) -> Sequence[Shard]:
-    files = resolve_inputs(config.inputs, source.formats)
-    return plan_shards(files, source, scratch=scratch, threads=config.workers).shards
-
-
-def _frame_shard(frame: Any, scratch: Path) -> Shard:
-    """Write a frame where the log reader finds it: its columns are checked as a log's are."""
-    rows = pl.DataFrame(frame)
-    path = scratch / FRAME_NAME
-    rows.write_parquet(path, compression="uncompressed")
-    byte_range = ByteRange(FRAME_NAME, str(path), "parquet", "none", 0, rows.height)
-    return Shard(0, (byte_range,), path.stat().st_size, "")
-
-
-def _paths(source: Any) -> tuple[str, ...]:
-    if isinstance(source, str | os.PathLike):
-        return (os.fspath(source),)
-    try:
-        return tuple(os.fspath(path) for path in source)
-    except TypeError as error:
-        raise UsageError(
-            f"The source is of type {type(source).__name__}, expected a path, paths or a frame."
-        ) from error
+def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        files = resolve_inputs(config.inputs, source.formats)
+        plan = plan_shards(files, source, scratch=Path(scratch), threads=config.workers)
+        context = replace(context, run=Path(scratch))
+        return [compute_tables(context, shard) for shard in plan.shards]

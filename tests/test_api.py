@@ -47,7 +47,7 @@ def test_a_frames_bad_rows_are_rejects() -> None:
     )
     scores = fastscore.score(frame, "score_dialogue", lex_weight=1.0)
     assert scores.rejects.select("file", "line", "field", "reason").rows() == [
-        ("frame.parquet", 2, "utterance_index", "wrong_type")
+        ("frame", 2, "utterance_index", "wrong_type")
     ]
     assert scores.tables["dialogues"]["average_U_best_early"].to_list() == [1.0]
 

@@ -13,13 +13,13 @@ from fastscore.processors import available_processors
 from fastscore.run.config import (
     DEFAULT_EMBEDDER,
     DEFAULT_MAX_REJECTS,
+    NO_EMBEDDER,
     RunConfig,
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
-NO_EMBEDDER = "none"
 MIB = 1024 * 1024
 
 

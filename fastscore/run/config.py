@@ -11,6 +11,7 @@ from fastscore.suites.base import ChecksOptions, Source, Suite
 from fastscore.suites.registry import load_suite
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
+NO_EMBEDDER = "none"
 DEFAULT_MAX_REJECTS = 0.001
 
 

@@ -7,7 +7,7 @@ pass between a task and the engine that runs it.
 
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import polars as pl
 
 from fastscore.errors import StoreError
 from fastscore.logs.plan.shards import Shard
-from fastscore.logs.read.rows import read_shard
+from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.context import PerplexitySettings, RunContext
@@ -81,7 +81,7 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     missing = _store(context).missing(ids)
     if context.perplexity is not None or missing.any():
         return _commit_texts(context, shard, texts, ids, missing)
-    _commit_scores(context, shard, _score_events(context, shard, events, counts, texts))
+    _commit_scores(context, shard, _score_events(context, _files(shard), events, counts, texts))
     # the receipt of the scores says what is done
     return Receipt(
         stage="texts",
@@ -220,13 +220,27 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
 
 def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
     """Score a shard in memory, embedding the texts that the store lacks."""
+    suite, _ = context.load()
+    return compute_rows(context, read_shard(shard, context.source(suite)), _files(shard))
+
+
+def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> ShardScores:
+    """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
     suite, options = context.load()
-    events, counts = _read_events(context, suite, options, shard)
-    return _score_events(context, shard, events, counts, suite.texts(events, options))
+    events, counts = _events(suite, options, rows)
+    return _score_events(context, files, events, counts, suite.texts(events, options))
+
+
+def _files(shard: Shard) -> list[str]:
+    return [byte_range.file for byte_range in shard.byte_ranges]
 
 
 def _score_events(
-    context: RunContext, shard: Shard, events: Events, counts: Mapping[str, int], texts: pl.Series
+    context: RunContext,
+    files: Sequence[str],
+    events: Events,
+    counts: Mapping[str, int],
+    texts: pl.Series,
 ) -> ShardScores:
     suite, options = context.load()
     vectors = _view(context, texts)
@@ -234,7 +248,7 @@ def _score_events(
         judged = _perplexity_texts(suite, events, options)
         vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
     tables = suite.score(events, vectors, options)
-    rejects = _in_input_order(events.rejects, shard)
+    rejects = _in_input_order(events.rejects, files)
     return ShardScores(
         tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
         rejects=rejects,
@@ -270,7 +284,10 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
 def _read_events(
     context: RunContext, suite: Suite, options: Any, shard: Shard
 ) -> tuple[Events, dict[str, int]]:
-    rows = read_shard(shard, context.source(suite))
+    return _events(suite, options, read_shard(shard, context.source(suite)))
+
+
+def _events(suite: Suite, options: Any, rows: Rows) -> tuple[Events, dict[str, int]]:
     events = suite.events(rows.frame, options)
     counts = {**rows.counts, **events.counts}
     rejects = pl.concat([rows.rejects, events.rejects])
@@ -332,10 +349,10 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _in_input_order(rejects: pl.DataFrame, shard: Shard) -> pl.DataFrame:
+def _in_input_order(rejects: pl.DataFrame, files: Sequence[str]) -> pl.DataFrame:
     if rejects.is_empty():
         return rejects.select(REJECT_SCHEMA.keys())
-    position = {byte_range.file: index for index, byte_range in enumerate(shard.byte_ranges)}
+    position = {file: index for index, file in enumerate(files)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
     return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from fastscore.content_hash import BlockHash, ContentHash
-from fastscore.errors import RunError
+from fastscore.errors import InputError, RunError
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.plain_blocks import map_blocks
@@ -79,6 +79,20 @@ def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[b
     if state.compression == "none":
         return _counted(blocks, state)
     return _spilled(blocks, state, shard_bytes, scratch)
+
+
+def read_whole(state: FileState, scratch: Path) -> None:
+    """Read a file to its end; a packed one is unpacked to the scratch folder, whatever its size.
+
+    Raises
+    ------
+    InputError
+        When it cannot be unpacked.
+    """
+    for _ in file_blocks(state, -1, scratch):
+        pass
+    if state.damage is not None:
+        raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
 
 
 def passing_blocks(

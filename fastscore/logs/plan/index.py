@@ -13,8 +13,13 @@ from fastscore_kernels import text_hash128
 from fastscore_readers.json.jsonl_names import NamedLines
 from fastscore_readers.json.located_values import changes
 
-from fastscore.errors import InputError
-from fastscore.logs.integrity.file_state import FileState, file_blocks, map_passing, passing_blocks
+from fastscore.logs.integrity.file_state import (
+    FileState,
+    file_blocks,
+    map_passing,
+    passing_blocks,
+    read_whole,
+)
 from fastscore.logs.integrity.fingerprints import stamp
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.line_names import join_names, line_names
@@ -190,11 +195,8 @@ def _index_parquet(
     state: FileState, source: Source, shard_bytes: int, scratch: Path
 ) -> tuple[FileState, pl.DataFrame]:
     """Index a Parquet file by its key columns; a compressed one is unpacked first."""
-    # rows lie scattered: a packed file is unpacked whole, whatever its size
-    for _ in file_blocks(state, -1, scratch):
-        pass
-    if state.damage is not None:
-        raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
+    # rows lie scattered
+    read_whole(state, scratch)
     state.size = parquet_rows(state.path, state.file.path)
     byte_range = ByteRange(state.file.path, state.path, "parquet", "none", 0, state.size)
     stride = 0

@@ -1,7 +1,11 @@
-"""Reading a shard: typed rows in input order, rejects with their places, and counts."""
+"""Reading byte ranges: typed rows in input order, rejects with their places, and counts.
+
+`read_parts` is the one reader: a shard is what it yields, joined; `scan.scan_rows` hands it to
+polars part by part.
+"""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,8 +54,18 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows of one batch."""
+class Part:
+    """Rows of one batch.
+
+    Parameters
+    ----------
+    frame
+        The rows: the columns of `ROW_SCHEMA`, then the declared ones.
+    rejects
+        What no row could be made of, in input order.
+    lines, blank
+        How many lines were read, and how many of them were blank.
+    """
 
     frame: pl.DataFrame
     rejects: list[Reject]
@@ -76,15 +90,12 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     InputError
         When a file cannot be read, or is not what was planned.
     """
-    parts: list[_Part] = []
-    for format, group in itertools.groupby(shard.byte_ranges, lambda byte_range: byte_range.format):
-        byte_ranges = tuple(group)
-        if format == "parquet":
-            parts.extend(
-                part for byte_range in byte_ranges for part in _read_parquet(byte_range, source)
-            )
-        else:
-            parts.extend(_read_lines(byte_ranges, source, threads))
+    return join_parts(read_parts(shard.byte_ranges, source, threads=threads), source)
+
+
+def join_parts(parts: Iterable[Part], source: Source) -> Rows:
+    """Join what was read by a source."""
+    parts = list(parts)
     frames = [part.frame for part in parts]
     rejects = [reject for part in parts for reject in part.rejects]
     frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
@@ -97,25 +108,66 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     return Rows(frame, reject_frame(rejects), counts)
 
 
-def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[_Part]:
-    """Read byte ranges of files of one format, made of lines, in batches."""
+def read_parts(
+    byte_ranges: Sequence[ByteRange], source: Source, *, threads: int = 1
+) -> Iterator[Part]:
+    """Read byte ranges batch by batch, in input order; memory is bounded by a few batches.
+
+    Parameters
+    ----------
+    byte_ranges, source
+        What to read, and by which declared columns.
+    threads
+        How many threads scan at once; the result does not depend on it.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, or is not what was planned.
+    """
+    for format, group in itertools.groupby(byte_ranges, lambda byte_range: byte_range.format):
+        if format == "parquet":
+            for byte_range in group:
+                yield from _read_parquet(byte_range, source)
+        else:
+            yield from _read_lines(tuple(group), source, threads)
+
+
+def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[Part]:
+    """Read byte ranges of files of one format, made of lines."""
     files = tuple(byte_range.file for byte_range in byte_ranges)
-    keys = wanted_keys(source.columns)
-    batches = gather(
+    streams = (
         (index, range_lines(byte_range, source)) for index, byte_range in enumerate(byte_ranges)
     )
-    return map_ordered(lambda batch: _read_batch(batch, files, source, keys), batches, threads)
+    return read_streams(streams, files, source, threads)
 
 
-def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[_Part]:
+def read_streams(
+    streams: Iterable[tuple[int, Iterable[Lines]]],
+    files: Sequence[str],
+    source: Source,
+    threads: int,
+) -> Iterator[Part]:
+    """Read lines, given with the index of their file's name, in batches."""
+    keys = wanted_keys(source.columns)
+    return map_ordered(
+        lambda batch: _read_batch(batch, files, source, keys), gather(streams), threads
+    )
+
+
+def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[Part]:
     """Read a byte range of a Parquet file; its lines are its rows."""
-    names: list[pl.Expr | str] = [pl.lit(byte_range.file).alias("file"), "line"]
+    check_stamp(byte_range)
+    for count, rows, rejects in read_parquet(byte_range, source.columns):
+        yield Part(placed(rows, byte_range.file, source), rejects, lines=count, blank=0)
+    check_stamp(byte_range)
+
+
+def placed(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
+    """Put the places of rows of one file before their columns; no byte is theirs alone."""
+    names: list[pl.Expr | str] = [pl.lit(file).alias("file"), "line"]
     names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
-    check_stamp(byte_range)
-    for count, frame, rejects in read_parquet(byte_range, source.columns):
-        rows = frame.select(*names, *(column.name for column in source.columns))
-        yield _Part(rows, rejects, lines=count, blank=0)
-    check_stamp(byte_range)
+    return rows.select(*names, *(column.name for column in source.columns))
 
 
 def row_schema(source: Source) -> dict[str, pl.DataType]:
@@ -160,12 +212,12 @@ def _lines_of(
 
 def _read_batch(
     batch: Batch, files: Sequence[str], source: Source, keys: tuple[bytes, ...]
-) -> _Part:
+) -> Part:
     """Make typed rows and rejects of one batch."""
     last = batch.segments[-1]
     if batch.alone:
         reject = last.refused or long_line(files[int(batch.parts[0])], last)
-        return _Part(pl.DataFrame(schema=row_schema(source)), [reject], lines=1, blank=0)
+        return Part(pl.DataFrame(schema=row_schema(source)), [reject], lines=1, blank=0)
     scan = batch.scan(keys, array_key(source))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
@@ -201,7 +253,7 @@ def _read_batch(
     if last.damage is not None:
         lines += note_damage(last.damage, rejects, scan, batch, files)
     rejects.sort(key=lambda placed: placed[0])
-    return _Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
+    return Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:

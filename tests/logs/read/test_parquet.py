@@ -190,7 +190,7 @@ def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
     ("column", "values", "message"),
     [
         ("event", [1], r"column 'event' is of type Int64; expected String"),
-        ("step", [1.0], r"column 'step' is of type Float64; expected an integer type"),
+        ("step", [True], r"column 'step' is of type Boolean; expected an integer type"),
         ("text", [datetime.date(2026, 1, 1)], r"column 'text' is of type Date; expected String"),
         ("score", ["0.5"], r"column 'score' is of type String; expected a numeric type"),
         ("done", [1], r"column 'done' is of type Int64; expected Boolean"),

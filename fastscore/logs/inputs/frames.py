@@ -1,0 +1,103 @@
+"""What Python holds in memory, as rows: frames of any library, or objects row by row."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+import polars as pl
+
+from fastscore.errors import InputError, UsageError
+
+FRAME_NAME = "frame"
+"""What rows, rejects and errors call what was in memory: the place of a file's path."""
+
+_BLOCK_BYTES = 8 << 20
+
+
+def as_frame(given: Any) -> pl.DataFrame | None:
+    """Take a frame as polars', or say that it is none.
+
+    Parameters
+    ----------
+    given
+        A polars frame, anything that speaks the Arrow PyCapsule interface (tables, batches and
+        readers of Arrow, pandas, DuckDB), or has a method ``to_polars`` (datasets of the Hugging
+        Face library).
+
+    Raises
+    ------
+    InputError
+        The frame cannot be read as Arrow.
+    """
+    if isinstance(given, pl.DataFrame):
+        return given
+    if isinstance(given, pl.LazyFrame):
+        return given.collect()
+    speaks_arrow = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+    if not speaks_arrow and not hasattr(given, "to_polars"):
+        return None
+    try:
+        found = pl.DataFrame(given) if speaks_arrow else given.to_polars()
+    except Exception as error:  # each library has errors of its own
+        raise InputError(
+            f"The frame ({type(given).__name__}) cannot be read as Arrow: {error}.",
+            "Give columns of one type each, or rows: a list of dicts takes values of any type.",
+        ) from error
+    if not isinstance(found, pl.DataFrame):
+        raise UsageError(f"The source is of type {type(given).__name__}, expected one frame.")
+    return found
+
+
+def as_rows(given: Any) -> tuple[Any, ...] | None:
+    """Take rows given as dicts (or as arrays, of suites that read them), or say that it is none.
+
+    Raises
+    ------
+    UsageError
+        A dict that is no row: of columns, or of the splits of a dataset.
+    """
+    if isinstance(given, Mapping):
+        keys = ", ".join(repr(key) for key in itertools.islice(given, 5))
+        raise UsageError(
+            f"The source is a {type(given).__name__} with the keys {keys}.",
+            "Give one of its values, a list of dicts, or a frame of the columns.",
+        )
+    if not isinstance(given, Sequence) or not given or not isinstance(given[0], Mapping | list):
+        return None
+    return tuple(given)
+
+
+def row_blocks(rows: Iterable[Any]) -> Iterator[bytes]:
+    """Write rows as JSON Lines, in blocks.
+
+    Raises
+    ------
+    InputError
+        A row holds what JSON has no word for.
+    """
+    block = bytearray()
+    for number, row in enumerate(rows, 1):
+        block += _encoded(row, number)
+        block += b"\n"
+        if len(block) >= _BLOCK_BYTES:
+            yield bytes(block)
+            block.clear()
+    if block:
+        yield bytes(block)
+
+
+def _encoded(row: Any, number: int) -> bytes:
+    try:
+        return orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        pass
+    try:
+        # integers of more than 64 bits, halves of surrogate pairs: the reader judges them
+        return json.dumps(row).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{FRAME_NAME}:{number}: the row cannot be written as JSON: {error}.",
+            "Give strings, numbers, booleans, None, lists and dicts.",
+        ) from error

@@ -1,0 +1,51 @@
+"""Reading whole files, one behind another, without planning which dialogues they hold."""
+
+import itertools
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.integrity.file_state import FileState, read_whole
+from fastscore.logs.plan.byte_ranges import ByteRange
+from fastscore.logs.read.parquet import parquet_rows
+from fastscore.logs.read.rows import Part, read_parts
+from fastscore.suites.base import Source
+
+
+def read_files(files: Sequence[InputFile], source: Source, *, threads: int = 1) -> Iterator[Part]:
+    """Read files in order; memory is bounded by a few batches.
+
+    Parameters
+    ----------
+    files, source
+        What to read, and by which declared columns.
+    threads
+        How many threads scan at once; the result does not depend on it.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        for format, group in itertools.groupby(files, lambda file: file.format):
+            if format == "parquet":
+                for file in group:
+                    yield from read_parts([_parquet_range(file, Path(scratch))], source)
+            else:
+                ranges = [
+                    ByteRange(file.path, file.path, file.format, file.compression, 0, file.size)
+                    for file in group
+                ]
+                yield from read_parts(ranges, source, threads=threads)
+
+
+def _parquet_range(file: InputFile, scratch: Path) -> ByteRange:
+    """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
+    path = file.path
+    if file.compression != "none":
+        state = FileState(file, path=path, compression=file.compression)
+        read_whole(state, scratch)
+        path = state.path
+    return ByteRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))

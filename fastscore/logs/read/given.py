@@ -1,0 +1,89 @@
+"""What a caller gives to be read: paths, a frame, or rows."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import UsageError
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows
+from fastscore.logs.read.files import read_files
+from fastscore.logs.read.frames import read_frame, read_objects
+from fastscore.logs.read.rows import Part
+from fastscore.suites.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One of three.
+
+    Parameters
+    ----------
+    paths
+        Files, folders and globs.
+    frame
+        A frame; see `as_frame`.
+    rows
+        Dicts, or arrays; see `as_rows`.
+    """
+
+    paths: tuple[str, ...] = ()
+    frame: pl.DataFrame | None = None
+    rows: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, source: Any) -> "Given":
+        """Tell what a source is.
+
+        Raises
+        ------
+        UsageError
+            It is nothing that can be read.
+        InputError
+            It is a frame that cannot be read as Arrow.
+        """
+        if isinstance(source, str | os.PathLike):
+            return cls(paths=(os.fspath(source),))
+        frame = as_frame(source)
+        if frame is not None:
+            return cls(frame=frame)
+        rows = as_rows(source)
+        if rows is not None:
+            return cls(rows=rows)
+        try:
+            return cls(paths=tuple(os.fspath(path) for path in source))
+        except TypeError as error:
+            raise UsageError(
+                f"The source is of type {type(source).__name__}; expected a path, paths, a frame "
+                "or rows (dicts)."
+            ) from error
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether it is in memory: a frame or rows."""
+        return self.frame is not None or bool(self.rows)
+
+    def __str__(self) -> str:
+        return FRAME_NAME if self.is_frame else ", ".join(self.paths)
+
+    def check(self, source: Source) -> None:
+        """Raise `InputError` where paths name nothing that a source reads."""
+        if not self.is_frame:
+            resolve_inputs(self.paths, source.formats)
+
+    def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
+        """Read it by a source's columns, in order; memory is bounded by a few batches.
+
+        Raises
+        ------
+        InputError
+            When something of it cannot be read.
+        """
+        if self.frame is not None:
+            return read_frame(self.frame, source)
+        if self.rows:
+            return read_objects(self.rows, source)
+        return read_files(resolve_inputs(self.paths, source.formats), source, threads=threads)

@@ -1,0 +1,336 @@
+"""Stored columns: those of Parquet files and frames, checked against a source and converted.
+
+A String column under a ``json`` declaration is taken as JSON text; lists and structs are written
+as JSON. Whole numbers in a column of doubles serve as integers: so other libraries store integers
+some of which are missing. A column whose type can never serve is refused, since every row would be
+a reject.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+import polars.selectors as cs
+from polars.datatypes import DataTypeClass
+
+from fastscore.errors import InputError
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
+from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS
+from fastscore.suites.base import Column, RejectReason
+
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_COERCIONS: dict[str, tuple[str, ...]] = {
+    "text": ("integer", "boolean"),
+    "integer": ("boolean", "number", "string"),
+    "number": ("boolean", "string"),
+    "boolean": (),
+    "json": (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """Stored columns that can serve a source's.
+
+    Parameters
+    ----------
+    name
+        What rejects and errors call the file or frame.
+    columns
+        The declared columns that are made of them.
+    dtypes
+        The stored columns that are read, by name, with their types.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    dtypes: Mapping[str, pl.DataType]
+
+
+def check_stored(
+    name: str, stored: Mapping[str, pl.DataType], columns: Sequence[Column], advice: str
+) -> StoredColumns:
+    """Find the stored columns of declared ones.
+
+    Parameters
+    ----------
+    name
+        What errors call the file or frame.
+    stored
+        Its columns and their types.
+    columns
+        The declared columns.
+    advice
+        What to do about a column of a wrong type.
+
+    Raises
+    ------
+    InputError
+        When a required column is absent or a column's type can never serve.
+    """
+    found: dict[str, pl.DataType] = {}
+    for column in columns:
+        names = [each for each in column.keys if each in stored]
+        if not names and column.required:
+            raise InputError(
+                f"{name}: there is no column {column.name!r}; expected "
+                f"{EXPECTED[column.kind]} in every row.",
+                "Columns: " + ", ".join(repr(each) for each in stored) + ".",
+            )
+        for each in names:
+            if not _can_serve(stored[each], column):
+                raise InputError(
+                    f"{name}: the column {each!r} is of type {stored[each]}; expected "
+                    f"{_served(column)}.",
+                    advice,
+                )
+            found[each] = stored[each]
+    return StoredColumns(name, tuple(columns), found)
+
+
+def convert_stored(
+    stored: StoredColumns, raw: pl.DataFrame, first_line: int
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Convert stored columns as their declarations say.
+
+    Parameters
+    ----------
+    stored
+        What `check_stored` found.
+    raw
+        Rows of those columns.
+    first_line
+        The number of the first of them.
+
+    Returns
+    -------
+    tuple
+        The good rows (``line`` and the declared columns), and the others.
+    """
+    columns = stored.columns
+    named = {column.name: column for column in columns}
+    values = [_read_where(stored.dtypes, column, _value, named) for column in columns]
+    faults = [
+        _read_where(stored.dtypes, column, _fault, named).name.prefix("fault:")
+        for column in columns
+    ]
+    line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64).alias("line")
+    # a frame without columns has no rows
+    height = pl.repeat(None, raw.height, dtype=pl.Null, eager=True).alias("")
+    checked = raw.with_columns(height).select(line, *values, *faults)
+    frame = checked.select("line", *named)
+    if not columns:
+        return frame, []
+    bad = checked.select(pl.any_horizontal(cs.starts_with("fault:").is_not_null())).to_series()
+    if not bad.any():
+        return frame, []
+    rejects = _rejects(stored, raw.filter(bad), checked.filter(bad))
+    return frame.filter(~bad), rejects
+
+
+def _class_of(dtype: pl.DataType) -> str:
+    """Name what a type's values are in JSON's terms."""
+    if isinstance(dtype, pl.Null):
+        return "null"
+    if isinstance(dtype, _TEXT):
+        return "string"
+    if isinstance(dtype, pl.Boolean):
+        return "boolean"
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_float() or dtype.is_decimal():
+        return "number"
+    if dtype.is_nested():
+        return "other" if _holds_bytes(dtype) else "nested"
+    return "other"
+
+
+def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
+    """Tell whether a type holds what JSON has no word for."""
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds_bytes(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    return isinstance(dtype, pl.Binary | pl.Object)
+
+
+def _can_serve(dtype: pl.DataType, column: Column) -> bool:
+    """Tell whether any value of a type can be a value of the column."""
+    found = _class_of(dtype)
+    natural = {
+        "text": ("string",),
+        "integer": ("integer", "number"),
+        "number": ("integer", "number"),
+        "boolean": ("boolean",),
+        "json": ("string", "boolean", "integer", "number", "nested"),
+    }[column.kind]
+    accepted: list[str] = [kind for kind in column.accepts if kind in _COERCIONS[column.kind]]
+    if "falsy" in column.accepts and column.kind == "text":
+        accepted += ["boolean", "integer", "number", "nested"]
+    if "integer" in accepted:
+        accepted.append("number")
+    return found == "null" or found in natural or found in accepted
+
+
+def _served(column: Column) -> str:
+    """Say which types can be a column's."""
+    names = {
+        "text": "String",
+        "integer": "an integer type",
+        "number": "a numeric type",
+        "boolean": "Boolean",
+        "json": "String, List or Struct",
+    }
+    return names[column.kind]
+
+
+def _choice(
+    dtypes: Mapping[str, pl.DataType],
+    column: Column,
+    make: Callable[[str, pl.DataType, Column], pl.Expr],
+) -> pl.Expr:
+    """Make an expression of the first of a column's names that is not null in a row."""
+    names = [name for name in column.keys if name in dtypes]
+    chosen = make("", pl.Null(), column)
+    for name in reversed(names):
+        own = make(name, dtypes[name], column)
+        chosen = pl.when(pl.col(name).is_not_null()).then(own).otherwise(chosen)
+    return chosen
+
+
+def _read_where(
+    dtypes: Mapping[str, pl.DataType],
+    column: Column,
+    make: Callable[[str, pl.DataType, Column], pl.Expr],
+    named: Mapping[str, Column],
+) -> pl.Expr:
+    """Make a column's expression, null in rows where the column is not read."""
+    chosen = _choice(dtypes, column, make)
+    if column.only_where is not None:
+        name, value = column.only_where
+        chosen = pl.when(_choice(dtypes, named[name], _value) == value).then(chosen)
+    return chosen.alias(column.name)
+
+
+def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
+    """Give the reason for which a value cannot be taken, null where it can."""
+    if isinstance(dtype, pl.Null):
+        return pl.lit("missing_field" if column.required else None, dtype=pl.String)
+    if column.otherwise == "null":
+        return pl.lit(None, dtype=pl.String)
+    wrong: RejectReason = "wrong_type"
+    outside: RejectReason = "out_of_range"
+    reason = pl.lit(wrong)
+    stored = _class_of(dtype)
+    if column.kind == "integer" and stored == "integer":
+        reason = pl.lit(outside)
+    elif column.kind == "integer" and stored == "number":
+        double = pl.col(name).cast(pl.Float64)
+        part = pl.lit(False) if "number" in column.accepts else double != double.floor()
+        reason = pl.when(part & double.is_finite()).then(reason).otherwise(pl.lit(outside))
+    return pl.when(_value(name, dtype, column).is_null()).then(reason)
+
+
+def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
+    """Convert a stored column as its declaration says; null where that fails."""
+    found = pl.col(name)
+    stored = _class_of(dtype)
+    if stored == "null":
+        return pl.lit(None, dtype=KINDS[column.kind])
+    if column.kind == "json":
+        return found.cast(pl.String) if stored == "string" else _json(found)
+    if column.kind == "text":
+        return _text(found, dtype, column)
+    if column.kind == "boolean":
+        return found
+    if stored == "string":
+        return _by_python(found, int if column.kind == "integer" else float)
+    if column.kind == "number":
+        return found.cast(pl.Float64)
+    if stored == "number":
+        return _whole(found, truncated="number" in column.accepts)
+    return found.cast(pl.Int64, strict=False)
+
+
+def _whole(found: pl.Expr, *, truncated: bool) -> pl.Expr:
+    """Take doubles as integers, null where they are none."""
+    double = found.cast(pl.Float64)
+    usable = double.is_finite() & (double.abs() < 2.0**63)
+    if not truncated:
+        usable &= double == double.floor()
+    return pl.when(usable).then(double).cast(pl.Int64, strict=False)
+
+
+def _text(found: pl.Expr, dtype: pl.DataType, column: Column) -> pl.Expr:
+    """Take strings, and what else the column accepts as text."""
+    stored = _class_of(dtype)
+    if stored == "string" or (stored == "integer" and "integer" in column.accepts):
+        return found.cast(pl.String)
+    if stored == "number" and "integer" in column.accepts:
+        digits = _whole(found, truncated=False).cast(pl.String)
+        if "falsy" not in column.accepts:
+            return digits
+        return pl.when(found.cast(pl.Float64) == 0.0).then(pl.lit("")).otherwise(digits)
+    if stored == "nested":
+        falsy = found.list.len() == 0 if isinstance(dtype, pl.List) else pl.lit(False)
+    else:
+        falsy = found.cast(pl.Float64) == 0.0
+    empty = pl.when(falsy).then(pl.lit(""))
+    if stored == "boolean" and "boolean" in column.accepts:
+        digit = found.cast(pl.Int8).cast(pl.String)
+        return empty.otherwise(digit) if "falsy" in column.accepts else digit
+    return empty
+
+
+def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:
+    """Read each distinct string once, as Python does."""
+    target = pl.Int64() if read is int else pl.Float64()
+
+    def convert(column: pl.Series) -> pl.Series:
+        distinct = column.unique().drop_nulls()
+        if distinct.is_empty():
+            return pl.repeat(None, column.len(), dtype=target, eager=True).alias(column.name)
+        values = pl.Series([_number_of(text, read) for text in distinct.to_list()], dtype=target)
+        return column.replace_strict(distinct, values, return_dtype=target)
+
+    return found.cast(pl.String).map_batches(convert, return_dtype=target)
+
+
+def _number_of(text: str, read: Callable[[str], int | float]) -> int | float | None:
+    """Read a string as a number that its column can hold, None otherwise."""
+    try:
+        value = read(text)
+    except ValueError:
+        return None
+    if isinstance(value, int) and not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
+        return None
+    return value
+
+
+def _json(found: pl.Expr) -> pl.Expr:
+    """Write values as JSON."""
+    wrapped = pl.struct(found.alias("v")).struct.json_encode()
+    return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))
+
+
+def _rejects(stored: StoredColumns, raw: pl.DataFrame, checked: pl.DataFrame) -> list[Reject]:
+    """Name what is wrong with each faulty row: its first faulty column."""
+    rejects: list[Reject] = []
+    for row, found in zip(raw.iter_rows(named=True), checked.iter_rows(named=True), strict=True):
+        column = next(each for each in stored.columns if found[f"fault:{each.name}"] is not None)
+        names = column.keys
+        value = next((row[name] for name in names if row.get(name) is not None), None)
+        text = "null" if value is None else f"{type(value).__name__} {value!r}"
+        rejects.append(
+            Reject(
+                stored.name,
+                found["line"],
+                None,
+                column.name,
+                found[f"fault:{column.name}"],
+                cut(text, FOUND_CHARACTERS),
+                EXPECTED[column.kind],
+                cut(repr(row), RAW_CHARACTERS),
+            )
+        )
+    return rejects

@@ -1,0 +1,166 @@
+"""What Python holds in memory is scored as the same log on disk is."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastscore
+from fastscore.errors import InputError, UsageError
+from tests.suites.memory_finance.tracing import dialog, turn
+from tests.suites.preference_shift.conversing import exchange, write_catalogue
+
+CONVERSATIONS: list[dict[str, Any]] = [
+    {
+        "session_id": "s1",
+        "model_name": "m",
+        "conversation": exchange("I like Drama", "Her is a Drama", "now Horror Film", "Alien"),
+        "shift_events": [{"turn": 2}],
+    },
+    {
+        "session_id": "s2",
+        "model_name": "m",
+        "conversation": exchange("Heat", "Al Pacino and Heat", "something else", "no"),
+        "shift_events": [],
+    },
+]
+
+
+class Dataset:
+    """A dataset that writes itself as polars, as the Hugging Face library's do."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def to_polars(self) -> pl.DataFrame:
+        return pl.DataFrame(self.rows)
+
+
+def nested(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows)
+
+
+def reader(rows: list[dict[str, Any]]) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(
+        pa.Table.from_pylist(rows).schema, pa.Table.from_pylist(rows).to_batches()
+    )
+
+
+def pandas(rows: list[dict[str, Any]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(rows)
+
+
+FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "polars": nested,
+    "lazy": lambda rows: pl.LazyFrame(rows),
+    "table": pa.Table.from_pylist,
+    "batch": lambda rows: pa.RecordBatch.from_pylist(rows),
+    "reader": reader,
+    "pandas": pandas,
+    "dataset": Dataset,
+    "dicts": list,
+}
+
+
+def without_places(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.drop("file", "line", strict=False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> None:
+    options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in CONVERSATIONS))
+    expected = fastscore.score(log, "preference_shift", **options)
+    found = fastscore.score(FORMS[form](CONVERSATIONS), "preference_shift", **options)
+    assert found.signature == expected.signature
+    assert found.summary.equals(expected.summary)
+    for name, table in expected.tables.items():
+        assert without_places(found.tables[name]).equals(without_places(table)), name
+    assert set(found.tables["dialogues"]["file"]) == {"frame"}
+
+
+def test_empty_structs_are_objects() -> None:
+    traces = [dialog(turn("ok"), profile_gt={}), dialog(turn("ok"), profile_gt={}, dialog_id="e")]
+    frame = pl.DataFrame(traces)
+    assert frame.schema["profile_gt"] == pl.Struct([])
+    scores = fastscore.score(frame, "memory_finance")
+    assert scores.rejects.is_empty()
+    assert scores.tables["dialogues"].height == 2
+
+
+EVENTS = [
+    {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "hello"},
+    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "hello"},
+]
+
+
+def test_missing_integers_of_pandas_are_null() -> None:
+    frame = pandas(EVENTS)
+    assert str(frame["step"].dtype) == "float64"
+    scores = fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+    assert scores.tables["steps"]["step"].to_list() == [0]
+    assert scores.rejects.is_empty()
+
+
+def test_doubles_are_integers_where_they_are_whole() -> None:
+    frame = pl.DataFrame({"session_id": [1.0, None, 2.5], "conversation": ["[]"] * 3})
+    rows = fastscore.scan(frame, "preference_shift")
+    with pytest.warns(fastscore.RejectsWarning, match="field session_id: wrong_type"):
+        assert rows.select("session_id").collect().rows() == [("1",), (None,)]
+
+
+def test_dicts_keep_what_columns_cannot() -> None:
+    """Values of several types in one field, and objects with keys of their own."""
+    rows = [
+        {"dialog_id": 7, "turns": [turn("a")], "valid_dialog": True},
+        {"dialog_id": "x", "turns": None, "valid_dialog": 1, "profile_gt": {"a": {}}},
+        {"dialog_id": 2**70, "turns": "\ud800"},
+        {"dialog_id": [1]},
+    ]
+    read = fastscore.scan(rows, "memory_finance")
+    with pytest.warns(fastscore.RejectsWarning):
+        found = read.select("line", "dialog_id", "profile_gt", "byte_offset").collect()
+    assert found.rows() == [
+        (1, "7", None, None),
+        (2, "x", '{"a":{}}', None),
+        (3, str(2**70), None, None),
+    ]
+    rejects = fastscore.scan(rows, "memory_finance", rejects=True).collect()
+    assert rejects.select("file", "line", "byte_offset", "field").rows() == [
+        ("frame", 4, None, "dialog_id")
+    ]
+
+
+def test_messages_name_the_frames_column(tmp_path: Path) -> None:
+    bad = [
+        (
+            pl.DataFrame({"utterance_index": [[1]]}),
+            "score_dialogue",
+            "frame: the column 'utterance_index' is of type List",
+        ),
+        (
+            pl.DataFrame({"turns": [[b"x"]]}),
+            "memory_finance",
+            "frame: the column 'turns' is of type List.Binary",
+        ),
+        ([{"turns": {1, 2}}], "memory_finance", "frame:1: the row cannot be written as JSON"),
+        ({"train": pl.DataFrame(EVENTS)}, "score_dialogue", "a dict with the keys 'train'"),
+        (7, "score_dialogue", "of type int; expected a path, paths, a frame or rows"),
+    ]
+    for given, suite, message in bad:
+        options = {"lex_weight": 1.0} if suite == "score_dialogue" else {}
+        with pytest.raises((InputError, UsageError), match=message) as raised:
+            fastscore.score(given, suite, embedder="none", **options)
+        assert "parquet" not in str(raised.value).lower()
+        assert "/tmp" not in str(raised.value)
+
+
+def test_mixed_types_of_pandas_are_told(tmp_path: Path) -> None:
+    frame = pandas([{"turns": [1]}, {"turns": "x"}, {"turns": {"a": 1}}])
+    with pytest.raises(InputError, match=r"cannot be read as Arrow.*list of dicts"):
+        fastscore.score(frame, "memory_finance")
