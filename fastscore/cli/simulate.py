@@ -1,9 +1,11 @@
 """``fastscore simulate``: conversations of simulated users with a recommender, as logs."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.processors import available_processors
 
 
@@ -22,7 +24,20 @@ def command() -> None:
     "--agent",
     default="offline",
     show_default=True,
-    help="Who recommends: offline, python:module.object, or an installed agent's name.",
+    help="Who recommends: offline, openai:MODEL, python:module.object, or an installed agent.",
+)
+@click.option(
+    "--user",
+    default="template",
+    show_default=True,
+    help="Who says the user's words: template, or openai:MODEL, which rewords the template.",
+)
+@click.option(
+    "--off-catalogue",
+    type=click.Choice(["mark", "ask-again", "ignore"]),
+    default="mark",
+    show_default=True,
+    help="What is done about a model's titles that the catalogue lacks.",
 )
 @click.option("--sessions", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--turns", type=click.IntRange(min=1), default=50, show_default=True)
@@ -49,9 +64,12 @@ def command() -> None:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the simulation that stands in -o.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@model_options
 def preference_shift(
     catalogue: str,
     agent: str,
+    user: str,
+    off_catalogue: str,
     sessions: int,
     turns: int,
     seed: int,
@@ -60,11 +78,13 @@ def preference_shift(
     output: Path,
     overwrite: bool,
     quiet: bool,
+    **models: Any,
 ) -> None:
     """Users whose preferences shift talk with a recommender.
 
     Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
-    the same command again finishes an interrupted simulation; more --sessions add to it.
+    the same command again finishes an interrupted simulation; more --sessions add to it. Only
+    openai:MODEL uses the network; what it answers is kept and never asked for again.
     """
     from fastscore.run.progress import reporter
     from fastscore.simulation.simulate import Simulation, simulate
@@ -72,6 +92,9 @@ def preference_shift(
     asked = Simulation(
         catalogue=catalogue,
         agent=agent,
+        user=user,
+        off_catalogue=off_catalogue,
+        models=read_model_options(models),
         sessions=sessions,
         turns=turns,
         seed=seed,
@@ -80,8 +103,10 @@ def preference_shift(
         workers=workers,
         overwrite=overwrite,
     )
-    simulate(asked, reporter(quiet=quiet))
+    done = simulate(asked, reporter(quiet=quiet))
     if not quiet:
+        if done.spent is not None:
+            click.echo(done.spent.line(), err=True)
         click.echo(
             f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
             "--segments metadata --embedder none -o RUN",

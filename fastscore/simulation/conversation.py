@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastscore.simulation.agents import SHOWN, Agent, Turn
-from fastscore.simulation.draws import AGENT, Draws
+from fastscore.simulation.draws import AGENT, PHRASING, Draws
 from fastscore.simulation.retrieval import Retrieval
 from fastscore.simulation.users import UserPlan
 
-Phrase = Callable[[Sequence[Turn], str], str]
-"""Says what a user means in other words, given the conversation so far."""
+Phrase = Callable[[Sequence[Turn], str, Draws], tuple[str, dict[str, Any]]]
+"""Says what a user means in other words, given the conversation so far; what to note of it."""
 
 
 def converse(
@@ -35,22 +35,22 @@ def converse(
     follows_system
         Whether details are asked about titles that the system named.
     phrase
-        Rewords what the user says; ``user_meta`` then keeps the words of the template under
-        ``template``, and states, shifts and constraints stay as planned.
+        Rewords what the user says; states, shifts and constraints stay as planned.
 
     Returns
     -------
     dict
         A log in the published schema.
     """
+    phrasing = Draws(seed, session, PHRASING)
     respond = agent.open(Draws(seed, session, AGENT))
     conversation: list[Turn] = []
     named: Sequence[str] = ()
     for planned in plan.turns:
         text, meta = planned.text(named), planned.meta
         if phrase is not None:
-            meta = {**meta, "template": text}
-            text = phrase(conversation, text)
+            text, notes = phrase(conversation, text, phrasing)
+            meta = {**meta, **notes}
         conversation.append({"speaker": "USER", "text": text, "user_meta": meta})
         reply = respond(conversation)
         if follows_system:

@@ -11,10 +11,10 @@ import numpy as np
 
 Item = TypeVar("Item")
 
-USER, AGENT = 0, 1
+USER, AGENT, PHRASING = 0, 1, 2
 """The purposes that draw."""
 
-_PURPOSES = 2
+_PURPOSES = 4
 _BLOCK = 256
 
 
@@ -28,7 +28,7 @@ class Draws:
     session
         The session's number from 0.
     purpose
-        `USER` or `AGENT`.
+        `USER`, `AGENT` or `PHRASING`.
     """
 
     __slots__ = ("_generator", "_left")

@@ -11,26 +11,31 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
+from fastscore.llm.client import ChatClient, ClosedError, Spent
+from fastscore.llm.options import OPENAI, ModelOptions
+from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
 from fastscore.run.commit import commit_bytes, commit_json, remove_temporaries
 from fastscore.run.lock import sole_writer
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.receipts import Receipt, committed_receipt, save_receipt
 from fastscore.simulation.agents import Agent, local_agent
 from fastscore.simulation.conversation import converse
+from fastscore.simulation.models import MARK, ModelAgent, ModelPhrasing
 from fastscore.simulation.policy import Policy, load_policy
 from fastscore.simulation.retrieval import GENRE, Retrieval, load_retrieval
 from fastscore.simulation.users import plan_user
 
 STATE = ".simulation"
+TEMPLATE = "template"
 _DESCRIPTION = "simulation.json"
 _STAGE = "simulate"
 SESSIONS_A_SHARD = 50
@@ -47,7 +52,13 @@ class Simulation:
     catalogue
         The file of items.
     agent
-        ``offline``, ``python:module.object`` or an entry point's name.
+        ``offline``, ``openai:MODEL``, ``python:module.object`` or an entry point's name.
+    user
+        ``template``, or ``openai:MODEL`` to reword the template's texts.
+    models
+        How chat models are asked.
+    off_catalogue
+        What is done about a model's titles that the catalogue lacks.
     sessions, turns
         How many sessions of how many pairs of turns.
     seed
@@ -57,13 +68,17 @@ class Simulation:
     policy
         The user's TOML file, or None for the built-in one.
     workers
-        How many shards are simulated at once.
+        How many shards are simulated at once; with chat models, sessions are, as many as the
+        models' concurrency.
     overwrite
         Whether another simulation's logs in `output` are replaced.
     """
 
     catalogue: str
     agent: str
+    user: str = TEMPLATE
+    models: ModelOptions = field(default_factory=ModelOptions)
+    off_catalogue: str = MARK
     sessions: int
     turns: int
     seed: int
@@ -72,15 +87,24 @@ class Simulation:
     workers: int = 1
     overwrite: bool = False
 
+    @property
+    def asks_models(self) -> bool:
+        """Whether a chat model recommends or speaks for the user."""
+        return self.agent.startswith(OPENAI) or self.user.startswith(OPENAI)
+
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What was done: shards that stood already, and shards, sessions and turns that were made."""
+    """What was done: shards that stood already, and shards, sessions and turns that were made.
+
+    ``spent`` says what chat models were asked, None without any.
+    """
 
     kept: int
     shards: int
     sessions: int
     turns: int
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +115,8 @@ class World:
     retrieval: Retrieval
     policy: Policy
     agent: Agent
+    phrase: ModelPhrasing | None = None
+    client: ChatClient | None = None
 
     def session(self, number: int) -> bytes:
         """Simulate a session; return its log as a line."""
@@ -105,6 +131,7 @@ class World:
             seed=asked.seed,
             session=number,
             follows_system=self.policy.follows_system,
+            phrase=self.phrase,
         )
         return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -122,8 +149,30 @@ def open_world(simulation: Simulation) -> World:
         raise UsageError(
             f"--catalogue {simulation.catalogue}: has no genres, which simulated users begin with."
         )
-    agent = local_agent(simulation.agent, retrieval)
-    return World(simulation, retrieval, load_policy(simulation.policy), agent)
+    policy = load_policy(simulation.policy)
+    if simulation.user != TEMPLATE and not simulation.user.startswith(OPENAI):
+        raise UsageError(f"--user is {simulation.user!r}, expected {TEMPLATE} or {OPENAI}MODEL.")
+    if not simulation.asks_models:
+        return World(simulation, retrieval, policy, local_agent(simulation.agent, retrieval))
+    return _with_models(simulation, retrieval, policy)
+
+
+def _with_models(simulation: Simulation, retrieval: Retrieval, policy: Policy) -> World:
+    """Open the client, and what asks by it."""
+    for flag, name in (("--agent", simulation.agent), ("--user", simulation.user)):
+        if name == OPENAI:
+            raise UsageError(f"{flag} {OPENAI} names no model.", f"Name one: {OPENAI}MODEL.")
+    client = ChatClient(simulation.models)
+    agent: Agent
+    if simulation.agent.startswith(OPENAI):
+        model = simulation.agent.removeprefix(OPENAI)
+        agent = ModelAgent(model, retrieval, client, simulation.off_catalogue)
+    else:
+        agent = local_agent(simulation.agent, retrieval)
+    phrase = None
+    if simulation.user.startswith(OPENAI):
+        phrase = ModelPhrasing(simulation.user.removeprefix(OPENAI), client)
+    return World(simulation, retrieval, policy, agent, phrase, client)
 
 
 def fingerprint(world: World) -> dict[str, Any]:
@@ -133,6 +182,7 @@ def fingerprint(world: World) -> dict[str, Any]:
         "catalogue": world.retrieval.digest,
         "policy": world.policy.digest,
         "agent": world.agent.identity,
+        "user": world.phrase.identity if world.phrase else TEMPLATE,
         "turns": world.simulation.turns,
         "seed": world.simulation.seed,
     }
@@ -179,10 +229,15 @@ def simulate(simulation: Simulation, reporter: Reporter) -> Simulated:
         commit_json(state / _DESCRIPTION, {**described, "sessions": simulation.sessions})
         shards = _shards(simulation.sessions, described)
         left = [shard for shard in shards if not _is_done(folder, shard)]
-        with reporter.stage(_STAGE, len(left)) as progress:
-            _simulate_shards(world, left, progress)
-    done = sum(len(shard.sessions) for shard in left)
-    return Simulated(len(shards) - len(left), len(left), done, done * simulation.turns)
+        done = sum(len(shard.sessions) for shard in left)
+        if world.client is None:
+            with reporter.stage(_STAGE, len(left)) as progress:
+                _simulate_shards(world, left, progress)
+        else:
+            with reporter.stage(_STAGE, done) as progress:
+                _simulate_sessions(world, world.client, left, progress)
+    spent = world.client.spent if world.client else None
+    return Simulated(len(shards) - len(left), len(left), done, done * simulation.turns, spent)
 
 
 def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
@@ -265,15 +320,39 @@ def _counts(shard: _Shard, simulation: Simulation) -> dict[str, int]:
 
 
 def _simulate_shard(world: World, shard: _Shard) -> None:
-    lines = []
-    for number in shard.sessions:
-        try:
-            lines.append(world.session(number))
-        except FastscoreError:
-            raise
-        except Exception as error:
-            raise agent_failure(world.agent.name, number, error) from error
+    lines = [_simulate_session(world, number) for number in shard.sessions]
     commit_shard(world.simulation.output, shard, lines)
+
+
+def _simulate_session(world: World, number: int) -> bytes:
+    try:
+        return world.session(number)
+    except (FastscoreError, ClosedError):
+        raise
+    except Exception as error:
+        raise agent_failure(world.agent.name, number, error) from error
+
+
+def _simulate_sessions(
+    world: World, client: ChatClient, shards: list[_Shard], progress: StageProgress
+) -> None:
+    """Simulate sessions in threads, which wait for models; a shard is written with its last one."""
+    shown = SpendingProgress(progress, client)
+    with asking_threads(client) as threads:
+        futures = {
+            threads.submit(_simulate_session, world, number): (shard, number)
+            for shard in shards
+            for number in shard.sessions
+        }
+        lines: dict[int, dict[int, bytes]] = {shard.index: {} for shard in shards}
+        for future in as_done(futures):
+            shard, number = futures[future]
+            done = lines[shard.index]
+            done[number] = future.result()
+            shown.advance(turns=world.simulation.turns)
+            if len(done) == len(shard.sessions):
+                commit_shard(world.simulation.output, shard, [done[n] for n in shard.sessions])
+                del lines[shard.index]
 
 
 def agent_failure(name: str, session: int, error: Exception) -> RunError:
@@ -286,14 +365,6 @@ def agent_failure(name: str, session: int, error: Exception) -> RunError:
         f"The agent {name} failed in session {session:05}{place}: {type(error).__name__}: {error}.",
         "Mend it and run the same command again; finished shards are kept.",
     )
-
-
-def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
-    """Yield futures as they end."""
-    left = set(futures)
-    while left:
-        done, left = wait(left, return_when=FIRST_COMPLETED)
-        yield from done
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""The options of every verb that asks chat models."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from fastscore.llm.options import ModelOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
+    "base_url": (
+        "--base-url",
+        {
+            "help": "The models' server.  [default: FASTSCORE_BASE_URL or OPENAI_BASE_URL]; the "
+            "key comes from FASTSCORE_API_KEY or OPENAI_API_KEY alone."
+        },
+    ),
+    "temperature": (
+        "--temperature",
+        {"type": float, "help": "Passed on.  [default: the server's]"},
+    ),
+    "answer_tokens": (
+        "--answer-tokens",
+        {"type": click.IntRange(min=1), "default": 512, "help": "The most tokens of an answer."},
+    ),
+    "concurrency": (
+        "--concurrency",
+        {"type": click.IntRange(min=1), "default": 8, "help": "The most requests at once."},
+    ),
+    "timeout": (
+        "--timeout",
+        {"type": click.FloatRange(min=0.001), "default": 120.0, "help": "Seconds of a request."},
+    ),
+    "retries": (
+        "--retries",
+        {"type": click.IntRange(min=0), "default": 6, "help": "Tries after a failure."},
+    ),
+    "max_requests": (
+        "--max-requests",
+        {"type": click.IntRange(min=0), "help": "Stop after so many; the command can go on later."},
+    ),
+    "max_tokens": (
+        "--max-tokens",
+        {"type": click.IntRange(min=0), "help": "Stop after so many, sent and received."},
+    ),
+    "answers": (
+        "--answers",
+        {
+            "type": click.Path(path_type=Path, dir_okay=False),
+            "help": "The SQLite file that keeps every answer.  [default: in the cache]",
+        },
+    ),
+    "replay": (
+        "--replay",
+        {"is_flag": True, "help": "Use answers that are kept alone; open no connection."},
+    ),
+}
+
+
+def model_options(command: Command) -> Command:
+    """Give a command the options; they arrive as keyword arguments for `read_model_options`."""
+    for name, (flag, declared) in reversed(_DECLARED.items()):
+        shown = declared.get("default") is not None
+        command = click.option(flag, name, show_default=shown, **declared)(command)
+    return command
+
+
+def read_model_options(given: dict[str, Any]) -> "ModelOptions":
+    """Take the options out of a command's keyword arguments."""
+    from fastscore.llm.options import ModelOptions
+
+    return ModelOptions(**{name: given.pop(name) for name in _DECLARED})

@@ -1,0 +1,137 @@
+"""What is asked of a chat model, and what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
+LENGTH = "length"
+"""The finish reason of an answer that was cut off."""
+
+Messages = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A request for one answer.
+
+    Parameters
+    ----------
+    model
+        The model's name at its server.
+    messages
+        Pairs of a role and a text.
+    temperature, seed, max_tokens
+        Passed on; None leaves it to the server.
+    schema
+        The JSON schema that the answer must have, if it must have one.
+    attempt
+        0 the first time; an answer of no use is asked for again by the next number.
+    """
+
+    model: str
+    messages: Messages
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    schema: Mapping[str, Any] | None = None
+    attempt: int = 0
+
+    def again(self, *more: tuple[str, str]) -> "ChatRequest":
+        """Return the request that asks once more, with another seed and these messages added."""
+        seed = None if self.seed is None else self.seed + 1
+        return replace(self, messages=(*self.messages, *more), seed=seed, attempt=self.attempt + 1)
+
+    def body(self) -> dict[str, Any]:
+        """Return the request as the protocol has it."""
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": role, "content": text} for role, text in self.messages],
+        }
+        for name in ("temperature", "seed", "max_tokens"):
+            if (value := getattr(self, name)) is not None:
+                body[name] = value
+        if self.schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": dict(self.schema)},
+            }
+        return body
+
+    def key(self, endpoint: str) -> str:
+        """Return the hash by which the answer of a server is kept."""
+        content = orjson.dumps([endpoint, self.attempt, self.body()], option=orjson.OPT_SORT_KEYS)
+        return blake2b(content, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer.
+
+    Parameters
+    ----------
+    text
+        What the model said; empty where it said nothing.
+    refused
+        Whether it declined, by the protocol's own marks.
+    finish_reason
+        Why it ended, as the server says.
+    prompt_tokens, completion_tokens
+        What it cost; by four characters a token where the server does not say.
+    seconds
+        How long the server took.
+    """
+
+    text: str
+    refused: bool
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
+    """Read a server's response.
+
+    Raises
+    ------
+    ValueError
+        It is not the protocol's; says what was expected.
+    """
+    try:
+        parsed = orjson.loads(content)
+        choice = parsed["choices"][0]
+        message = choice["message"]
+        said, refusal = message.get("content"), message.get("refusal")
+        reason = str(choice.get("finish_reason") or "")
+        usage = parsed.get("usage") or {}
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"a response that is not JSON ({error})") from error
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError("a response without choices[0].message") from error
+    text = said if isinstance(said, str) else ""
+    refused = bool(refusal) or reason == "content_filter"
+    if not text and isinstance(refusal, str):
+        text = refusal
+    prompt = sum(len(each) for _, each in request.messages)
+    return Answer(
+        text=text,
+        refused=refused,
+        finish_reason=reason,
+        prompt_tokens=_count(usage, "prompt_tokens", prompt),
+        completion_tokens=_count(usage, "completion_tokens", len(text)),
+        seconds=seconds,
+    )
+
+
+def estimated_tokens(characters: int) -> int:
+    """Estimate how many tokens a text of so many characters is."""
+    return -(-characters // 4)
+
+
+def _count(usage: object, name: str, characters: int) -> int:
+    found = usage.get(name) if isinstance(usage, dict) else None
+    return found if isinstance(found, int) else estimated_tokens(characters)

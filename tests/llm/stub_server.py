@@ -1,0 +1,140 @@
+"""A chat server on this machine that answers by a function and fails on command.
+
+It keeps what it was asked and what it answered, so that tests can say what was asked how often.
+"""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass
+class Stub:
+    """The server's script and its diary.
+
+    Parameters
+    ----------
+    answer
+        Makes the model's text of a request's body.
+    fault
+        By a request's number from 0: ``None`` to answer, or the name of a fault.
+    """
+
+    answer: Callable[[Body], str] = lambda body: 'I recommend "Heat".'
+    fault: Callable[[int], str | None] = lambda number: None
+    asked: list[Body] = field(default_factory=list)
+    answered: Counter[str] = field(default_factory=Counter)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    url: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def completion(text: str | None, **more: Any) -> Body:
+    """Make a response as the protocol has it."""
+    message = {"role": "assistant", "content": text, **more.pop("message", {})}
+    reason = more.pop("finish_reason", "stop")
+    return {
+        "id": "stub",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "stub",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+        **more,
+    }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    stub: Stub
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        stub = self.stub
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with stub.lock:
+            number = len(stub.asked)
+            stub.asked.append(body)
+            stub.headers.append({name.lower(): value for name, value in self.headers.items()})
+            stub.times.append(time.monotonic())
+        fault = stub.fault(number)
+        if fault is None:
+            with stub.lock:
+                stub.answered[json.dumps(body, sort_keys=True)] += 1
+            self._send(200, completion(stub.answer(body)))
+        else:
+            getattr(self, f"_{fault}")(body)
+
+    def _send(self, status: int, content: Body, **headers: str) -> None:
+        self._raw(status, json.dumps(content).encode(), **headers)
+
+    def _raw(self, status: int, data: bytes, **headers: str) -> None:
+        try:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except OSError:
+            pass  # who asked has given up
+
+    def _busy(self, body: Body) -> None:
+        self._send(429, {"error": {"message": "slow down"}}, Retry_After="0.3")
+
+    def _broken(self, body: Body) -> None:
+        self._send(500, {"error": {"message": "oh no"}})
+
+    def _late(self, body: Body) -> None:
+        time.sleep(1.5)
+        self._send(200, completion("too late"))
+
+    def _truncated(self, body: Body) -> None:
+        self._raw(200, json.dumps(completion("cut")).encode()[:60])
+
+    def _hung_up(self, body: Body) -> None:
+        self.connection.close()
+
+    def _unauthorised(self, body: Body) -> None:
+        key = self.headers["Authorization"].removeprefix("Bearer ")
+        self._send(401, {"error": {"message": f"Incorrect API key provided: {key}"}})
+
+    def _refusal(self, body: Body) -> None:
+        with self.stub.lock:
+            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
+        self._send(200, completion(None, message={"refusal": "I cannot help with that."}))
+
+    def _cut_off(self, body: Body) -> None:
+        with self.stub.lock:
+            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
+        self._send(200, completion('{"proacti', finish_reason="length"))
+
+    def _empty(self, body: Body) -> None:
+        self._send(200, {"choices": []})
+
+
+@contextmanager
+def serving(stub: Stub) -> Iterator[Stub]:
+    """Serve on a free port of this machine until the block ends."""
+    handler = type("Handler", (_Handler,), {"stub": stub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    stub.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    try:
+        yield stub
+    finally:
+        server.shutdown()
+        server.server_close()
