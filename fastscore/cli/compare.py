@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from fastscore.results.grids import FORMATS, Format
+
 SAMPLES = 2_000
 ALPHA = 0.05
 
@@ -53,7 +55,15 @@ ALPHA = 0.05
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the samples."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="csv and json hold every statistic, unrounded.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     run_a: Path,
     run_b: Path | None,
@@ -68,13 +78,16 @@ def command(
     alpha: float,
     samples: int,
     seed: int,
+    format: Format,
     as_json: bool,
 ) -> None:
     """Compare RUN_B with RUN_A, dialogue by dialogue, or the levels of RUN_A alone.
 
     For every metric: means, their difference with a bootstrap interval over whole dialogues, effect
     size, paired t and Wilcoxon (independent samples: Welch and Mann-Whitney), with Holm's
-    correction over all that is shown. Numbers of different signatures are refused.
+    correction over all that is shown. Numbers of different signatures are refused. What does not
+    fit the width is dropped in the order long ids, n, means, effect, rank test, ids, nulls; the
+    difference, its interval and its corrected p never are.
     """
     from fastscore.results.compare import compare
     from fastscore.results.show_comparison import show_comparison
@@ -94,4 +107,4 @@ def command(
         samples=samples,
         seed=seed,
     )
-    show_comparison(comparison, as_json=as_json)
+    show_comparison(comparison, format="json" if as_json else format)

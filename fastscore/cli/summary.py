@@ -5,24 +5,74 @@ from pathlib import Path
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.results.grids import FORMATS, Format
 
 
-@click.command("summary", epilog="Example: fastscore summary run --json")
+@click.command(
+    "summary",
+    epilog="Examples: fastscore summary run; fastscore summary run --by model --format markdown",
+)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option(
+    "--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value."
+)
+@click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range."
+)
+@click.option(
+    "--average",
+    type=click.Choice(["macro", "micro"]),
+    default="macro",
+    show_default=True,
+    help="Of groups: means over rows, or ratios of sums.",
+)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="csv and json hold every statistic, unrounded.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--verify", is_flag=True, help="Read every output and compare it with what was committed."
 )
 @click.pass_context
-def command(ctx: click.Context, run: Path, as_json: bool, verify: bool) -> None:
-    """Show the summary of RUN, a run directory."""
-    from fastscore.results.runs import open_run
-    from fastscore.results.show import show_outcome
+def command(
+    ctx: click.Context,
+    run: Path,
+    by: str | None,
+    metrics: tuple[str, ...],
+    everything: bool,
+    average: str,
+    format: Format,
+    as_json: bool,
+    verify: bool,
+) -> None:
+    """Show the summary of RUN, a run directory.
 
+    A row a metric: its name, whether more (↑) or less (↓) is better, its mean with a 95 %
+    interval, how many values and nulls there are and why; then its means by the first label that
+    tells dialogues apart. A table is as wide as the terminal, or COLUMNS: what does not fit is
+    dropped in the order sd, long ids, range, micro, ids, n, reading, and groups go on in a further block.
+    """
+    from fastscore.results.runs import open_run
+    from fastscore.results.show import show_summary
+
+    opened = open_run(run)
     if verify:
-        damaged = open_run(run).damaged()
+        damaged = opened.damaged()
         for path in damaged:
             click.echo(f"{run / path}: not what was committed.", err=True)
         if damaged:
             ctx.exit(EXIT_CHECK_FAILED)
-    show_outcome(run, as_json=as_json)
+    show_summary(
+        opened,
+        by=[name.strip() for name in by.split(",")] if by else (),
+        metrics=metrics,
+        everything=everything,
+        average=average,
+        format="json" if as_json else format,
+    )

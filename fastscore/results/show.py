@@ -3,22 +3,30 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from fastscore.errors import RunError
+from fastscore.results.grids import Column, Format, Grid, latex, markdown, print_grid
+from fastscore.results.groups import summarise_by
+from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
+from fastscore.results.summary_table import (
+    choose_metrics,
+    groups_grid,
+    summary_records,
+    whole_grid,
+)
 from fastscore.run.layout import REJECTS, SUMMARY_JSON
+from fastscore.suites.base import CountsCases, Suite
+from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import ALL
 
-LABELS_SHOWN = 10
-PIPED_WIDTH = 160
-ALL = "all"
+LABELS_SHOWN = 8
 
 
 def show_outcome(path: Path, *, as_json: bool) -> None:
@@ -27,10 +35,109 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(_summary_json(path))
         return
-    console = result_console()
-    console.print(f"{run.manifest.suite}: {_counted(run)}")
-    show_groups(console, run.summary)
-    _show_files(console, run)
+    show_summary(run)
+    _show_files(result_console(), run)
+
+
+def show_summary(
+    run: Run,
+    *,
+    by: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    everything: bool = False,
+    average: str = "macro",
+    format: Format = "table",
+) -> None:
+    """Show the summary of a run: over all of it and by its first label, or by those named.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    by
+        Label columns of its dialogues; groups are the combinations of their values.
+    metrics
+        Only these; without, all but parts.
+    everything
+        Parts and counts too, with deviations and ends of the range.
+    average
+        ``macro`` (means over rows) or ``micro`` (ratios of sums), of groups in a table.
+    format
+        ``csv`` and ``json`` hold every statistic at full precision.
+    """
+    if format == "json" and not (by or metrics):
+        sys.stdout.write(_summary_json(run.path))
+        return
+    suite = load_suite(run.manifest.suite)
+    summary = summarise_by(run, by) if by else run.summary
+    ids = choose_metrics(suite, summary, metrics, everything=everything)
+    if format in ("csv", "json"):
+        records = summary_records(suite, summary, ids)
+        content = {"signature": run.signature, "summary": records.to_dicts()}
+        sys.stdout.write(
+            records.write_csv()
+            if format == "csv"
+            else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        )
+        return
+    grids = [groups_grid(suite, summary, ids, average=average)] if by else []
+    more: list[str] = []
+    if not by:
+        grids = [whole_grid(suite, summary, ids, everything=everything), *_cases(suite, run)]
+        shown, more = _first_groups(suite, run, summary, ids, average)
+        grids += shown
+    if format == "table":
+        console = result_console()
+        console.print(_counted(run), soft_wrap=True)
+        for grid in grids:
+            console.print()
+            print_grid(console, grid)
+        for line in more:
+            console.print(line)
+    else:
+        write = markdown if format == "markdown" else latex
+        sys.stdout.write("\n".join(write(grid) for grid in grids))
+
+
+def _first_groups(
+    suite: Suite, run: Run, summary: pl.DataFrame, ids: Sequence[str], average: str
+) -> tuple[list[Grid], list[str]]:
+    """Lay out the first label that tells rows apart, and say which others there are."""
+    labels = {
+        group: summary.filter(pl.col("group") == group)["value"].n_unique()
+        for group in summary["group"].unique(maintain_order=True)
+        if group != ALL
+    }
+    several = [group for group, n in labels.items() if n > 1]
+    if not several:
+        return [], []
+    first = several[0]
+    rows = summary.filter(pl.col("group") == first)
+    values = rows["value"].unique(maintain_order=True).head(LABELS_SHOWN)
+    measured = set(rows.filter(pl.col("mean").is_not_null())["metric"])
+    shown = rows.filter(pl.col("value").is_in(values.implode()))
+    grid = groups_grid(suite, shown, [id for id in ids if id in measured], average=average)
+    notes = []
+    if labels[first] > LABELS_SHOWN:
+        notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: --by {first}")
+    if several[1:]:
+        others = ", ".join(f"{group} ({labels[group]:,})" for group in several[1:])
+        notes.append(f"also --by {others}")
+    return [grid], notes
+
+
+def _cases(suite: Suite, run: Run) -> list[Grid]:
+    """Lay out what the suite says that it left aside."""
+    if not isinstance(suite, CountsCases):
+        return []
+    counts = suite.cases(run.tables)
+    columns = [
+        Column(
+            name, tuple(str(cell) for cell in counts[name]), right=counts[name].dtype.is_numeric()
+        )
+        for name in counts.columns
+    ]
+    return [Grid("cases", tuple(columns))]
 
 
 def _summary_json(path: Path) -> str:
@@ -44,28 +151,14 @@ def _summary_json(path: Path) -> str:
 
 
 def result_console() -> Console:
-    """Return a console on stdout that takes no text of a log for markup."""
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
-    return _Console(width=width, highlight=False, markup=False)
+    """Return a console on stdout, as wide as the terminal or COLUMNS says, without markup."""
+    return _Console(highlight=False, markup=False)
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
         """Leave a closed pipe to the command line: it is no failed check."""
         raise BrokenPipeError
-
-
-def show_groups(console: Console, summary: pl.DataFrame) -> None:
-    """Print every statistic of the whole run, then the means of every kind of group."""
-    console.print(_statistics(summary.filter(pl.col("group") == ALL)))
-    for group in summary["group"].unique(maintain_order=True):
-        rows = summary.filter(pl.col("group") == group)
-        labels = rows["value"].n_unique()
-        if group == ALL or labels < 2:
-            continue
-        console.print(_means(group, rows))
-        if labels > LABELS_SHOWN:
-            console.print(f"... and {labels - LABELS_SHOWN:,} more, in summary.parquet")
 
 
 def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
@@ -78,38 +171,15 @@ def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
         print(f"{name.replace('_', ' '):<14} {shown}")
 
 
-def _statistics(rows: pl.DataFrame) -> RichTable:
-    table = RichTable(box=SIMPLE_HEAD)
-    table.add_column("metric")
-    for name in ("mean", "sd", "min", "max", "n", "null"):
-        table.add_column(name, justify="right")
-    numbers = rows.select("metric", "mean", "sd", "minimum", "maximum", "n", "n_null")
-    for metric, *statistics, n, n_null in numbers.iter_rows():
-        table.add_row(metric, *map(number_text, statistics), f"{n:,}", f"{n_null:,}")
-    return table
-
-
-def _means(group: str, rows: pl.DataFrame) -> RichTable:
-    measured = rows.filter(pl.col("mean").is_not_null())
-    means = measured.pivot("metric", index="value", values="mean").head(LABELS_SHOWN)
-    table = RichTable(title=f"means by {group}", title_justify="left", box=SIMPLE_HEAD)
-    for name in (group, *means.columns[1:]):
-        table.add_column(name, justify="left" if name == group else "right", overflow="fold")
-    for value, *numbers in means.iter_rows():
-        table.add_row(value, *map(number_text, numbers))
-    return table
-
-
-def number_text(value: float | None) -> str:
-    """Write a number to four decimals, a dash for none."""
-    return "-" if value is None else f"{value:.4f}"
-
-
 def _counted(run: Run) -> str:
     counts = run.manifest.counts
-    tables = ", ".join(f"{about['rows']:,} {name}" for name, about in run.manifest.tables.items())
-    read = f"{counts.get('lines', 0):,} lines of {len(run.manifest.inputs):,} files"
-    return f"{tables}; from {read}, {counts.get('rejects', 0):,} rejects"
+    tables = ", ".join(
+        counted(about["rows"], name) for name, about in reversed(run.manifest.tables.items())
+    )
+    lines = counted(counts.get("lines", 0), "lines")
+    files = counted(len(run.manifest.inputs), "files")
+    rejects = counted(counts.get("rejects", 0), "rejects")
+    return f"{run.manifest.suite}: {tables}; from {lines} of {files}, {rejects}"
 
 
 def _show_files(console: Console, run: Run) -> None:

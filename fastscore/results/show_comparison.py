@@ -1,37 +1,57 @@
-"""Showing a comparison to a person, or to a program as JSON."""
+"""Showing a comparison to a person, or to a program as data."""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.table import Table as RichTable
 
 from fastscore.results.compare import Comparison
-from fastscore.results.show import number_text, result_console
-from fastscore.suites.base import NULL_REASONS
+from fastscore.results.grids import Column, Format, Grid, latex, markdown, print_grid
+from fastscore.results.number_text import (
+    NONE,
+    counted,
+    decimals_for,
+    interval_text,
+    number_text,
+    p_text,
+)
+from fastscore.results.show import result_console
+from fastscore.results.summary_table import ARROWS, main_reason
+from fastscore.suites.base import Metric
+from fastscore.suites.registry import load_suite
+
+EMPTY: Mapping[int, str] = MappingProxyType({})
+NAMED = 4
 
 TESTS = {
-    "paired": ("d_z", "paired t", "Wilcoxon"),
-    "independent": ("d", "Welch's t", "Mann-Whitney"),
+    "paired": ("d_z", "t", "Wilcoxon"),
+    "independent": ("d", "Welch", "Mann-Whitney"),
 }
-EFFECTS = ("effect", "effect_unsigned")
-PUBLISHED_TESTS = {**TESTS, "independent": ("d", "Student's t", "Mann-Whitney")}
+PUBLISHED_TESTS = {**TESTS, "independent": ("d", "Student", "Mann-Whitney")}
+
+Difference = Mapping[str, Any]
 
 
-def show_comparison(comparison: Comparison, *, as_json: bool) -> None:
-    """Show what the sides hold, how they differ and what a reader must know beside that."""
-    if as_json:
+def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
+    """Show how the sides differ, what they hold and what a reader must know beside that."""
+    if format == "json":
         sys.stdout.write(comparison_json(comparison))
-        return
-    console = result_console()
-    tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
-    console.print(_sides(comparison.sides))
-    for design in comparison.differences.partition_by("design", maintain_order=True):
-        console.print(_differences(design, tests, comparison.alpha))
-    for note in comparison.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    elif format == "csv":
+        sys.stdout.write(_named(comparison).write_csv())
+    elif format == "table":
+        console = result_console()
+        console.print(headline(comparison))
+        for grid in comparison_grids(comparison):
+            console.print()
+            print_grid(console, grid)
+        for note in comparison.notes:
+            console.print(f"note: {note}", soft_wrap=True)
+    else:
+        write = markdown if format == "markdown" else latex
+        sys.stdout.write("\n".join(write(grid) for grid in comparison_grids(comparison)))
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -47,73 +67,184 @@ def comparison_json(comparison: Comparison) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def _sides(sides: pl.DataFrame) -> RichTable:
-    grouped = sides["group"].is_not_null().any()
-    reasons = [f"n_{reason}" for reason in NULL_REASONS if sides[f"n_{reason}"].sum()]
-    table = RichTable(title="means", title_justify="left", box=SIMPLE_HEAD)
-    for name in (*["group"] * grouped, "metric", "side"):
-        table.add_column(name, overflow="fold")
-    for name in ("mean", "n", *(name.removeprefix("n_") for name in reasons), "dialogues"):
-        table.add_column(name, justify="right")
-    table.add_column("mean of dialogues [95 %]", justify="right")
-    for row in sides.iter_rows(named=True):
-        table.add_row(
-            *[row["group"]] * grouped,
-            row["metric"],
-            row["side"],
-            number_text(row["mean"]),
-            *(f"{row[name]:,}" for name in ("n", *reasons, "n_dialogues")),
-            _with_interval(row["dialogue_mean"], row["t_low"], row["t_high"]),
+def comparison_grids(comparison: Comparison) -> list[Grid]:
+    """Lay out the differences of each design, then the means of the sides."""
+    declared = _declared(comparison)
+    tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
+    designs = comparison.differences.partition_by("design", maintain_order=True)
+    differences = [_differences(design, tests, declared) for design in designs]
+    return [*differences, _sides(comparison.sides, declared)]
+
+
+def verdict(row: Difference, metric: Metric | None) -> str:
+    """Say in which direction a difference is clear: its corrected p is below its alpha.
+
+    Returns
+    -------
+    str
+        ``better`` or ``worse`` of the second side, ``higher`` or ``lower`` where a metric has no
+        direction, empty where the difference is not clear. The p is that of the t test, of the
+        rank test where there is none.
+    """
+    p = row["t_p_holm"] if row["t_p_holm"] is not None else row["rank_p_holm"]
+    if p is None or p >= row["alpha"] or not row["difference"]:
+        return ""
+    direction = "higher" if row["difference"] > 0 else "lower"
+    if metric is None or metric.better == "neither":
+        return direction
+    return "better" if direction == metric.better else "worse"
+
+
+def headline(comparison: Comparison) -> str:
+    """Say in one sentence what differs and in which direction, by the first design."""
+    declared = _declared(comparison)
+    first = comparison.differences["design"][0] if comparison.differences.height else None
+    rows = [row for row in comparison.differences.to_dicts() if row["design"] == first]
+    if not rows:
+        return "Nothing is compared: no dialogue stands on both sides."
+    verdicts = [(row, verdict(row, declared.get(row["metric"]))) for row in rows]
+    clear = [(row, said) for row, said in verdicts if said]
+    pairs = {(row["group"], row["a"], row["b"]) for row in rows}
+    rest = f"Holm's p < {comparison.alpha:g}"
+    if len(pairs) > 1:
+        if not clear:
+            return f"None of {len(rows):,} differences is clear ({rest})."
+        largest = max(clear, key=lambda found: abs(found[0]["effect"] or 0.0))[0]
+        where = f"{largest['group']}: " if largest["group"] is not None else ""
+        return (
+            f"{len(clear):,} of {len(rows):,} differences are clear ({rest}), most of all "
+            f"{where}{largest['metric']}, {_signed(largest['difference'])} at {largest['b']} "
+            f"against {largest['a']}."
         )
-    return table
+    row = rows[0]
+    if all(one["t_p"] is None and one["rank_p"] is None for one in rows):
+        return f"{row['b']} against {row['a']}: too few dialogues to tell any difference."
+    if not clear:
+        return f"{row['b']} does not clearly differ from {row['a']} in any metric ({rest})."
+    parts = []
+    for said in ("better", "worse", "higher", "lower"):
+        found = [
+            f"{one['metric']} {_signed(one['difference'])}" for one, how in clear if how == said
+        ]
+        if found:
+            more = ", ..." if len(found) > NAMED else ""
+            parts.append(f"{said} in {len(found):,} ({', '.join(found[:NAMED])}{more})")
+    undecided = len(rows) - len(clear)
+    return (
+        f"{row['b']} against {row['a']}: {', '.join(parts)}; "
+        f"{counted(undecided, 'metrics')} not clearly different ({rest})."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.{decimals_for([value])}f}"
+
+
+def _declared(comparison: Comparison) -> dict[str, Metric]:
+    return {metric.id: metric for metric in load_suite(comparison.suite).metrics}
+
+
+def _named(comparison: Comparison) -> pl.DataFrame:
+    """Put each metric's name and direction beside its id."""
+    declared = _declared(comparison)
+    about = pl.DataFrame(
+        [(metric.id, metric.name, metric.better) for metric in declared.values()],
+        schema=["metric", "name", "better"],
+        orient="row",
+    )
+    rows = comparison.differences.join(about, on="metric", how="left", maintain_order="left")
+    first = ("group", "a", "b", "metric", "name", "better")
+    return rows.select(*first, pl.exclude(*first))
+
+
+def _names(
+    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] = EMPTY
+) -> list[Column]:
+    """Name the metrics, and what stands in the rows that head others."""
+    short = max((len(id) for id in ids), default=0) <= 5
+    names = tuple(
+        headings.get(place) or (declared[id].name if id in declared else id)
+        for place, id in enumerate(ids)
+    )
+    arrows = tuple(ARROWS[declared[id].better] if id in declared else "" for id in ids)
+    return [
+        Column("id", tuple(ids), right=False, drop=1 if short else -6),
+        Column("metric", names, right=False, wraps=True),
+        Column("", arrows, right=False),
+    ]
 
 
 def _differences(
-    rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]], alpha: float
-) -> RichTable:
+    rows: pl.DataFrame, tests: Mapping[str, tuple[str, str, str]], declared: Mapping[str, Metric]
+) -> Grid:
+    records: list[Difference] = []
+    headings: dict[int, str] = {}
+    pairs = rows.partition_by("group", "a", "b", maintain_order=True)
+    for pair in pairs:
+        if len(pairs) > 1:
+            headings[len(records)] = _sides_of(pair.row(0, named=True))
+            records.append({})
+        records += pair.to_dicts()
     first = rows.row(0, named=True)
     design = str(first["design"])
     effect, t_test, rank_test = tests[design]
-    labels = [name for name in ("group", "a", "b") if rows[name].n_unique() > 1]
-    one_pair = not {"a", "b"} & set(labels)
-    sides = f"{first['b']} against {first['a']}" if one_pair else "b against a"
-    table = RichTable(
-        title=f"{design}: {sides}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        caption=f"* p < alpha = {alpha:g}, two-sided",
-        caption_justify="left",
-    )
-    for name in (*labels, "metric"):
-        table.add_column(name, overflow="fold")
-    sizes = ["pairs"] if design == "paired" else ["n a", "n b"]
-    p_values = (f"p {t_test}", "Holm", f"p {rank_test}", "Holm")
-    for name in (*sizes, "difference [95 %]", effect, f"|{effect}|", *p_values):
-        table.add_column(name, justify="right")
-    with_reasons = rows["reason"].is_not_null().any()
-    if with_reasons:
-        table.add_column("null")
-    for row in rows.iter_rows(named=True):
-        table.add_row(
-            *(row[name] for name in labels),
-            row["metric"],
-            *(f"{row[name]:,}" for name in ("n_a", "n_b")[: len(sizes)]),
-            _with_interval(row["difference"], row["low"], row["high"]),
-            *("-" if row[name] is None else f"{row[name]:.3f}" for name in EFFECTS),
-            *(_p_value(row[name], alpha) for name in ("t_p", "t_p_holm", "rank_p", "rank_p_holm")),
-            *[row["reason"] or ""] * with_reasons,
-        )
-    return table
+    sides = _sides_of(first) if len(pairs) == 1 else "b against a"
+
+    def column(header: str, write: Callable[[Difference], str], **how: Any) -> Column:
+        return Column(header, tuple(write(row) if row else "" for row in records), **how)
+
+    columns = [
+        *_names([row.get("metric", "") for row in records], declared, headings),
+        column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
+        column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
+        column("difference [95 %]", _difference),
+        column(f"p {t_test} (Holm)", lambda row: p_text(row["t_p_holm"])),
+        column(
+            "",
+            lambda row: verdict(row, declared.get(row["metric"])) or NONE,
+            right=False,
+            drop=3,
+        ),
+        column(f"p {rank_test} (Holm)", lambda row: p_text(row["rank_p_holm"]), drop=0),
+        column(effect, lambda row: number_text(row["effect"], 2), drop=-1),
+        column(f"|{effect}|", lambda row: number_text(row["effect_unsigned"], 2), drop=-5),
+    ]
+    if design == "paired":
+        columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
+    else:
+        columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
+    if any(row and row["reason"] for row in records):
+        columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
+    return Grid(f"{design}: {sides}", tuple(columns), frozenset(headings))
 
 
-def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return number_text(value)
-    return f"{number_text(value)} [{number_text(low)}, {number_text(high)}]"
+def _sides_of(row: Difference) -> str:
+    where = "" if row["group"] is None else f"{row['group']}: "
+    return f"{where}{row['b']} against {row['a']}"
 
 
-def _p_value(p: float | None, alpha: float) -> str:
-    if p is None:
-        return "-"
-    text = f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}"
-    return f"{text}{'*' if p < alpha else ' '}"
+def _difference(row: Difference) -> str:
+    return interval_text(row["difference"], row["low"], row["high"], _decimals(row))
+
+
+def _decimals(record: Difference) -> int:
+    return decimals_for((record["mean_a"], record["mean_b"], record["difference"]))
+
+
+def _sides(sides: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    """Lay out every side's mean over rows, with how many rows have a value and how many none."""
+    ids = sides["metric"].unique(maintain_order=True).to_list()
+    columns = _names(ids, declared)
+    for (group, side), rows in sides.group_by("group", "side", maintain_order=True):
+        records = {record["metric"]: record for record in rows.to_dicts()}
+        header = str(side) if group is None else f"{group}: {side}"
+        cells = tuple(_side(records.get(id)) for id in ids)
+        columns.append(Column(header, cells, group=True))
+    return Grid("means, n and nulls of each side", tuple(columns))
+
+
+def _side(record: Difference | None) -> str:
+    if record is None:
+        return NONE
+    nulls = f", {record['n_null']:,} {main_reason(record)}" if record["n_null"] else ""
+    return f"{number_text(record['mean'], decimals_for([record['mean']]))} ({record['n']:,}{nulls})"

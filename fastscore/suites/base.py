@@ -193,11 +193,14 @@ class Table:
         What one row stands for.
     columns
         The columns, in order.
+    dialogue_key
+        The columns that name a row's dialogue, here and in the table ``dialogues``.
     """
 
     name: str
     grain: str
     columns: tuple[OutputColumn, ...]
+    dialogue_key: tuple[str, ...] = ("file", "line", "dialogue")
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -255,6 +258,9 @@ class Metric:
     bands
         How its source reads values; of several bands that hold a value, the first counts. Values
         that the source says nothing of are in none.
+    part
+        Whether it is a part or a count beside the numbers that a reader looks for first: shown
+        only where everything is asked for.
     """
 
     id: str
@@ -270,6 +276,7 @@ class Metric:
     numerator: str | None = None
     denominator: str | None = None
     bands: tuple[Band, ...] = ()
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,3 +543,11 @@ class ScoresPerplexity(Protocol):
 
     def perplexity_texts(self, events: Events, options: Any) -> pl.Series:
         """Return the distinct texts whose pseudo-perplexity `score` finds in the view."""
+
+
+@runtime_checkable
+class CountsCases(Protocol):
+    """A suite whose published summary counts what each group of metrics left aside."""
+
+    def cases(self, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+        """Return ``of`` (what is counted), then one Int64 column a count, one row a group."""

@@ -92,10 +92,10 @@ def test_every_command_has_help(words: Sequence[str]) -> None:
 
 def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> None:
     again = fastscore_command(["score", "score_dialogue", logs, "-o", run, *LEXICAL])
-    assert "average_U_best_early" in again.stdout
+    assert "Dialogue average U" in again.stdout
     assert "12 dialogues" in again.stdout
     assert "1 of 1 shards are scored already" in again.stderr
-    assert "average_U" not in again.stderr
+    assert "average U" not in again.stderr
 
 
 def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:

@@ -326,7 +326,7 @@ def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
     shown = fastscore_command(
         ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--published-statistics"]
     )
-    assert "Student's t" in shown.stdout, shown.stderr
+    assert "Student" in shown.stdout, shown.stderr
     assert "Welch" not in shown.stdout
 
 
@@ -360,7 +360,7 @@ def test_without_a_p_nothing_is_significant_or_not(base: Run, better: Run) -> No
 
 def test_alpha_is_an_option_with_bounds(both: Run) -> None:
     command = ["compare", both.path, "--by", "miner_uid", "--metric", "U_best", "--alpha"]
-    assert "* p < alpha = 0.01, two-sided" in fastscore_command([*command, "0.01"]).stdout
+    assert "p < 0.01" in fastscore_command([*command, "0.01"]).stdout
     for alpha in ("0", "1", "nan", "much"):
         assert fastscore_command([*command, alpha]).returncode == 2
     for value in (0.0, 1.0, math.nan):
@@ -403,9 +403,10 @@ def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
 
 
 def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
-    shown = fastscore_command(["compare", base.path, better.path, "--table", "utterances"])
+    words = ["compare", base.path, better.path, "--table", "utterances"]
+    shown = fastscore_command(words, COLUMNS="200")
     assert shown.returncode == 0, shown.stderr
-    for words in ("U_best", "missing_input", "Wilcoxon", "Holm", "note: 1 dialogues of"):
+    for words in ("U_best", "missing_input", "Wilcoxon", "Holm", "better", "note: 1 dialogues of"):
         assert words in shown.stdout
     printed = json.loads(fastscore_command(["compare", base.path, better.path, "--json"]).stdout)
     found = fastscore.compare(base, better)

@@ -30,6 +30,7 @@ def _metric(
         unit=unit,
         numerator=f"{id}_num" if ratio else None,
         denominator=f"{id}_den" if ratio else None,
+        part=id.startswith("M7_") or id in ("M8a", "M8b"),
     )
 
 
@@ -236,6 +237,7 @@ CHANNELS = tuple(
         unit="pairs",
         numerator=f"{channel}_fired",
         denominator="M10_den",
+        part=True,
     )
     for channel, by in (
         ("room", "by their room type"),

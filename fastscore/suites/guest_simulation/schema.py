@@ -109,6 +109,7 @@ _PLACE = (
 MESSAGES = Table(
     name="messages",
     grain="a message of the guest",
+    dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
         _column("message_id", _TEXT, "The log's id of the message.", nullable=True),
@@ -260,6 +261,7 @@ _COUNTS = {
 DIALOGUES = Table(
     name="dialogues",
     grain="a conversation at an experiment level",
+    dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
         _column("test_case", _TEXT, "The test case, the same at every level."),

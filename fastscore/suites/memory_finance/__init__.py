@@ -62,6 +62,12 @@ class MemoryFinanceSuite:
 
         return summarise_traces(tables)
 
+    def cases(self, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+        """Count the turns and dialogues that each metric is defined for, skips and fails."""
+        from fastscore.suites.memory_finance.summarise import count_cases
+
+        return count_cases(tables)
+
     def legacy_files(
         self,
         tables: Mapping[str, pl.LazyFrame],

@@ -242,6 +242,7 @@ def _share(
         source=source,
         numerator=numerator,
         denominator=denominator,
+        part=better == "neither",
     )
 
 
@@ -395,6 +396,7 @@ JUDGE_SCORE = Metric(
     null_rule="not_applicable where no element is required",
     source=_M5,
     unit="points",
+    part=True,
 )
 
 RATIOS = (*SHARES, JUDGE_SCORE_MEAN)

@@ -17,6 +17,7 @@ _SUMMED = tuple(
         if column is not None
     )
 )
+_TURN_CASES = ("eligible_m1", "eligible_m3", "eligible_m4", "eligible_m5")
 _RATIOS = tuple(
     pl.when(pl.col(metric.denominator or "") > 0)
     .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
@@ -59,6 +60,35 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
         "value",
         pl.col("metric").cast(pl.Enum([metric.id for metric in schema.METRICS])),
+    )
+
+
+def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+    """Count what each metric is defined for, as the published summary does.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``of`` (the metric and its unit), ``eligible``, ``skipped`` and ``failed``: turns of M1 and
+        M3 to M5, of which none fails, and dialogues of M2, whose failed ones are skipped too.
+    """
+    turns = tables["turns"].select(pl.col(_TURN_CASES).sum(), pl.len().alias("rows"))
+    dialogues = tables["dialogues"].select(
+        eligible=pl.col("eligible_m2").sum(), rows=pl.len(), failed=(~pl.col("valid")).sum()
+    )
+    of_turns, of_dialogues = (
+        frame.row(0, named=True) for frame in pl.collect_all([turns, dialogues], engine="streaming")
+    )
+    counted = [
+        (f"{name.removeprefix('eligible_').upper()}, turns", of_turns[name], of_turns["rows"], 0)
+        for name in _TURN_CASES
+    ]
+    m2 = ("M2, dialogues", *(of_dialogues[name] for name in ("eligible", "rows", "failed")))
+    counted.insert(1, m2)
+    return pl.DataFrame(
+        [(of, eligible, rows - eligible, failed) for of, eligible, rows, failed in counted],
+        schema={"of": pl.String, **dict.fromkeys(("eligible", "skipped", "failed"), pl.Int64)},
+        orient="row",
     )
 
 

@@ -135,6 +135,7 @@ def _metric(
         unit=unit,
         numerator=numerator,
         denominator=denominator,
+        part=table != "dialogues" or id.endswith("_cosine") or unit == "concepts",
     )
 
 

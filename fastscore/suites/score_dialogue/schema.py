@@ -132,6 +132,7 @@ def _metric_column(name: str, description: str, *, nullable: bool = True) -> Out
 STEPS = Table(
     name="steps",
     grain="a step of a completed utterance",
+    dialogue_key=("dialogue",),
     columns=(
         _DIALOGUE,
         _UTTERANCE_INDEX,
@@ -163,6 +164,7 @@ STEPS = Table(
 UTTERANCES = Table(
     name="utterances",
     grain="a completed utterance",
+    dialogue_key=("dialogue",),
     columns=(
         _DIALOGUE,
         _UTTERANCE_INDEX,
@@ -192,6 +194,7 @@ UTTERANCES = Table(
 DIALOGUES = Table(
     name="dialogues",
     grain="a dialogue",
+    dialogue_key=("dialogue",),
     columns=(
         _DIALOGUE,
         *(
@@ -246,6 +249,7 @@ METRICS = (
         better="higher",
         null_rule="not_applicable at lex_weight 1 and in mode jaccard",
         source=f"{_SPECIFICATION}, Output fields",
+        part=True,
     ),
     Metric(
         id="semantic_similarity",
@@ -269,6 +273,7 @@ METRICS = (
         better="higher",
         null_rule="never",
         source=f"{_SPECIFICATION}, Scoring overview",
+        part=True,
     ),
     Metric(
         id="pppl_prediction",
@@ -280,6 +285,7 @@ METRICS = (
         better="lower",
         null_rule=_NO_PERPLEXITY,
         source=_EXTENSION,
+        part=True,
     ),
     Metric(
         id="pppl_ground_truth",
@@ -291,6 +297,7 @@ METRICS = (
         better="neither",
         null_rule=_NO_PERPLEXITY,
         source=_EXTENSION,
+        part=True,
     ),
     Metric(
         id="pppl_penalty",
@@ -351,5 +358,6 @@ METRICS = (
         better="neither",
         null_rule="not_applicable at lex_weight 1 and in the modes cosine and jaccard",
         source=f"{_SPECIFICATION}, section 1",
+        part=True,
     ),
 )

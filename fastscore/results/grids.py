@@ -1,0 +1,224 @@
+"""Tables for people: cells of text that are fitted to a width, or written in a document's markup.
+
+A grid that is too wide loses the columns that it can do without, in the order of their `drop`; then
+the columns of groups go on in further blocks, each with the fixed columns before it; what is still
+too wide wraps its words in the `wraps` column. Numbers are never cut and never folded.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+Format = Literal["table", "markdown", "csv", "latex", "json"]
+FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
+
+LEAST_NAME_WIDTH = 18
+LONGEST_WORD = 12
+LONGEST_HEADER = 12
+LONGEST_LABEL = 16
+_GAP = 2
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "±": r"$\pm$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "−": r"$-$",
+        "Δ": r"$\Delta$",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a grid.
+
+    Parameters
+    ----------
+    header
+        What stands above it.
+    cells
+        One text a row.
+    right
+        Whether it is set flush right, as numbers are.
+    drop
+        Its place in the order in which columns are dropped where the width is short, those below
+        0 before any word wraps; None for a column that always stands.
+    group
+        Whether it may stand in a further block instead, beside the fixed columns.
+    wraps
+        Whether its words wrap where the width is short.
+    """
+
+    header: str
+    cells: tuple[str, ...]
+    right: bool = True
+    drop: int | None = None
+    group: bool = False
+    wraps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text.
+
+    Parameters
+    ----------
+    title
+        What stands above it, empty for nothing.
+    columns
+        The columns, all of one length.
+    headings
+        The rows that head what follows instead of holding data.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    headings: frozenset[int] = frozenset()
+
+
+def plain(text: str) -> str:
+    """Return a text without what a terminal would obey: control characters by their escapes."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def print_grid(console: Console, grid: Grid) -> None:
+    """Print a grid as wide as the console, in as many blocks as that takes."""
+    for number, block in enumerate(fit_grid(grid, console.width)):
+        if number:
+            block = replace(block, title=f"{grid.title}, continued" if grid.title else "")
+        console.print(_rich_table(block, console.width))
+
+
+def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
+    """Yield the blocks in which a grid stands in a number of character cells."""
+    fixed = [column for column in grid.columns if not column.group]
+    groups = [column for column in grid.columns if column.group]
+    least = groups[:2]
+    for column in sorted((c for c in fixed if c.drop is not None), key=lambda c: c.drop or 0):
+        wrapped = column.drop is not None and column.drop >= 0
+        if _least_width(grid, [*fixed, *least], wrapped=wrapped) <= width:
+            continue
+        fixed.remove(column)
+    if not groups:
+        yield replace(grid, columns=tuple(fixed))
+    while groups:
+        taken = groups[:1]
+        while len(taken) < len(groups) and (
+            _least_width(grid, [*fixed, *groups[: len(taken) + 1]]) <= width
+        ):
+            taken = groups[: len(taken) + 1]
+        groups = groups[len(taken) :]
+        chosen = {id(column) for column in (*fixed, *taken)}
+        yield replace(grid, columns=tuple(c for c in grid.columns if id(c) in chosen))
+
+
+def markdown(grid: Grid) -> str:
+    """Return a grid as a table of GitHub's Markdown, of whatever width."""
+    rows = [[_markdown_cell(cell) for cell in row] for row in _rows(grid)]
+    lines = [_markdown_line(_markdown_cell(column.header) for column in grid.columns)]
+    lines.append(_markdown_line("---:" if column.right else "---" for column in grid.columns))
+    for number, row in enumerate(rows):
+        if number in grid.headings:
+            row = [f"**{cell}**" if cell.strip() else "" for cell in row]
+        lines.append(_markdown_line(row))
+    title = [f"**{_markdown_cell(grid.title)}**", ""] if grid.title else []
+    return "\n".join([*title, *lines, ""])
+
+
+def latex(grid: Grid) -> str:
+    """Return a grid as a LaTeX table, which takes the package booktabs."""
+    places = "".join("r" if column.right else "l" for column in grid.columns)
+    lines = [r"\begin{table}", r"\centering"]
+    if grid.title:
+        lines.append(rf"\caption{{{_latex_cell(grid.title)}}}")
+    lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule"]
+    lines += [_latex_line(column.header for column in grid.columns), r"\midrule"]
+    for number, row in enumerate(_rows(grid)):
+        if number in grid.headings and number:
+            lines.append(r"\addlinespace")
+        lines.append(_latex_line(row))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _least_width(grid: Grid, columns: Sequence[Column], *, wrapped: bool = True) -> int:
+    """Return the width of columns side by side, with words wrapped as far as they may be."""
+    widths = [_width(column) for column in columns]
+    if wrapped:
+        widths = [
+            min(width, LEAST_NAME_WIDTH) if column.wraps else width
+            for column, width in zip(columns, widths, strict=True)
+        ]
+    return sum(widths) + (len(widths) - 1) * _GAP
+
+
+def _width(column: Column) -> int:
+    """Return the width of a column: that of its cells; a long header folds above numbers."""
+    header = cell_len(plain(column.header))
+    cells = max((cell_len(plain(cell)) for cell in column.cells), default=0)
+    longest = LONGEST_LABEL if column.group else LONGEST_HEADER
+    return max(cells, header if column.wraps else min(header, longest))
+
+
+def _rich_table(grid: Grid, width: int) -> RichTable:
+    excess = max(0, _least_width(grid, grid.columns, wrapped=False) - width)
+    table = RichTable(
+        box=SIMPLE_HEAD,
+        title=Text(plain(grid.title), style="bold") if grid.title else None,
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for column in grid.columns:
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        taken = _width(column)
+        if column.wraps:
+            taken = max(taken - excess, min(taken, LONGEST_WORD))
+        table.add_column(Text(plain(column.header)), justify=justify, overflow="fold", width=taken)
+    for number, row in enumerate(_rows(grid)):
+        style = "bold" if number in grid.headings else None
+        table.add_row(*(Text(plain(cell)) for cell in row), style=style)
+    return table
+
+
+def _rows(grid: Grid) -> Iterator[tuple[str, ...]]:
+    return zip(*(column.cells for column in grid.columns), strict=True)
+
+
+def _markdown_line(cells: Iterator[str] | Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown_cell(text: str) -> str:
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, "\\" + character)
+    return plain(text)
+
+
+def _latex_line(cells: Iterator[str] | Sequence[str]) -> str:
+    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
+
+
+def _latex_cell(text: str) -> str:
+    return plain(text).translate(_LATEX)

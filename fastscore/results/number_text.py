@@ -1,0 +1,45 @@
+"""Numbers as a person reads them."""
+
+from collections.abc import Iterable
+
+NONE = "-"
+
+
+def decimals_for(values: Iterable[float | None]) -> int:
+    """Return how many decimals numbers of one kind are written with, by the largest of them."""
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    return 4 if largest < 10 else 2 if largest < 1_000 else 1
+
+
+def number_text(value: float | None, decimals: int = 4) -> str:
+    """Write a number, a dash for none."""
+    return NONE if value is None else f"{value:,.{decimals}f}"
+
+
+def half_interval_text(value: float | None, low: float | None, decimals: int = 4) -> str:
+    """Write a mean and how far its interval, which is symmetric, reaches on either side."""
+    if value is None or low is None:
+        return number_text(value, decimals)
+    return f"{number_text(value, decimals)} ± {value - low:,.{decimals}f}"
+
+
+def interval_text(
+    value: float | None, low: float | None, high: float | None, decimals: int = 4
+) -> str:
+    """Write a number and the ends of its interval, where it has one."""
+    if low is None or high is None:
+        return number_text(value, decimals)
+    ends = f"{number_text(low, decimals)}, {number_text(high, decimals)}"
+    return f"{number_text(value, decimals)} [{ends}]"
+
+
+def p_text(p: float | None) -> str:
+    """Write a p-value: four decimals, small ones by their power of ten."""
+    if p is None:
+        return NONE
+    return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun in the right number."""
+    return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"

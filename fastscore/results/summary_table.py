@@ -1,0 +1,228 @@
+"""A summary as tables for people and as data for programs: a row a metric, a column a group."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import UsageError, nearest
+from fastscore.results.grids import Column, Grid
+from fastscore.results.number_text import (
+    NONE,
+    decimals_for,
+    half_interval_text,
+    number_text,
+)
+from fastscore.results.readings import reading_of
+from fastscore.suites.base import NULL_REASONS, Metric, Suite
+from fastscore.suites.summary import ALL
+
+ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
+INTERVAL_HEADER = "mean ± 95 %"
+
+_FIRST = ("suite", "group", "value", "metric", "name", "better", "unit")
+
+Record = Mapping[str, Any]
+
+
+def choose_metrics(
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool
+) -> list[str]:
+    """Choose what to show of a summary: what is named, or all but parts, those of dialogues first.
+
+    Raises
+    ------
+    UsageError
+        The summary has no metric of a name.
+    """
+    present = summary["metric"].unique(maintain_order=True).to_list()
+    for metric in ids:
+        if metric not in present:
+            raise UsageError(f"The summary has no metric {metric!r}.", nearest(metric, present))
+    declared = {metric.id: metric for metric in suite.metrics}
+    if not ids:
+        ids = [id for id in present if everything or (id in declared and not declared[id].part)]
+    tables = [table.name for table in reversed(suite.tables)]
+    return sorted(ids, key=lambda id: tables.index(_table_of(declared, id)))
+
+
+def whole_grid(
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool
+) -> Grid:
+    """Lay out what the whole run's summary says of these metrics."""
+    records = _by_metric(summary.filter(pl.col("group") == ALL))
+    rows = _rows(suite, ids)
+    of_rows = [records.get(id or "", {}) for id, _ in rows]
+    columns = [
+        *_names(suite, rows),
+        Column(INTERVAL_HEADER, tuple(_mean(record, [record]) for record in of_rows)),
+    ]
+    if any(_has_micro(record) for record in of_rows):
+        columns.append(Column("micro", tuple(_micro(record) for record in of_rows), drop=0))
+    if everything:
+        for place, name in enumerate(("sd", "minimum", "maximum")):
+            cells = tuple(_number(record, name) for record in of_rows)
+            columns.append(Column(name, cells, drop=place - 3))
+    declared = {metric.id: metric for metric in suite.metrics}
+    bands = [declared[id].bands if id in declared else () for id, _ in rows]
+    if any(bands):
+        readings = tuple(
+            reading_of(record.get("mean"), of_metric) or ""
+            for record, of_metric in zip(of_rows, bands, strict=True)
+        )
+        columns.append(Column("reading", readings, right=False, drop=3))
+    columns.append(Column("n", tuple(_count(record) for record in of_rows), drop=2))
+    if any(record.get("n_null") for record in of_rows):
+        columns.append(Column("null", tuple(_nulls(record) for record in of_rows), right=False))
+    return Grid("", tuple(columns), _headings(rows))
+
+
+def groups_grid(
+    suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, average: str = "macro"
+) -> Grid:
+    """Lay out a metric's means side by side for every value of a label."""
+    name = groups["group"][0]
+    values = groups["value"].unique(maintain_order=True).to_list()
+    by_value = {
+        value: _by_metric(groups.filter(pl.col("value").eq_missing(value))) for value in values
+    }
+    rows = _rows(suite, ids)
+    columns = list(_names(suite, rows))
+    for value in values:
+        records = by_value[value]
+        cells = tuple(
+            _size(records, ids, suite, table)
+            if id is None
+            else _group_cell(
+                records.get(id, {}), [by_value[other].get(id, {}) for other in values], average
+            )
+            for id, table in rows
+        )
+        columns.append(Column(str(value), cells, group=True))
+    about = "micro averages" if average == "micro" else f"{INTERVAL_HEADER} (n where fewer)"
+    return Grid(f"by {name}: {about}", tuple(columns), _headings(rows))
+
+
+def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
+    """Return the rows of a summary with each metric's name, direction and unit beside its id."""
+    declared = {metric.id: metric for metric in suite.metrics}
+    about = pl.DataFrame(
+        [
+            (id, declared[id].name, declared[id].better, declared[id].unit)
+            if id in declared
+            else (id, id, "neither", "1")
+            for id in ids
+        ],
+        schema=["metric", "name", "better", "unit"],
+        orient="row",
+    )
+    position = {id: place for place, id in enumerate(ids)}
+    return (
+        summary.filter(pl.col("metric").is_in(ids))
+        .join(about, on="metric", how="left", maintain_order="left")
+        .with_columns(pl.col("metric").replace_strict(position).alias("_place"))
+        .sort("group", "value", "_place", maintain_order=True)
+        .select(*_FIRST, pl.exclude(*_FIRST, "_place"))
+    )
+
+
+def _table_of(declared: Mapping[str, Metric], id: str) -> str:
+    return declared[id].table if id in declared else "dialogues"
+
+
+def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Put a row that heads each table's metrics before them, where there is more than one."""
+    declared = {metric.id: metric for metric in suite.metrics}
+    tables = list(dict.fromkeys(_table_of(declared, id) for id in ids))
+    rows: list[tuple[str | None, str]] = []
+    for table in tables:
+        rows += [(None, table)]
+        rows += [(id, table) for id in ids if _table_of(declared, id) == table]
+    return rows
+
+
+def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
+    return frozenset(place for place, (id, _) in enumerate(rows) if id is None)
+
+
+def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> Iterator[Column]:
+    declared = {metric.id: metric for metric in suite.metrics}
+    names, arrows = [], []
+    for id, table in rows:
+        metric = declared.get(id or "")
+        names.append(f"of {table}" if id is None else metric.name if metric else id)
+        arrows.append(ARROWS[metric.better] if metric else " ")
+    ids = tuple(id or "" for id, _ in rows)
+    # letters say something beside a name, long ids repeat it
+    short = max((len(id) for id in ids), default=0) <= 5
+    yield Column("id", ids, right=False, drop=1 if short else -4)
+    yield Column("metric", tuple(names), right=False, wraps=True)
+    yield Column("", tuple(arrows), right=False)
+
+
+def _by_metric(rows: pl.DataFrame) -> dict[str, Record]:
+    return {record["metric"]: record for record in rows.iter_rows(named=True)}
+
+
+def _decimals(records: Iterable[Record]) -> int:
+    return decimals_for(record.get("mean") for record in records)
+
+
+def _mean(record: Record, alike: Iterable[Record]) -> str:
+    if not record:
+        return ""
+    return half_interval_text(record["mean"], record["ci_low"], _decimals(alike))
+
+
+def _group_cell(record: Record, alike: Sequence[Record], average: str) -> str:
+    if not record:
+        return NONE
+    if average == "micro":
+        return number_text(record["micro"], decimals_for(other.get("micro") for other in alike))
+    text = half_interval_text(record["mean"], record["ci_low"], max(1, _decimals(alike) - 1))
+    if not record.get("n_null"):
+        return text
+    return f"{text} ({record['n']:,})" if record["n"] else main_reason(record)
+
+
+def _has_micro(record: Record) -> bool:
+    return record.get("micro") is not None
+
+
+def _micro(record: Record) -> str:
+    if not record:
+        return ""
+    return number_text(record["micro"], _decimals([record])) if _has_micro(record) else NONE
+
+
+def _number(record: Record, name: str) -> str:
+    return number_text(record[name], _decimals([record])) if record else ""
+
+
+def _count(record: Record) -> str:
+    return f"{record['n']:,}" if record else ""
+
+
+def _nulls(record: Record) -> str:
+    if not record:
+        return ""
+    return f"{record['n_null']:,} {main_reason(record)}" if record["n_null"] else NONE
+
+
+def main_reason(record: Record) -> str:
+    """Name the reason of most nulls, and that there are others."""
+    counts = {reason: record[f"n_{reason}"] or 0 for reason in NULL_REASONS}
+    most = max(counts, key=counts.__getitem__)
+    others = sum(1 for n in counts.values() if n) > 1
+    return f"{most}{' ...' * others}" if counts[most] else "switched off"
+
+
+def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table: str) -> str:
+    declared = {metric.id: metric for metric in suite.metrics}
+    sizes = [
+        (records[id]["n"] or 0) + (records[id]["n_null"] or 0)
+        for id in ids
+        if id in records and _table_of(declared, id) == table
+    ]
+    largest = max(sizes, default=0)
+    return f"n {largest:,}" if largest else ""

@@ -1,0 +1,217 @@
+"""What `summary` and `compare` print: for every suite, at every width, in every format."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+import fastscore
+from fastscore.results.grids import Column, Grid, fit_grid, latex, markdown, print_grid
+from fastscore.results.groups import summarise_by
+from fastscore.results.runs import Run
+from fastscore.results.show import show_outcome, show_summary
+from fastscore.results.show_comparison import headline, show_comparison
+from fastscore.results.summary_table import choose_metrics, summary_records
+from fastscore.suites.registry import load_suite
+from tests.results.conftest import SUITES
+
+WIDTHS = (60, 80, 120, 200)
+LABELS = {
+    "score_dialogue": "miner_uid",
+    "group_travel": "condition",
+    "guest_simulation": "experiment_level",
+    "preference_shift": "model",
+    "memory_finance": "file",
+}
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def table_lines(lines: list[str]) -> list[str]:
+    """Leave out prose, which wraps by itself or stays whole where it is to be copied."""
+    return [line for line in lines if "  " in line.rstrip() or "─" in line]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("suite", SUITES)
+def test_summary_fits_and_shows_every_mean(
+    suite: str,
+    width: int,
+    suite_runs: Mapping[str, Run],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = suite_runs[suite]
+    show_summary(run)
+    lines = lines_of(capsys)
+    assert all(cell_len(line) <= width for line in lines[1:])
+    text = "\n".join(lines)
+    whole = run.summary.filter(pl.col("group") == "all")
+    shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
+    for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):
+        if row["mean"] is not None and row["ci_low"] is not None and row["mean"] < 10:
+            assert f"{row['mean']:.4f} ± {row['mean'] - row['ci_low']:.4f}" in text
+        if row["n_null"] and not row["n"]:
+            assert f"{row['n_null']:,} " in text
+    # every word of every name stands, wrapped or not
+    words = set(re.findall(r"\S+", text))
+    for metric in load_suite(suite).metrics:
+        if metric.id in shown:
+            assert set(metric.name.split()) <= words
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("suite", SUITES)
+def test_comparison_fits_and_never_drops_difference_interval_and_p(
+    suite: str,
+    width: int,
+    suite_runs: Mapping[str, Run],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    comparison = fastscore.compare(suite_runs[suite], by=LABELS[suite], unpaired=True, samples=50)
+    show_comparison(comparison)
+    lines = lines_of(capsys)
+    tables = [line for line in lines if not line.startswith("note: ")]
+    assert all(cell_len(line) <= width for line in tables)
+    assert "difference" in " ".join(lines)
+    assert re.sub(r"\s", "", "".join(tables)).startswith(re.sub(r"\s", "", headline(comparison)))
+    text = "\n".join(lines)
+    for row in comparison.differences.iter_rows(named=True):
+        if row["low"] is not None and max(row["mean_a"], row["mean_b"]) < 10:
+            assert f"{row['difference']:.4f} [{row['low']:.4f}, {row['high']:.4f}]" in text
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_machine_formats_hold_every_number_unrounded(
+    suite: str, suite_runs: Mapping[str, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = suite_runs[suite]
+    show_summary(run, everything=True, format="csv")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == run.summary.height
+    records = summary_records(
+        load_suite(suite), run.summary, run.summary["metric"].unique().to_list()
+    )
+    by_key = {(r["group"], r["value"] or "", r["metric"]): r for r in records.to_dicts()}
+    for row in rows:
+        found = by_key[row["group"], row["value"], row["metric"]]
+        assert (float(row["mean"]) if row["mean"] else None) == found["mean"]
+        assert row["name"] == found["name"]
+    metric = run.summary["metric"][0]
+    show_summary(run, metrics=[metric], format="json")
+    content = json.loads(capsys.readouterr().out)
+    assert content["signature"] == run.signature
+    assert {record["metric"] for record in content["summary"]} == {metric}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("format", ["markdown", "latex"])
+def test_documents_hold_every_column(
+    suite: str, format: str, suite_runs: Mapping[str, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_summary(suite_runs[suite], everything=True, format=format)  # type: ignore[arg-type]
+    text = capsys.readouterr().out
+    for header in ("mean", "sd", "minimum", "maximum"):
+        assert header in text
+    if format == "latex":
+        assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") > 0
+        assert not re.search(r"(?<!\\)[_%#]", text)
+    else:
+        rows = [line for line in text.splitlines() if line.startswith("|")]
+        assert len({line.replace(r"\|", "").count("|") for line in rows[:3]}) == 1
+
+
+def test_a_group_of_the_summary_is_what_filtered_tables_give(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    """The numbers of ``--by`` over any label are those that the suite itself summarises."""
+    for suite, by in LABELS.items():
+        run = suite_runs[suite]
+        own = run.summary.filter(pl.col("group") == by)
+        if own.is_empty():
+            continue
+        crossed = summarise_by(run, [by, "file"]).with_columns(
+            pl.col("value").str.split(" / ").list.first(), pl.lit(by).alias("group")
+        )
+        key = ["value", "metric"]
+        columns = ["n", "n_null", "mean", "sd", "minimum", "maximum", "micro"]
+        joined = own.join(crossed, on=key, how="full", suffix="/crossed")
+        for column in columns:
+            first, second = joined[column], joined[f"{column}/crossed"]
+            assert first.is_null().equals(second.is_null()), (suite, column)
+            assert ((first - second).abs().fill_null(0.0) <= 1e-12).all(), (suite, column)
+
+
+def test_unknown_names_suggest_the_nearest(suite_runs: Mapping[str, Run]) -> None:
+    run = suite_runs["guest_simulation"]
+    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'experiment_level'"):
+        show_summary(run, by=["experiment_levels"])
+    with pytest.raises(fastscore.FastscoreError, match=r"no metric 'PAZ'\. Did you mean 'PAS'"):
+        show_summary(run, metrics=["PAZ"])
+
+
+def test_memory_finance_counts_eligible_skipped_and_failed(
+    suite_runs: Mapping[str, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_summary(suite_runs["memory_finance"])
+    lines = [re.sub(r"\s+", " ", line).strip() for line in lines_of(capsys)]
+    place = lines.index("of eligible skipped failed")
+    run = suite_runs["memory_finance"]
+    turns = run.table("turns").collect()
+    eligible = int(turns["eligible_m1"].sum())
+    assert lines[place + 2] == f"M1, turns {eligible} {turns.height - eligible} 0"
+
+
+def test_outcome_tells_where_everything_is(
+    suite_runs: Mapping[str, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = suite_runs["score_dialogue"]
+    show_outcome(run.path, as_json=False)
+    text = capsys.readouterr().out
+    assert f"signature  {run.signature}" in text
+    assert "of 1 file, 0 rejects" in text
+
+
+def test_columns_go_in_the_stated_order_and_groups_into_blocks() -> None:
+    grid = Grid(
+        "title",
+        (
+            Column("name", ("a fairly long name of a metric",), right=False, wraps=True),
+            Column("first", ("11111",), drop=-1),
+            Column("last", ("22222",), drop=0),
+            Column("A", ("33333",), group=True),
+            Column("B", ("44444",), group=True),
+            Column("C", ("55555",), group=True),
+        ),
+    )
+    headers = {
+        width: [[column.header for column in block.columns] for block in fit_grid(grid, width)]
+        for width in (80, 60, 46, 30)
+    }
+    assert headers[80] == [["name", "first", "last", "A", "B", "C"]]
+    assert headers[60] == [["name", "first", "last", "A", "B", "C"]]  # its name wraps
+    assert headers[46] == [["name", "last", "A", "B", "C"]]
+    assert headers[30] == [["name", "A"], ["name", "B"], ["name", "C"]]
+
+
+def test_no_text_of_a_log_reaches_the_terminal_or_a_document_as_markup() -> None:
+    hostile = "\x1b[2J<script>|_&\\ [bold]x"
+    grid = Grid(hostile, (Column(hostile, (hostile,), right=False),))
+    console = Console(width=80, file=io.StringIO(), force_terminal=False)
+    print_grid(console, grid)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b[2J" not in printed
+    assert "[bold]x" in printed.replace("\n", "").replace(" ", "").replace("\\\\", "\\")
+    assert r"\<script\>\|\_" in markdown(grid)
+    assert r"\textless{}script\textgreater{}" in latex(grid)
