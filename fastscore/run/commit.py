@@ -1,27 +1,21 @@
-"""Making a file appear whole or not at all.
-
-Scope: POSIX file systems where ``rename`` within a folder is atomic. A file is written under a
-temporary name beside its final one, flushed to the disk, checked, renamed, and the folder flushed.
-A crash leaves the old file or the new one, and perhaps a temporary file that the next run removes.
-"""
+"""Committing the files of a run: whole or not at all (`fastscore.durable`), described by hash."""
 
 import contextlib
 import errno
 import io
 import os
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 import polars as pl
 
 from fastscore.content_hash import hash_bytes, hash_file
+from fastscore.durable import committed, is_temporary, sync_folder
 from fastscore.errors import RunError
 
-TEMPORARY_SUFFIX = ".tmp"
 ROW_GROUP_ROWS = 131_072
 
 
@@ -35,8 +29,9 @@ class Committed:
     rows: int | None = None
 
 
-def commit_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file through `write` and make it appear at `path` atomically.
+@contextlib.contextmanager
+def commit_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears at `path`, on disk, when the block ends without error.
 
     Raises
     ------
@@ -44,20 +39,13 @@ def commit_file(path: Path, write: Callable[[Path], None]) -> None:
         The disk is full, the folder cannot be written, or another input/output error; what stood
         at `path` before is untouched.
     """
-    temporary = path.with_name(
-        f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
-    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        _flush(temporary)
-        os.replace(temporary, path)
-        _flush(path.parent)
+        with committed(path) as file:
+            yield file
+        sync_folder(path.parent)
     except OSError as error:
         raise explain(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def commit_json(path: Path, content: Any) -> Committed:
@@ -68,11 +56,8 @@ def commit_json(path: Path, content: Any) -> Committed:
 
 def commit_bytes(path: Path, data: bytes) -> Committed:
     """Make a file of these bytes appear atomically."""
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(data)
-
-    commit_file(path, write)
+    with commit_file(path) as file:
+        file.write(data)
     return Committed(path.name, len(data), hash_bytes(data))
 
 
@@ -91,42 +76,33 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
         row_group_size=ROW_GROUP_ROWS,
         metadata=dict(metadata),
     )
-    expected = hash_bytes(buffer.getbuffer())
-    written: list[Committed] = []
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(buffer.getbuffer())
-        found = describe(temporary, rows=frame.height, name=path.name)
-        if found.content_hash != expected:
+    written = buffer.getbuffer()
+    expected = hash_bytes(written)
+    with commit_file(path) as file:
+        file.write(written)
+        file.flush()
+        if hash_file(Path(file.name)) != expected:
             raise RunError(
                 f"{path}: what was read back is not what was written.",
                 "Check the disk and run the same command again.",
             )
-        written.append(found)
-
-    commit_file(path, write)
-    return written[0]
-
-
-def describe(path: Path, *, rows: int | None = None, name: str | None = None) -> Committed:
-    """Return a file's size and content hash."""
-    return Committed(name or path.name, path.stat().st_size, hash_file(path), rows)
+    return Committed(path.name, len(written), expected, frame.height)
 
 
 def remove_temporaries(folder: Path) -> int:
-    """Remove what interrupted commits left below a folder; returns how many files."""
-    leftovers = list(folder.rglob(f"*{TEMPORARY_SUFFIX}"))
-    for leftover in leftovers:
-        leftover.unlink(missing_ok=True)
-    return len(leftovers)
+    """Remove what interrupted commits left below a folder; links are not followed.
 
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    Returns
+    -------
+    int
+        How many files.
+    """
+    removed = 0
+    for parent, _, names in os.walk(folder):
+        for name in filter(is_temporary, names):
+            Path(parent, name).unlink(missing_ok=True)
+            removed += 1
+    return removed
 
 
 def explain(path: Path, error: OSError) -> RunError:

@@ -8,11 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.processors import available_processors
-from fastscore.run.commit import TEMPORARY_SUFFIX, remove_temporaries
+from fastscore.run.commit import remove_temporaries
 from fastscore.run.config import RunConfig
 from fastscore.run.layout import (
     LEGACY,
@@ -116,7 +117,7 @@ def _clear(folder: Path, suite: Suite) -> None:
 
 
 def _is_temporary(name: str, names: set[str]) -> bool:
-    return name.endswith(TEMPORARY_SUFFIX) and any(name.startswith(own) for own in names)
+    return is_temporary(name) and any(name.startswith(own) for own in names)
 
 
 def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:

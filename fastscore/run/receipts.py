@@ -10,7 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from fastscore.run.commit import Committed, commit_json, describe
+from fastscore.content_hash import hash_file
+from fastscore.run.commit import Committed, commit_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,6 @@ def committed_receipt(
 def is_intact(run: Path, output: Committed) -> bool:
     """Read a committed file and compare it with what was committed."""
     try:
-        return describe(run / output.path).content_hash == output.content_hash
+        return hash_file(run / output.path) == output.content_hash
     except OSError:
         return False

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.vectors.durable import TEMPORARY_SUFFIX
+from fastscore.durable import is_temporary
 from fastscore.vectors.segments import DAMAGED_SUFFIX, IDS_SUFFIX, INDEX_SUFFIX, Segment
 from fastscore.vectors.text_ids import distinct_ids
 
@@ -95,7 +95,7 @@ def remove_garbage(folder: Path, age: float) -> None:
         orphan = name.startswith("seg-") and name.endswith(INDEX_SUFFIX)
         if orphan and name.removesuffix(INDEX_SUFFIX) + IDS_SUFFIX in names:
             continue
-        if not orphan and not name.endswith((TEMPORARY_SUFFIX, DAMAGED_SUFFIX)):
+        if not orphan and not is_temporary(name) and not name.endswith(DAMAGED_SUFFIX):
             continue
         # Another process may be cleaning as well.
         with contextlib.suppress(FileNotFoundError):

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastscore.durable import committed
 from fastscore.errors import StoreError
-from fastscore.vectors.durable import committed
 
 STORE_FORMAT = 2
 _FILE = "store.json"

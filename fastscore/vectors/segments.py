@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import checksum_rows, read_rows
 
+from fastscore.durable import committed, sync_folder
 from fastscore.processors import available_processors
-from fastscore.vectors.durable import committed, sync_folder
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.text_ids import SortedIds
 

@@ -1,10 +1,13 @@
 """A table appears whole, as it was made, or not at all."""
 
+import io
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from fastscore import durable
 from fastscore.errors import RunError
 from fastscore.run.commit import commit_table
 
@@ -24,14 +27,14 @@ def test_what_the_disk_does_not_keep_is_no_table(
     path = tmp_path / "part.parquet"
     commit_table(path, FRAME, {})
     before = path.read_bytes()
-    write = Path.write_bytes
 
-    def flip_a_bit(self: Path, data: memoryview) -> int:
-        flipped = bytearray(data)
-        flipped[len(flipped) // 2] ^= 1
-        return write(self, flipped)
+    class FlipsABit(io.BufferedRandom):
+        def write(self, data: Any) -> int:
+            flipped = bytearray(data)
+            flipped[len(flipped) // 2] ^= 1
+            return super().write(flipped)
 
-    monkeypatch.setattr(Path, "write_bytes", flip_a_bit)
+    monkeypatch.setattr(durable, "open_new", lambda path: FlipsABit(io.FileIO(path, "xb+")))
     with pytest.raises(RunError, match="what was read back is not what was written"):
         commit_table(path, FRAME.reverse(), {})
     assert path.read_bytes() == before

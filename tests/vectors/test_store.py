@@ -203,7 +203,7 @@ def test_compact_removes_old_garbage_only(tmp_path):
     store = open_store(tmp_path)
     append_texts(store, 0)
     kept = files_of(store)
-    garbage = {"seg-0-1-a.faiss", "seg-0-1-a.ids.7-b.tmp", "seg-0-2-a.faiss.7-b.tmp"}
+    garbage = {"seg-0-1-a.faiss", "seg-0-1-a.ids.7-0000000b.tmp", "seg-0-2-a.faiss.7-0000000b.tmp"}
     for name in garbage:
         (store.folder / name).write_bytes(b"half")
     (store.folder / "notes.txt").write_text("not ours")

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from fastscore import durable
 from fastscore.errors import StoreError
-from fastscore.vectors import durable
 from tests.vectors.stores import (
     append_texts,
     files_of,

@@ -1,7 +1,13 @@
-"""Files that appear whole, and on disk, or not at all."""
+"""Files that appear whole, and on disk, or not at all.
+
+Scope: POSIX file systems where ``rename`` within a folder is atomic. A file is written under a
+temporary name beside its final one, flushed to the disk and renamed. A crash leaves the old file
+or the new one, and perhaps a temporary file, whose name nobody else uses.
+"""
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +15,20 @@ from typing import BinaryIO
 
 TEMPORARY_SUFFIX = ".tmp"
 
+_TEMPORARY_NAME = re.compile(r".+\.\d+-[0-9a-f]{8}\.tmp")
+
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a file that must not exist yet."""
-    return path.open("xb")
+    """Open a file that must not exist yet, to be written and read back."""
+    return path.open("xb+")
 
 
 @contextlib.contextmanager
 def committed(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path`, synced, when the block ends without error."""
+    """Open a temporary file that becomes `path`, synced, when the block ends without error.
+
+    The folder is not synced: `sync_folder` does that for several files at once.
+    """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
     temporary = path.with_name(path.name + unique)
     try:
@@ -30,6 +41,11 @@ def committed(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a file's name is one that `committed` gives."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
 def sync_folder(folder: Path) -> None:
