@@ -1,11 +1,14 @@
-"""Opening a run directory and reading what it committed."""
+"""Opening a run directory and reading what it committed, each file compared with its hash first."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.processors import available_processors
 from fastscore.run.commit import Committed
 from fastscore.run.layout import RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
 from fastscore.run.manifest import Manifest, read_manifest
@@ -22,10 +25,15 @@ class Run:
         The run directory.
     manifest
         Its manifest.
+    verify
+        Whether what is read is compared first with the hash that was committed: a table's parts
+        when the table is first asked for.
     """
 
     path: Path
     manifest: Manifest
+    verify: bool = True
+    _verified: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def signature(self) -> str:
@@ -34,7 +42,14 @@ class Run:
 
     @property
     def summary(self) -> pl.DataFrame:
-        """The summary, one row a group and metric."""
+        """The summary, one row a group and metric.
+
+        Raises
+        ------
+        RunError
+            It is missing or not what was committed.
+        """
+        self._verify_beside_parts(SUMMARY_PARQUET)
         try:
             return pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -49,9 +64,9 @@ class Run:
         return self._scan(REJECTS)
 
     @property
-    def tables(self) -> dict[str, pl.LazyFrame]:
+    def tables(self) -> Mapping[str, pl.LazyFrame]:
         """Every table by name, scanned lazily, rows in input order."""
-        return {name: self._scan(name) for name in self.manifest.tables}
+        return _Tables(tuple(self.manifest.tables), self.table)
 
     def table(self, name: str) -> pl.LazyFrame:
         """Scan one table.
@@ -60,6 +75,8 @@ class Run:
         ------
         UsageError
             The run has no table of this name.
+        RunError
+            A part is missing or not what was committed.
         """
         if name not in self.manifest.tables:
             raise UsageError(
@@ -83,26 +100,80 @@ class Run:
 
     def _scan(self, folder: str) -> pl.LazyFrame:
         parts = [part_name(index) for index in range(self.manifest.shards)]
+        if self.verify and folder not in self._verified:
+            # hashing releases the interpreter lock
+            with ThreadPoolExecutor(available_processors()) as pool:
+                list(pool.map(lambda index: self._verify_part(folder, index), range(len(parts))))
+            self._verified.add(folder)
         return pl.scan_parquet([self.path / folder / part for part in parts], glob=False)
 
+    def _verify_part(self, folder: str, index: int) -> None:
+        path = receipt_path(self.path / RECEIPTS, "score", index)
+        receipt = load_receipt(path)
+        if receipt is None:
+            raise _damaged(path)
+        name = f"{folder}/{part_name(index)}"
+        stated = next((output for output in receipt.outputs if output.path == name), None)
+        if stated is None or not is_intact(self.path, stated):
+            raise _damaged(self.path / name)
 
-def open_run(path: str | Path) -> Run:
+    def _verify_beside_parts(self, name: str) -> None:
+        committed = [Committed(**output) for output in self.manifest.outputs]
+        stated = next((output for output in committed if output.path == name), None)
+        if self.verify and (stated is None or not is_intact(self.path, stated)):
+            raise _damaged(self.path / name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables(Mapping[str, pl.LazyFrame]):
+    """Tables by name, each opened when it is asked for."""
+
+    names: tuple[str, ...]
+    scan: Callable[[str], pl.LazyFrame]
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.scan(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _damaged(path: Path) -> RunError:
+    return RunError(
+        f"{path}: missing, or not what was committed.",
+        "Run the same `fastscore score` command again: what is damaged is scored again.",
+    )
+
+
+def open_run(path: str | Path, *, verify: bool = True) -> Run:
     """Open a complete run.
 
     Parameters
     ----------
     path
         A run directory.
+    verify
+        Whether each file is compared with the hash that was committed before it is first read.
 
     Raises
     ------
     UsageError
         The folder holds no run.
     RunError
-        The run is not complete.
+        The run is not complete, or its manifest is damaged.
     """
     folder = Path(path)
     manifest = read_manifest(folder)
+    if manifest is None and (folder / RECEIPTS).is_dir():
+        raise RunError(
+            f"{folder}: the run's manifest.json is lost.",
+            "Run its `fastscore score` command again: it is made anew from the receipts.",
+        )
     if manifest is None:
         raise UsageError(
             f"{folder}: no run there (no manifest.json).",
@@ -112,4 +183,4 @@ def open_run(path: str | Path) -> Run:
         raise RunError(
             f"{folder}: the run is not complete.", "Run its `fastscore score` command again."
         )
-    return Run(folder, manifest)
+    return Run(folder, manifest, verify)

@@ -10,6 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.options import build_options, option_values
 from fastscore.run.config import RunConfig
+from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import ScoresPerplexity, Source, Suite
 from fastscore.suites.registry import load_suite
@@ -37,7 +38,10 @@ class PerplexitySettings:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every task of a run knows."""
+    """What every task of a run knows.
+
+    ``writer`` is the token of the run directory's lock; empty where nothing is locked.
+    """
 
     run: Path
     suite: str
@@ -46,6 +50,12 @@ class RunContext:
     embedder: EmbedderSettings | None
     perplexity: PerplexitySettings | None = None
     columns: ColumnMap = NO_MAP
+    writer: str = ""
+
+    def check_writer(self) -> None:
+        """Raise `RunConflictError` unless the run directory is still held by this run's writer."""
+        if self.writer:
+            check_writer(self.run, self.writer)
 
     def fingerprint(self, of_input: str) -> str:
         """Return what a task's receipt is bound to: its input, and the signature."""

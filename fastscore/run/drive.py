@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -88,7 +89,17 @@ class _Execution:
                 yield progress
         finally:
             self.add_time(name, total, time.monotonic() - started)
-            self.manifest.save(self.folder)
+            self.save_manifest()
+
+    def save_manifest(self) -> None:
+        self.context.check_writer()
+        self.manifest.save(self.folder)
+
+    def note_damage(self, name: str) -> None:
+        """Say that a committed file is damaged, and that what it held is made again."""
+        self.reporter.note(
+            f"{self.folder / name}: not what was committed; its shard is scored again"
+        )
 
     def add_time(self, name: str, total: int, seconds: float) -> None:
         """Add a stage's tasks and seconds to those of earlier runs into the directory."""
@@ -131,8 +142,9 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
     files = resolve_inputs(config.inputs, suite.source.formats)
-    with sole_writer(config.output):
-        manifest = open_manifest(config, suite, options, identity, context.signature)
+    with sole_writer(config.output) as writer:
+        context = replace(context, writer=writer)
+        manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, manifest, reporter)
         manifest.left_aside = _left_aside(config, suite, reporter)
         plan = _plan(run, files)
@@ -177,7 +189,13 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
     return plan
 
 
-def _committed(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Receipt | None:
+def _committed(
+    context: RunContext,
+    suite: Suite,
+    run: Path,
+    shard: Shard,
+    damaged: Callable[[str], object] = lambda name: None,
+) -> Receipt | None:
     return committed_receipt(
         run,
         receipts_folder(run, "score"),
@@ -185,6 +203,7 @@ def _committed(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Re
         shard.index,
         context.fingerprint(shard.fingerprint),
         tasks.score_outputs(suite, shard.index),
+        damaged=damaged,
     )
 
 
@@ -204,10 +223,14 @@ def _score(run: _Execution, plan: Plan) -> None:
 
 
 def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
-    """Return the shards whose scores are not committed."""
-    return [
-        shard for shard in shards if _committed(run.context, run.suite, run.folder, shard) is None
-    ]
+    """Return the shards whose scores are not committed, or no longer as they were committed."""
+
+    def committed(shard: Shard) -> Receipt | None:
+        return _committed(run.context, run.suite, run.folder, shard, run.note_damage)
+
+    with ThreadPoolExecutor(run.config.workers) as pool:  # hashing releases the interpreter lock
+        receipts = pool.map(committed, shards)
+        return [shard for shard, found in zip(shards, receipts, strict=True) if found is None]
 
 
 def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
@@ -266,6 +289,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
             for table in run.suite.tables
         }
         summary = run.suite.summarise(scanned, run.options)
+        run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
         content = {"signature": run.context.signature, "summary": summary.to_dicts()}
         outputs = [
@@ -288,7 +312,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
     }
     run.manifest.counts = counts
     run.manifest.status = "complete"
-    run.manifest.save(run.folder)
+    run.save_manifest()
 
 
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:

@@ -4,9 +4,12 @@ import contextlib
 import platform
 import shutil
 import socket
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
@@ -26,8 +29,13 @@ from fastscore.run.layout import (
     receipts_folder,
 )
 from fastscore.run.lock import LOCK_NAME
-from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.receipts import receipt_path
+from fastscore.run.manifest import (
+    MANIFEST_NAME,
+    DamagedManifestError,
+    Manifest,
+    read_manifest,
+)
+from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.signature import EmbedderIdentity
 from fastscore.suites.base import Suite
 
@@ -40,20 +48,25 @@ def open_manifest(
     options: Any,
     identity: EmbedderIdentity | None,
     signed: str,
+    note: Callable[[str], object] = lambda text: None,
 ) -> Manifest:
     """Return the manifest to go on with: the one that stands in the folder, or a new one.
+
+    One that is lost or damaged is made anew where a committed part says, by its signature, that
+    the run is this one.
 
     Raises
     ------
     RunConflictError
-        The folder holds a run with another signature, or something else than a run.
+        The folder holds a run with another signature, or something else than a run, or links.
     """
     folder = config.output
-    earlier = read_manifest(folder) if not config.overwrite else None
-    if earlier is not None and earlier.signature != signed:
+    _refuse_links(folder)
+    earlier = None if config.overwrite else _earlier_manifest(folder)
+    there = None if config.overwrite else _earlier_signature(folder, earlier)
+    if there is not None and there != signed:
         raise RunConflictError(
-            f"{folder} holds a run with another signature.\n"
-            f"  there: {earlier.signature}\n  asked: {signed}",
+            f"{folder} holds a run with another signature.\n  there: {there}\n  asked: {signed}",
             "Choose another folder with -o, or replace it with --overwrite.",
         )
     settings = {
@@ -65,7 +78,11 @@ def open_manifest(
         remove_temporaries(folder)
         earlier.settings, earlier.environment = settings, _environment()
         return earlier
-    _clear(folder, suite)
+    if there is None:
+        _clear(folder, suite)
+    else:
+        note(f"{folder / MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
+        remove_temporaries(folder)
     manifest = Manifest(
         signature=signed,
         suite=suite.name,
@@ -81,6 +98,35 @@ def open_manifest(
     # nothing else is written before: what stands beside a manifest is this run's
     manifest.save(folder)
     return manifest
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse a run directory in which something is a link: what it leads to is not ours."""
+    for path in folder.iterdir():
+        if path.is_symlink():
+            raise RunConflictError(
+                f"{path} is a link, expected a file or folder of the run's own.",
+                "Remove it, or choose another folder with -o.",
+            )
+
+
+def _earlier_manifest(folder: Path) -> Manifest | None:
+    try:
+        return read_manifest(folder)
+    except DamagedManifestError:
+        return None
+
+
+def _earlier_signature(folder: Path, earlier: Manifest | None) -> str | None:
+    """Return the signature of the run that stands in the folder; without a manifest, of a part."""
+    if earlier is not None:
+        return earlier.signature
+    for path in sorted((folder / RECEIPTS).glob("score-*.json")):
+        receipt = load_receipt(path)
+        for output in receipt.outputs if receipt is not None else ():
+            if is_intact(folder, output):
+                return pl.read_parquet_metadata(folder / output.path).get("fastscore.signature")
+    return None
 
 
 def _environment() -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 The kernel's advisory lock on ``RUN/.lock`` says whether a writer lives; it goes when its process
 goes, however that ended, so a lock left by a killed run is taken over. The file's text says who
-holds it. A lock held from another host over a network file system is honoured where that file
-system supports ``flock``.
+holds it, and a token that is the writer's alone: before it commits, a writer looks whether the
+token still stands there, so that one whose lock file was removed commits nothing into the run that
+another has begun. A lock held from another host over a network file system is honoured where that
+file system supports ``flock``.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
+import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,16 +22,17 @@ from fastscore.errors import RunConflictError
 from fastscore.run.commit import explain
 
 LOCK_NAME = ".lock"
+_HOLDER_BYTES = 400
 
 
 @contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold a run directory for writing.
+def sole_writer(folder: Path) -> Iterator[str]:
+    """Hold a run directory for writing; yields the writer's token.
 
     Raises
     ------
     RunConflictError
-        Another live process holds it.
+        Another live process holds it, or its lock is a link.
     RunError
         The directory cannot be made or written.
     """
@@ -36,19 +41,51 @@ def sole_writer(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = _lock(path)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RunConflictError(
+                f"{path} is a link, expected a file of the run's own.", "Remove it."
+            ) from error
         raise explain(folder, error) from error
+    token = secrets.token_hex(8)
     try:
-        _sign(descriptor, path)
-        yield
+        _sign(descriptor, path, token)
+        yield token
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        if _is_held(descriptor, path):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
-def _sign(descriptor: int, path: Path) -> None:
+def check_writer(folder: Path, token: str) -> None:
+    """Make sure that a run directory is still held by the writer of this token.
+
+    Raises
+    ------
+    RunConflictError
+        The lock file is gone, or is another writer's.
+    """
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        holder = "its lock file was removed"
+    else:
+        try:
+            signed = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+        if signed.rstrip().endswith(f"writer {token}"):
+            return
+        holder = signed.strip() or "holder unknown"
+    raise RunConflictError(
+        f"{folder}: this process no longer holds the run ({holder}); it commits nothing more.",
+        "Run the same command again when no other writes there.",
+    )
+
+
+def _sign(descriptor: int, path: Path, token: str) -> None:
     """Write into the lock who holds it."""
-    holder = f"host {socket.gethostname()}, process {os.getpid()}\n"
+    holder = f"host {socket.gethostname()}, process {os.getpid()}, writer {token}\n"
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, holder.encode(), 0)
@@ -59,17 +96,24 @@ def _sign(descriptor: int, path: Path) -> None:
 def _lock(path: Path) -> int:
     """Lock the file that stands at `path` now; an earlier holder may have just unlinked it."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            holder = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace").strip()
             os.close(descriptor)
             raise RunConflictError(
                 f"{path.parent}: another fastscore writes there ({holder or 'holder unknown'}).",
                 "Wait for it to end, or choose another folder with -o.",
             ) from None
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(descriptor).st_ino:
-                return descriptor
+        if _is_held(descriptor, path):
+            return descriptor
         os.close(descriptor)
+
+
+def _is_held(descriptor: int, path: Path) -> bool:
+    """Tell whether the locked file is the one that stands at `path`."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

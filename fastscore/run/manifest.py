@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from fastscore.errors import RunError
-from fastscore.run.commit import commit_json
+from fastscore.run.checked_json import AlteredFileError, commit_checked, read_checked
 
 MANIFEST_NAME = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+
+
+class DamagedManifestError(RunError):
+    """A manifest that cannot be read, or is not as it was committed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +72,7 @@ class Manifest:
 
     def save(self, run: Path) -> None:
         """Write the manifest into a run directory, atomically."""
-        commit_json(run / MANIFEST_NAME, dataclasses.asdict(self))
+        commit_checked(run / MANIFEST_NAME, dataclasses.asdict(self))
 
 
 def read_manifest(run: Path) -> Manifest | None:
@@ -78,20 +80,22 @@ def read_manifest(run: Path) -> Manifest | None:
 
     Raises
     ------
+    DamagedManifestError
+        The file is not as it was committed.
     RunError
-        The file is damaged, or was written by a newer fastscore.
+        It was written by another version of fastscore.
     """
     path = run / MANIFEST_NAME
     try:
-        content = orjson.loads(path.read_bytes())
+        content = read_checked(path)
     except FileNotFoundError:
         return None
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(
-            f"{path}: not a readable manifest ({error}).",
-            "Start anew with --overwrite, or choose another folder with -o.",
+    except (OSError, AlteredFileError) as error:
+        raise DamagedManifestError(
+            f"{path}: not the manifest that was committed ({error}).",
+            "Run the same `fastscore score` command again: it is made anew from the receipts.",
         ) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if content.get("format") != FORMAT:
         raise RunError(
             f"{path}: not a manifest of format {FORMAT}.",
             "Read it with the fastscore that wrote it, or start anew with --overwrite.",
@@ -99,7 +103,7 @@ def read_manifest(run: Path) -> Manifest | None:
     try:
         return Manifest(**content)
     except TypeError as error:
-        raise RunError(
+        raise DamagedManifestError(
             f"{path}: not a whole manifest ({error}).",
-            "Start anew with --overwrite, or choose another folder with -o.",
+            "Run the same `fastscore score` command again: it is made anew from the receipts.",
         ) from error

@@ -1,17 +1,18 @@
 """Receipts: the proof that a task's outputs are whole.
 
-A task's outputs count only when a receipt for the same input fingerprint names them, and they
-still have the size that it states; that a file exists or opens proves nothing.
+A task's outputs count only when a receipt for the same input fingerprint names them, and their
+content still has the hash that it states; that a file exists or opens proves nothing. A receipt
+carries a checksum of its own: an edited one is none.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
-
 from fastscore.content_hash import hash_file
-from fastscore.run.commit import Committed, commit_json
+from fastscore.run.checked_json import AlteredFileError, commit_checked, read_checked
+from fastscore.run.commit import Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,26 +45,31 @@ def receipt_path(folder: Path, stage: str, index: int) -> Path:
 
 def save_receipt(folder: Path, receipt: Receipt) -> None:
     """Commit a receipt; its outputs must be committed already."""
-    commit_json(
-        receipt_path(folder, receipt.stage, receipt.index),
-        dataclasses.asdict(receipt),
-    )
+    path = receipt_path(folder, receipt.stage, receipt.index)
+    commit_checked(path, dataclasses.asdict(receipt))
 
 
 def load_receipt(path: Path) -> Receipt | None:
-    """Read a receipt; None where it is absent or damaged."""
+    """Read a receipt; None where it is absent, damaged or edited."""
     try:
-        content = orjson.loads(path.read_bytes())
+        content = read_checked(path)
         outputs = tuple(Committed(**output) for output in content.pop("outputs"))
         return Receipt(**content, outputs=outputs)
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (OSError, AlteredFileError, KeyError, TypeError):
         return None
 
 
 def committed_receipt(
-    run: Path, folder: Path, stage: str, index: int, fingerprint: str, outputs: frozenset[str]
+    run: Path,
+    folder: Path,
+    stage: str,
+    index: int,
+    fingerprint: str,
+    outputs: frozenset[str],
+    *,
+    damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
-    """Return the receipt of a task whose outputs all stand, or None if it must be done.
+    """Return the receipt of a task whose outputs stand as committed, or None if it must be done.
 
     Parameters
     ----------
@@ -77,22 +83,26 @@ def committed_receipt(
         What its receipt must be bound to.
     outputs
         The names of the files that it must have committed.
+    damaged
+        Called with the name of an output that is there, but not as it was committed.
     """
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or receipt.fingerprint != fingerprint:
         return None
     if {output.path for output in receipt.outputs} != outputs:
         return None
-    for output in receipt.outputs:
-        path = run / output.path
-        if not path.is_file() or path.stat().st_size != output.n_bytes:
-            return None
-    return receipt
+    altered = [output.path for output in receipt.outputs if not is_intact(run, output)]
+    for name in altered:
+        if (run / name).exists():
+            damaged(name)
+    return None if altered else receipt
 
 
 def is_intact(run: Path, output: Committed) -> bool:
     """Read a committed file and compare it with what was committed."""
     try:
+        if (run / output.path).stat().st_size != output.n_bytes:
+            return False
         return hash_file(run / output.path) == output.content_hash
     except OSError:
         return False

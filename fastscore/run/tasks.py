@@ -114,14 +114,13 @@ def _commit_texts(
         "id_high", "id_low"
     )
     path = texts_part(context.run, shard.index)
-    committed = commit_table(path, frame, {})
     return _receipt(
         context,
         Receipt(
             stage="texts",
             index=shard.index,
             fingerprint=context.fingerprint(shard.fingerprint),
-            outputs=(_within_run(context, path, committed),),
+            outputs=(_commit(context, path, frame, {}),),
             counts={"distinct": texts.len(), "missing": int(missing.sum()), "rows": 0},
         ),
     )
@@ -200,12 +199,12 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
     for table in suite.tables:
         frame = scored.tables[table.name]
         path = context.run / table.name / part_name(shard.index)
-        committed = commit_table(path, frame, table_metadata(context.signature, suite, table))
-        outputs.append(_within_run(context, path, committed))
+        metadata = table_metadata(context.signature, suite, table)
+        outputs.append(_commit(context, path, frame, metadata))
         counts[f"rows:{table.name}"] = frame.height
     path = context.run / REJECTS / part_name(shard.index)
-    committed = commit_table(path, scored.rejects, {"fastscore.signature": context.signature})
-    outputs.append(_within_run(context, path, committed))
+    metadata = {"fastscore.signature": context.signature}
+    outputs.append(_commit(context, path, scored.rejects, metadata))
     return _receipt(
         context,
         Receipt(
@@ -357,11 +356,16 @@ def _in_input_order(rejects: pl.DataFrame, files: Sequence[str]) -> pl.DataFrame
     return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())
 
 
-def _within_run(context: RunContext, path: Path, committed: Committed) -> Committed:
+def _commit(
+    context: RunContext, path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]
+) -> Committed:
+    context.check_writer()
+    committed = commit_table(path, frame, metadata)
     return replace(committed, path=path.relative_to(context.run).as_posix())
 
 
 def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
+    context.check_writer()
     save_receipt(receipts_folder(context.run, receipt.stage), receipt)
     return receipt
 

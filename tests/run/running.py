@@ -12,7 +12,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
 
-VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings"}
+VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum"}
 
 
 def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcome:

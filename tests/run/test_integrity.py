@@ -1,0 +1,232 @@
+"""What was damaged, edited or taken over after the commit is never shown, and is made again."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from fastscore.errors import RunConflictError, RunError
+from fastscore.results.runs import open_run
+from fastscore.run.lock import check_writer, sole_writer
+from tests.run.logs import write_logs
+from tests.run.running import contents, run_lexical
+
+FLIPS = 1500
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_logs(tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture
+def run(logs: list[Path], tmp_path: Path) -> Path:
+    run_lexical(logs, tmp_path / "run", shard_bytes=1500)
+    return tmp_path / "run"
+
+
+def shown(run: Path) -> dict[str, bytes]:
+    """Return all that a reader is shown of a run, or fail as a reader would."""
+    opened = open_run(run)
+    frames = {name: table.collect() for name, table in opened.tables.items()}
+    frames |= {"summary": opened.summary, "rejects": opened.rejects.collect()}
+    about = orjson.dumps([opened.signature, opened.manifest.counts, opened.manifest.inputs])
+    return {"manifest": about} | {
+        name: frame.write_ipc(None).getvalue() for name, frame in frames.items()
+    }
+
+
+def flip(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
+    before, expected = contents(run), shown(run)
+    whole = {name: (run / name).read_bytes() for name in before if name != "summary.json"}
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(FLIPS):
+        name = rng.choice(sorted(whole))
+        flip(run / name, rng)
+        try:
+            assert shown(run) == expected, name
+        except RunError:
+            refused += 1
+        (run / name).write_bytes(whole[name])
+    # a flip may turn white space between a receipt's members into other white space: nothing else
+    assert refused > 0.99 * FLIPS
+
+
+def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> None:
+    import io
+
+    from fastscore.run.config import RunConfig
+    from fastscore.run.drive import execute
+    from fastscore.run.progress import LineReporter
+
+    before = contents(run)
+    rng = random.Random(1)
+    for name in sorted(before):
+        if "part-" not in name:
+            continue
+        flip(run / name, rng)
+        stream = io.StringIO()
+        config = RunConfig(
+            suite="score_dialogue",
+            inputs=tuple(map(str, logs)),
+            output=run,
+            options={"lex_weight": 1.0},
+            shard_bytes=1500,
+        )
+        execute(config, LineReporter(stream))
+        assert f"{run / name}: not what was committed; its shard is scored again" in (
+            stream.getvalue()
+        )
+        assert contents(run) == before, name
+
+
+def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
+    before = contents(run)
+    path = run / "receipts" / "score-00001.json"
+    receipt = orjson.loads(path.read_bytes())
+    receipt["counts"]["rows"] += 1
+    path.write_bytes(orjson.dumps(receipt))
+    with pytest.raises(RunError, match=r"score-00001\.json: missing, or not what was committed"):
+        open_run(run).table("steps")
+    run_lexical(logs, run, shard_bytes=1500)
+    assert contents(run) == before
+
+
+def test_an_edited_or_lost_manifest_is_made_anew_from_receipts(logs: list[Path], run: Path) -> None:
+    before = contents(run)
+    times = {path: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()}
+    manifest = run / "manifest.json"
+    manifest.write_bytes(
+        manifest.read_bytes().replace(b'"status": "complete"', b'"status": "done"')
+    )
+    with pytest.raises(RunError, match="its content differs from its checksum"):
+        open_run(run)
+    run_lexical(logs, run, shard_bytes=1500)
+    assert contents(run) == before
+    manifest.unlink()
+    with pytest.raises(RunError, match=r"manifest\.json is lost"):
+        open_run(run)
+    with pytest.raises(RunConflictError, match="another signature"):
+        run_lexical(logs, run, options={"lex_weight": 0.5, "semantic": "jaccard"})
+    run_lexical(logs, run, shard_bytes=1500)
+    assert contents(run) == before
+    assert {path: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()} == times
+
+
+def test_who_asks_not_to_verify_reads_what_stands_there(run: Path) -> None:
+    steps = pl.read_parquet(run / "steps" / "part-00000.parquet")
+    steps.head(1).write_parquet(run / "steps" / "part-00000.parquet")
+    with pytest.raises(RunError, match="not what was committed"):
+        open_run(run).table("steps")
+    rest = open_run(run, verify=False).table("steps").collect().height
+    assert rest < open_run(run, verify=False).manifest.tables["steps"]["rows"]
+
+
+def test_only_temporaries_of_our_own_form_are_removed(logs: list[Path], run: Path) -> None:
+    before = contents(run)
+    theirs = run / "steps" / "notes.tmp"
+    theirs.write_text("mine")
+    ours = run / "steps" / "part-00000.parquet.123-0123abcd.tmp"
+    ours.write_text("half a part")
+    elsewhere = run.parent / "elsewhere"
+    elsewhere.mkdir()
+    kept = elsewhere / "part-00000.parquet.123-0123abcd.tmp"
+    kept.write_text("not this run's")
+    (run / "receipts" / "linked").symlink_to(elsewhere)
+    run_lexical(logs, run, shard_bytes=1500)
+    assert theirs.read_text() == "mine"
+    assert kept.exists()
+    assert not ours.exists()
+    theirs.unlink()
+    (run / "receipts" / "linked").unlink()
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("name", ["steps", "manifest.json", ".lock"])
+def test_links_in_a_run_are_refused(logs: list[Path], run: Path, name: str) -> None:
+    target = run.parent / "target"
+    if (run / name).exists():
+        (run / name).rename(target)
+    else:
+        target.write_text("precious")
+    (run / name).symlink_to(target)
+    before = target.read_bytes() if target.is_file() else sorted(target.iterdir())
+    with pytest.raises(RunConflictError, match="is a link"):
+        run_lexical(logs, run, shard_bytes=1500)
+    assert (target.read_bytes() if target.is_file() else sorted(target.iterdir())) == before
+
+
+def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path: Path) -> None:
+    with sole_writer(tmp_path) as first:
+        check_writer(tmp_path, first)
+        (tmp_path / ".lock").unlink()
+        with pytest.raises(RunConflictError, match="lock file was removed"):
+            check_writer(tmp_path, first)
+        with sole_writer(tmp_path) as second:
+            with pytest.raises(RunConflictError, match=rf"writer {second}"):
+                check_writer(tmp_path, first)
+            check_writer(tmp_path, second)
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: Path) -> None:
+    first = sole_writer(tmp_path)
+    first.__enter__()
+    (tmp_path / ".lock").unlink()
+    with sole_writer(tmp_path) as second:
+        first.__exit__(None, None, None)
+        check_writer(tmp_path, second)
+
+
+def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from fastscore.errors import RunConflictError\n"
+        "from fastscore.run import tasks\n"
+        "from tests.run.running import run_lexical\n"
+        "commit, done = tasks.commit_table, []\n"
+        "def stopping(*given):\n"
+        "    committed = commit(*given)\n"
+        "    done.append(given)\n"
+        "    if len(done) == 3:\n"
+        "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "    return committed\n"
+        "tasks.commit_table = stopping\n"
+        "try:\n"
+        "    run, *logs = map(Path, sys.argv[1:])\n"
+        "    run_lexical(logs, run, shard_bytes=1500)\n"
+        "except RunConflictError as error:\n"
+        "    sys.exit(f'{len(done)} {error}')\n"
+    )
+    words = [sys.executable, "-c", code, str(run), *map(str, logs)]
+    stopped = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        while os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is None:
+            assert stopped.poll() is None
+            time.sleep(0.01)
+        (run / ".lock").unlink()
+        run_lexical(logs, run, shard_bytes=1500)
+        before = contents(run)
+        stopped.send_signal(signal.SIGCONT)
+        _, message = stopped.communicate(timeout=60)
+    finally:
+        stopped.kill()
+    assert message.startswith("3 ")
+    assert "commits nothing more" in message
+    assert contents(run) == before
