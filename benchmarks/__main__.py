@@ -16,6 +16,7 @@ QUICK = {
     "end_to_end": ["--quick"],
     "group_travel": ["--quick"],
     "preference_shift": ["--quick"],
+    "ngram_extraction": ["--quick"],
     "guest_simulation": ["--quick"],
 }
 

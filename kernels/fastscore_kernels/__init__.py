@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 _MODULE_OF = {
+    "CharacterNgrams": "character_ngrams",
     "ExactSums": "sums",
     "bucket_starts": "ids",
     "checksum_rows": "file_rows",
@@ -25,6 +26,7 @@ _MODULE_OF = {
     "group_rows": "ragged",
     "idf_cosine_counted_csr": "bags",
     "idf_cosine_csr": "sets",
+    "index_character_ngrams": "character_ngrams",
     "intersection_size_csr": "sets",
     "jaccard_csr": "sets",
     "keyword_groups": "keywords",
@@ -34,6 +36,7 @@ _MODULE_OF = {
     "max_cosine_ragged": "cosine",
     "mean_pair_cosine_groups": "cosine",
     "mt19937_pairs": "sampling",
+    "nearest_by_character_ngrams": "character_ngrams",
     "ngram_copy_ratio": "ngrams",
     "number_hashes": "numbering",
     "number_ranges": "ranges",
@@ -54,6 +57,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "CharacterNgrams",
     "ExactSums",
     "bucket_starts",
     "checksum_rows",
@@ -69,6 +73,7 @@ __all__ = [
     "group_rows",
     "idf_cosine_counted_csr",
     "idf_cosine_csr",
+    "index_character_ngrams",
     "intersection_size_csr",
     "jaccard_csr",
     "keyword_groups",
@@ -78,6 +83,7 @@ __all__ = [
     "max_cosine_ragged",
     "mean_pair_cosine_groups",
     "mt19937_pairs",
+    "nearest_by_character_ngrams",
     "ngram_copy_ratio",
     "number_hashes",
     "number_ranges",

@@ -20,6 +20,7 @@ from fastscore.suites.preference_shift.concepts import (
 )
 from fastscore.suites.preference_shift.matching import Matcher, matcher_of
 from fastscore.suites.preference_shift.nearness import nearest_concepts
+from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ def extract_concepts(
     codes, texts = distinct(said)
     if options.extract == "embed":
         found = nearest_concepts(texts, concepts, vectors, options)
+    elif options.extract == "ngrams":
+        found = concepts_by_ngrams(texts, concepts, options)
+        if options.plot_keywords:
+            found = _with_plot_keywords(found, matcher.extract(texts), concepts)
     else:
         found = matcher.extract(texts)
     height = turns.height
@@ -74,6 +79,19 @@ def extract_concepts(
         gather_sets(found, codes[:height]),
         gather_sets(found, codes[height : 2 * height]),
         _gold_sets(gather_sets(found, codes[2 * height :]), gold, concepts, height),
+    )
+
+
+def _with_plot_keywords(found: Sets, matched: Sets, concepts: Concepts) -> Sets:
+    """Add to each set the plot keywords among what was matched."""
+    members, offsets = matched
+    n_texts = len(offsets) - 1
+    is_plot = concepts.terms["is_plot"].to_numpy()[members]
+    rows = [np.repeat(np.arange(n_texts), np.diff(sets[1])) for sets in (found, matched)]
+    return as_sets(
+        np.concatenate((rows[0], rows[1][is_plot])),
+        np.concatenate((found[0], members[is_plot])).astype(np.int64),
+        n_texts,
     )
 
 

@@ -8,7 +8,7 @@ thousands of them; matches are then places in one array of code points, and what
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,21 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.columns import place_in_group
+from fastscore.suites.preference_shift.code_points import (
+    CodePoints,
+    code_points,
+    cut_in_parts,
+    join_lower,
+)
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
 
 Indices = npt.NDArray[np.int64]
-CodePoints = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
 
 PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""
 
-_CHARACTERS_PER_PASS = 1 << 18
 _PRIVATE_USE = range(0xE000, 0xF900)
-_GROWS = "\u0130"
-"""The one character whose lower case is two code points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Matcher:
         """
         rows, concepts = [], []
         done = 0
-        for part in _parts(texts):
+        for part in cut_in_parts(texts):
             found, of_row = self._search(part)
             rows.append(found + done)
             concepts.append(of_row)
@@ -82,15 +84,12 @@ class Matcher:
 
     def _search(self, texts: pl.Series) -> tuple[Indices, Indices]:
         """Return pairs of a text and a concept, repeats among them."""
-        sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
-        first = 1 + np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
-        mark = self.separator
-        joined = f"{mark}{texts.str.join(mark).item()}{mark}".lower()
+        joined, marks = join_lower(texts, self.separator)
         matches = self.automaton.find_matches_as_indexes(joined, overlapping=True)
         flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
         value, start, end = flat.reshape(-1, 3).T
-        points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
-        row = np.searchsorted(first, start, side="right") - 1
+        points = code_points(joined)
+        row = np.searchsorted(marks, start) - 1
 
         count = self.offsets[value + 1] - self.offsets[value]
         match = np.repeat(np.arange(len(value)), count)
@@ -150,14 +149,6 @@ def _separator(patterns: Iterable[str]) -> str:
     used = set().union(*patterns)
     codes = chain((0x0A,), range(0x20), _PRIVATE_USE)
     return next(chr(code) for code in codes if chr(code) not in used)
-
-
-def _parts(texts: pl.Series) -> list[pl.Series]:
-    """Cut texts into parts of about as many characters as one pass should search."""
-    ends = texts.str.len_chars().cast(pl.Int64).cum_sum().to_numpy()
-    marks = np.arange(_CHARACTERS_PER_PASS, ends[-1] if len(ends) else 0, _CHARACTERS_PER_PASS)
-    edges = [0, *np.searchsorted(ends, marks).tolist(), len(texts)]
-    return [texts[low:high] for low, high in pairwise(edges) if low < high]
 
 
 def _joined(parts: list[Indices]) -> Indices:

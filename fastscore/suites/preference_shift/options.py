@@ -66,9 +66,9 @@ class PreferenceShiftOptions:
     )
     extract: str = option(
         "lexical",
-        help="How concepts are found: values that stand in the text, or the values nearest in "
-        "meaning by their vectors.",
-        choices=("lexical", "embed"),
+        help="How concepts are found: values that stand in the text, or the values nearest to it "
+        "in meaning by vectors (embed) or in spelling by character n-grams (ngrams).",
+        choices=("lexical", "embed", "ngrams"),
     )
     match: str | None = option(
         None,
@@ -91,12 +91,15 @@ class PreferenceShiftOptions:
     )
     embed_threshold: float = option(
         0.35,
-        help="With --extract embed: the least cosine of a text and a value.",
+        help="With --extract embed or ngrams: the least cosine of a text and a value.",
         minimum=-1.0,
         maximum=1.0,
     )
     embed_top: int = option(
-        3, help="With --extract embed: the most values of one field.", minimum=1, maximum=1000
+        3,
+        help="With --extract embed or ngrams: the most values of one field.",
+        minimum=1,
+        maximum=1000,
     )
     alpha: float = option(1.0, help="Weight of CC in TAS.")
     beta: float = option(1.0, help="Weight of CR in TAS.")
@@ -165,6 +168,11 @@ class PreferenceShiftOptions:
                 f"--aliases {self.aliases}: texts are not searched for spellings with --extract "
                 f"{self.extract}.",
                 "Leave out one of the two.",
+            )
+        if self.extract == "ngrams" and self.embed_threshold <= 0:
+            raise UsageError(
+                f"--embed-threshold is {self.embed_threshold}, expected one above 0 with --extract "
+                "ngrams: a text and a value without a common n-gram have 0."
             )
         names = self.field_names
         if PLOT in names:

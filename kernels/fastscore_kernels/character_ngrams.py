@@ -1,0 +1,385 @@
+"""TF-IDF over characters: the candidates whose n-grams within words are nearest to a text's.
+
+An n-gram is a run of 3 to 5 characters of a word with a space before and behind it; a shorter word
+is one n-gram. The arithmetic is scikit-learn's, operation by operation (``TfidfVectorizer`` with
+``char_wb`` and its defaults, then ``cosine_similarity``), so that cosines are equal to the last
+bit: n-grams are numbered as they sort, and every sum adds in that order.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.threads import run_chunks
+from fastscore_machine.validation import as_offsets, as_vector, read_only
+
+SHORTEST, LONGEST = 3, 5
+_SPACE = 32
+_BITS = 21
+"""A code point and one, as zero stands for no character, has so many bits."""
+
+_ROWS_PER_CHUNK = 256
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Points = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterNgrams:
+    """The n-grams of candidates, ready to be looked up; make one with `index_character_ngrams`.
+
+    Attributes
+    ----------
+    trigrams : uint64 (t,)
+        Those of three characters, packed and ascending.
+    trigram_ids : int64 (t,)
+        The number of each among all n-grams.
+    child_offsets, child_points, children : int64, uint32, int64
+        By n-gram the characters that continue it, ascending, and the n-grams that they make.
+    entry_offsets, entry_groups, entry_idf : int64, int64, float64
+        By n-gram the groups of candidates that have it, and its inverse document frequency there.
+    posting_offsets, owners, weights : int64, int32, float64
+        By entry its candidates, and the n-gram's weight in the vector of each, of length 1.
+    group_offsets : int64 (groups + 1,)
+        The candidates of each group.
+    """
+
+    trigrams: npt.NDArray[np.uint64]
+    trigram_ids: Indices
+    child_offsets: Indices
+    child_points: Points
+    children: Indices
+    entry_offsets: Indices
+    entry_groups: Indices
+    entry_idf: Reals
+    posting_offsets: Indices
+    owners: npt.NDArray[np.int32]
+    weights: Reals
+    group_offsets: Indices
+
+
+def index_character_ngrams(
+    points: npt.ArrayLike, offsets: npt.ArrayLike, group_offsets: npt.ArrayLike
+) -> CharacterNgrams:
+    """Index candidates by their n-grams.
+
+    Parameters
+    ----------
+    points : uint32
+        Code points of all candidates, each between two spaces, of which neighbours share one.
+        All white space must be U+0020, and letters as they are to be compared.
+    offsets : int64 (candidates + 1,)
+        The space before each candidate, and the last one.
+    group_offsets : int64 (groups + 1,)
+        Groups of candidates; each is a collection of documents of its own.
+
+    Returns
+    -------
+    CharacterNgrams
+    """
+    characters, places = _texts("points", points, offsets)
+    groups = as_offsets("group_offsets", group_offsets, places.size - 1)
+    high, low, owner = _windows(characters, places)
+    order = np.lexsort((owner, low, high))
+    high, low, owner = high[order], low[order], owner[order]
+    begins = np.ones(high.size, np.bool_)
+    begins[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    gram = np.cumsum(begins) - 1
+    high, low = high[begins], low[begins]
+
+    first = np.ones(gram.size, np.bool_)
+    first[1:] = (gram[1:] != gram[:-1]) | (owner[1:] != owner[:-1])
+    at = np.flatnonzero(first)
+    counts = np.diff(np.append(at, gram.size)).astype(np.float64)
+    gram, owner = gram[at], owner[at]
+    entry, entry_gram, entry_group, idf = _entries(gram, owner, groups)
+    weights = counts * idf[entry]
+    for _ in range(2):  # the cosine scales what is scaled already, which moves last bits
+        squares = np.bincount(owner, weights * weights, places.size - 1)
+        weights = weights / np.sqrt(squares)[owner]
+    return CharacterNgrams(
+        *_tree(high, low),
+        read_only(np.searchsorted(entry_gram, np.arange(high.size + 1))),
+        read_only(entry_group),
+        read_only(idf),
+        read_only(np.searchsorted(entry, np.arange(idf.size + 1))),
+        read_only(owner.astype(np.int32)),
+        read_only(weights),
+        groups,
+    )
+
+
+def nearest_by_character_ngrams(
+    index: CharacterNgrams,
+    points: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    *,
+    top: int,
+    least: float,
+    threads: int | None = None,
+) -> npt.NDArray[np.int32]:
+    """Find for each text the candidates of each group whose cosine is highest.
+
+    Parameters
+    ----------
+    index
+        The candidates.
+    points, offsets
+        The texts, laid out as candidates are.
+    top
+        The most candidates of one group, at least 1.
+    least
+        The least cosine, above 0.
+    threads
+        None for one a processor.
+
+    Returns
+    -------
+    int32 (texts, groups * top)
+        By group the candidates' rows, nearest first, of equal cosines the first row; -1 where there
+        are fewer.
+    """
+    characters, places = _texts("points", points, offsets)
+    if top < 1 or not least > 0.0:
+        raise ValueError(
+            f"`top` is {top} and `least` {least}; expected at least 1 and a number above 0"
+        )
+    compile_kernels()
+    n_groups = index.group_offsets.size - 1
+    out = np.full((places.size - 1, n_groups * top), -1, np.int32)
+    run_chunks(
+        partial(_bound(index), characters, places, top, float(least), out),
+        places.size - 1,
+        chunk=_ROWS_PER_CHUNK,
+        threads=threads,
+    )
+    return out
+
+
+def _texts(name: str, points: npt.ArrayLike, offsets: npt.ArrayLike) -> tuple[Points, Indices]:
+    characters: Points = as_vector(name, points, np.uint32)
+    places = as_offsets("offsets", offsets, characters.size - 1)
+    if (characters[places] != _SPACE).any() or (np.diff(places) < 1).any():
+        raise ValueError(f"`{name}` has no space at an offset; expected one around each text")
+    return characters, places
+
+
+def _bound(index: CharacterNgrams) -> Callable[..., None]:
+    """Return the kernel with the index's arrays as its first arguments."""
+    return partial(_nearest, *(getattr(index, name) for name in index.__slots__))
+
+
+def _windows(
+    points: Points, offsets: Indices
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices]:
+    """Return the n-grams of all texts, packed in two words, and the text of each.
+
+    Those of a word: only their first and last characters can be spaces.
+    """
+    inside = points != _SPACE
+    packed = points.astype(np.uint64) + np.uint64(1)
+    at = np.flatnonzero(inside[1 : offsets[-1]])
+    at = at[at >= offsets[0]]
+    high = packed[at] << np.uint64(2 * _BITS) | packed[at + 1] << np.uint64(_BITS) | packed[at + 2]
+    low = np.zeros(at.size, np.uint64)
+    parts = [(high, low, at)]
+    for length in range(SHORTEST + 1, LONGEST + 1):
+        longer = inside[at + length - 2]
+        at, high, low = at[longer], high[longer], low[longer]
+        shift = np.uint64(_BITS * (LONGEST - length))
+        low = low | packed[at + length - 1] << shift
+        parts.append((high, low, at))
+    high, low, at = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return high, low, np.searchsorted(offsets, at, side="right") - 1
+
+
+def _entries(
+    gram: Indices, owner: Indices, group_offsets: Indices
+) -> tuple[Indices, Indices, Indices, Reals]:
+    """Return the entry of each posting; and n-gram, group and IDF of each entry."""
+    group = np.searchsorted(group_offsets, owner, side="right") - 1
+    begins = np.ones(gram.size, np.bool_)
+    begins[1:] = (gram[1:] != gram[:-1]) | (group[1:] != group[:-1])
+    entry = np.cumsum(begins) - 1
+    group = group[begins]
+    having = np.bincount(entry).astype(np.float64)
+    idf = np.diff(group_offsets).astype(np.float64)[group] + 1.0
+    idf /= having + 1.0
+    return entry, gram[begins], group, np.log(idf) + 1.0
+
+
+def _tree(
+    high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.uint64], Indices, Indices, Points, Indices]:
+    """Return how n-grams are reached: trigrams by search, longer ones from what they continue."""
+    number = np.arange(high.size)
+    last = low & np.uint64((1 << _BITS) - 1)
+    is_trigram = low == 0
+    is_middle = ~is_trigram & (last == 0)
+    # what an n-gram continues sorts before it, and nothing as short stands between
+    of_trigram = np.maximum.accumulate(np.where(is_trigram, number, 0))
+    of_middle = np.maximum.accumulate(np.where(is_middle, number, 0))
+    longer = np.flatnonzero(~is_trigram)
+    parent = np.where(is_middle, of_trigram, of_middle)[longer]
+    point = np.where(is_middle, low >> np.uint64(_BITS), last)[longer] - np.uint64(1)
+    order = np.argsort(parent, kind="stable")
+    return (
+        read_only(high[is_trigram]),
+        read_only(np.flatnonzero(is_trigram)),
+        read_only(np.searchsorted(parent[order], np.arange(high.size + 1))),
+        read_only(point[order].astype(np.uint32)),
+        read_only(longer[order]),
+    )
+
+
+def compile_kernels() -> None:
+    """Compile this module's kernels, or load them from the cache."""
+    first_use(__name__, _compile)
+
+
+def _compile() -> None:
+    points = read_only(np.array([_SPACE, 97, _SPACE], np.uint32))
+    offsets = read_only(np.array([0, 2]))
+    index = index_character_ngrams(points, offsets, read_only(np.array([0, 1])))
+    _bound(index)(points, offsets, 1, 0.5, np.empty((1, 1), np.int32), 0, 1)
+
+
+@always_inlined
+def _find(values, low, high, value):  # type: ignore[no-untyped-def]
+    """Return the place of a value in an ascending range, or -1."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        elif values[middle] > value:
+            high = middle
+        else:
+            return middle
+    return np.int64(-1)
+
+
+@always_inlined
+def _collect(  # type: ignore[no-untyped-def]
+    points, begin, end, trigrams, trigram_ids, child_offsets, child_points, children, found
+):
+    """Write the numbers of a text's known n-grams; return how many there are."""
+    count = np.int64(0)
+    bits = np.uint64(_BITS)
+    one = np.uint64(1)
+    for at in range(begin, end - 1):
+        if points[at + 1] == _SPACE:
+            continue
+        key = (np.uint64(points[at]) + one) << (bits + bits)
+        key |= (np.uint64(points[at + 1]) + one) << bits
+        key |= np.uint64(points[at + 2]) + one
+        place = _find(trigrams, np.int64(0), np.int64(trigrams.size), key)
+        if place < 0:
+            continue
+        gram = trigram_ids[place]
+        found[count] = gram
+        count += 1
+        for step in range(2):
+            if points[at + 2 + step] == _SPACE:
+                break
+            place = _find(
+                child_points, child_offsets[gram], child_offsets[gram + 1], points[at + 3 + step]
+            )
+            if place < 0:
+                break
+            gram = children[place]
+            found[count] = gram
+            count += 1
+    return count
+
+
+@always_inlined
+def _count_runs(found, count, counts):  # type: ignore[no-untyped-def]
+    """Sort n-grams, keep each once and write how often it stood there; return how many stay."""
+    found[:count].sort()
+    kept = np.int64(0)
+    for place in range(count):
+        if kept > 0 and found[kept - 1] == found[place]:
+            counts[kept - 1] += 1.0
+        else:
+            found[kept] = found[place]
+            counts[kept] = 1.0
+            kept += 1
+    return kept
+
+
+@always_inlined
+def _rank(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
+    """Put a candidate among the best of its group, which are in order; -1 marks free places."""
+    place = np.int64(top)
+    while place > 0 and (
+        rows[place - 1] < 0
+        or scores[place - 1] < score
+        or (scores[place - 1] == score and rows[place - 1] > owner)
+    ):
+        place -= 1
+    if place == top:
+        return
+    for other in range(top - 1, place, -1):
+        rows[other] = rows[other - 1]
+        scores[other] = scores[other - 1]
+    rows[place] = owner
+    scores[place] = score
+
+
+@kernel(fastmath=False)
+def _nearest(  # type: ignore[no-untyped-def]
+    trigrams, trigram_ids, child_offsets, child_points, children, entry_offsets, entry_groups,
+    entry_idf, posting_offsets, owners, weights, group_offsets, points, offsets, top, least, out,
+    start, stop,
+):  # fmt: skip
+    n_groups = group_offsets.size - 1
+    longest = np.int64(0)
+    for row in range(start, stop):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    found = np.empty(3 * longest, np.int64)
+    counts = np.empty(3 * longest, np.float64)
+    norms = np.empty((2, n_groups), np.float64)
+    sums = np.zeros(group_offsets[n_groups], np.float64)
+    touched = np.empty(sums.size, np.int64)
+    scores = np.empty(n_groups * top, np.float64)
+    for row in range(start, stop):
+        count = _collect(
+            points, offsets[row], offsets[row + 1], trigrams, trigram_ids, child_offsets,
+            child_points, children, found,
+        )  # fmt: skip
+        count = _count_runs(found, count, counts)
+        # the vector is scaled to length 1, and again by the cosine
+        norms[:] = 0.0
+        for scaling in range(2):
+            for place in range(count):
+                for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
+                    group = entry_groups[entry]
+                    weight = counts[place] * entry_idf[entry]
+                    if scaling == 1:
+                        weight /= norms[0, group]
+                    norms[scaling, group] += weight * weight
+            for group in range(n_groups):
+                norms[scaling, group] = np.sqrt(norms[scaling, group])
+        n_touched = np.int64(0)
+        for place in range(count):
+            for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
+                group = entry_groups[entry]
+                weight = counts[place] * entry_idf[entry] / norms[0, group] / norms[1, group]
+                for posting in range(posting_offsets[entry], posting_offsets[entry + 1]):
+                    owner = owners[posting]
+                    if sums[owner] == 0.0:
+                        touched[n_touched] = owner
+                        n_touched += 1
+                    sums[owner] += weight * weights[posting]
+        for place in range(n_touched):
+            owner = touched[place]
+            score = sums[owner]
+            sums[owner] = 0.0
+            if score >= least:
+                group = np.searchsorted(group_offsets, owner, side="right") - 1
+                best = slice(group * top, (group + 1) * top)
+                _rank(owner, score, out[row, best], scores[best], top)
