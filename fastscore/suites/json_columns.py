@@ -8,7 +8,8 @@ import polars as pl
 from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.json_paths import find_places
 from fastscore_readers.json.json_values import value_kinds
-from fastscore_readers.json.jsonl import ARRAY, OBJECT, count_line_ends
+from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.json.lines import ARRAY, OBJECT
 
 from fastscore.suites.json_values import Bytes, JsonValues, Longs, Mask, Problems
 

@@ -11,7 +11,7 @@ import polars as pl
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json import json_texts
 from fastscore_readers.json.json_texts import halved_strings
-from fastscore_readers.json.jsonl import ESCAPED, FALSE, INTEGER, STRING, TRUE
+from fastscore_readers.json.lines import ESCAPED, FALSE, INTEGER, STRING, TRUE
 from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
 
 from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems, python_values

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_readers.json.json_paths import Place, Shape, find_places
 from fastscore_readers.json.json_values import array_elements
-from fastscore_readers.json.jsonl import (
+from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -92,7 +92,7 @@ class JsonValues:
     data
         The buffer, uint8.
     tags
-        The kind of each value, as in `fastscore_readers.json.jsonl`, uint8 (n,).
+        The kind of each value, as in `fastscore_readers.json.lines`, uint8 (n,).
     start, end
         Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
         empty array or object of `line_values` may have none.

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
+import llvmlite.binding
 import numba
 from numba.extending import intrinsic
 
@@ -29,6 +30,9 @@ config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
+
+CHECKED = os.environ.get("FASTSCORE_CHECKED") == "1"
+"""Whether readers check the bounds of every access, see `views`."""
 
 PACKAGES = ("fastscore_kernels", "fastscore_machine", "fastscore_readers")
 
@@ -70,7 +74,7 @@ def _is_ours_and_writable(folder: Path) -> bool:
 def cache_folder() -> Path:
     """Return the folder that compiled kernels are kept in, made if need be."""
     digest = hashlib.sha256(
-        f"{numba.__version__} {platform.python_version()} {platform.machine()}".encode()
+        f"{numba.__version__} {platform.python_version()} {platform.machine()} {CHECKED}".encode()
     )
     for package in PACKAGES:
         for source in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
@@ -83,7 +87,7 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
 
 
-def kernel(*, fastmath: bool | set[str]) -> Callable[[Function], Function]:
+def kernel(*, fastmath: bool | set[str], allocates: bool = True) -> Callable[[Function], Function]:
     """Declare a compiled entry point: releases the GIL, cached on disk, flags stated.
 
     Parameters
@@ -91,7 +95,11 @@ def kernel(*, fastmath: bool | set[str]) -> Callable[[Function], Function]:
     fastmath
         ``False``, or the set of LLVM flags whose freedom the kernel can bear; never flags that
         assume the absence of NaN or infinity.
+    allocates
+        Without it no references to arrays are counted, which in functions that take many arrays
+        can cost more than all else; then neither the kernel nor what it calls makes an array.
     """
+    options: dict[str, Any] = {} if allocates or CHECKED else {"_nrt": False}
 
     def declare(function: Function) -> Function:
         with _lock:
@@ -99,26 +107,62 @@ def kernel(*, fastmath: bool | set[str]) -> Callable[[Function], Function]:
             config.CACHE_DIR = str(cache_folder())
             try:
                 compiled: Any = numba.njit(
-                    nogil=True, cache=True, fastmath=fastmath, error_model="numpy"
+                    nogil=True,
+                    cache=True,
+                    fastmath=fastmath,
+                    error_model="numpy",
+                    boundscheck=CHECKED or None,
+                    **options,
                 )(function)
-                return cast("Function", compiled)
+                return cast("Function", _naming(compiled) if CHECKED else compiled)
             finally:
                 config.CACHE_DIR = previous
 
     return declare
 
 
+def _naming(compiled: Any) -> Callable[..., Any]:
+    """Let an access out of bounds name the kernel."""
+
+    @functools.wraps(compiled.py_func)
+    def checked(*arguments: Any) -> Any:
+        try:
+            return compiled(*arguments)
+        except IndexError as error:
+            found = " ".join(map(str, error.args))
+            raise IndexError(f"{compiled.py_func.__qualname__} touches {found}") from error
+
+    return checked
+
+
+def has_feature(name: str) -> bool:
+    """Whether code is compiled for a processor with a feature, by LLVM's name for it.
+
+    Of named processors (``NUMBA_CPU_NAME``) the levels of x86-64 are known.
+    """
+    if config.CPU_NAME:
+        named = (config.CPU_FEATURES or "").split(",")
+        return f"+{name}" in named or (config.CPU_NAME == "x86-64-v4" and name == "avx512bw")
+    return bool(llvmlite.binding.get_host_cpu_features().get(name, False))
+
+
 def inlined(function: Function) -> Function:
     """Declare a function that kernels call: compiled into them, with no cache of its own."""
-    compiled: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)
+    compiled: Any = numba.njit(
+        nogil=True, fastmath=False, error_model="numpy", boundscheck=CHECKED or None
+    )(function)
     return cast("Function", compiled)
 
 
 def always_inlined(function: Function) -> Function:
     """Declare a small function of an inner loop: no call is left of it in the kernels."""
-    compiled: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy", forceinline=True)(
-        function
-    )
+    compiled: Any = numba.njit(
+        nogil=True,
+        fastmath=False,
+        error_model="numpy",
+        forceinline=True,
+        boundscheck=CHECKED or None,
+    )(function)
     return cast("Function", compiled)
 
 

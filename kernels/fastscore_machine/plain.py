@@ -52,6 +52,11 @@ def store_word(base: int, index: int, word: Any) -> None:
     ctypes.c_uint64.from_address(int(base) + int(index)).value = int(word)
 
 
+def store_int32(base: int, index: int, value: int) -> None:
+    """Write the low 32 bits of ``value`` to ``base + index``."""
+    ctypes.c_uint32.from_address(int(base) + int(index)).value = int(value) & 0xFFFFFFFF
+
+
 def prefetch(address: int) -> None:
     """Do nothing."""
 
@@ -129,3 +134,15 @@ def copy_block(source: int, target: int) -> None:
 
 def _marked(flags: Iterable[bool]) -> Any:
     return np.uint64(sum(1 << place for place, flag in enumerate(flags) if flag))
+
+
+def marked_bytes(address: int, members: Iterable[int]) -> Any:
+    """Mark which of the 64 bytes at an address belong to a set."""
+    return _marked(byte in members for byte in ctypes.string_at(int(address), 64))
+
+
+def store_positions(address: int, at: int, bits: Any) -> int:
+    """Write the positions of set bits, plus ``at``, as 32-bit integers; return how many."""
+    places = [at + place for place in range(64) if int(bits) >> place & 1]
+    ctypes.memmove(int(address), np.array(places, np.uint32).tobytes(), 4 * len(places))
+    return len(places)

@@ -7,7 +7,7 @@ from importlib import import_module
 
 _MODULES = (
     *("csv.records", "json.json_elements", "json.json_paths", "json.json_texts"),
-    *("json.json_trees", "json.json_values", "json.jsonl", "json.jsonl_names"),
+    *("json.json_trees", "json.json_values", "json.jsonl_names", "json.line_ends", "json.lines"),
     *("json.located_values", "python_literals.orders", "python_literals.trees"),
 )
 

@@ -14,7 +14,7 @@ from fastscore_readers.csv.records import (
     spelled,
     unquoted,
 )
-from fastscore_readers.json.jsonl import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
+from fastscore_readers.json.lines import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
 from hypothesis import example, given
 from hypothesis import strategies as st
 

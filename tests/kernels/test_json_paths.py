@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import jsonl
+from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_paths import Place, Shape, find_places
 from hypothesis import example, given
 from hypothesis import strategies as st

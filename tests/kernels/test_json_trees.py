@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import jsonl
+from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_trees import Nodes, find_nodes
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from fastscore_readers.json import jsonl
+from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_values import array_elements, value_kinds
 from hypothesis import given
 from hypothesis import strategies as st

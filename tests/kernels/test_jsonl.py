@@ -8,7 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from fastscore_readers.json import jsonl, located_values
+from fastscore_readers.json import line_ends, located_values
+from fastscore_readers.json import lines as jsonl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -230,15 +231,15 @@ def test_read_only_and_offset_buffers() -> None:
 def test_line_ends_are_counted() -> None:
     for data in (b"", b"\r", b"\n", b"\r\n", b"a\rb\r\nc\n\r", b"x" * 300 + b"\r" * 300 + b"\n\n"):
         expected = len((data + b".").decode().splitlines()) - 1
-        assert jsonl.count_line_ends(as_bytes(data)) == expected
+        assert line_ends.count_line_ends(as_bytes(data)) == expected
 
 
 @given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))), st.integers(0, 400))
 def test_line_starts_in_two_buffers(parts: list[bytes], at: int) -> None:
     data = b"".join(parts)
     first, second = data[:at], data[at:]
-    starts = jsonl.line_starts(as_bytes(first)).tolist()
-    rest = jsonl.line_starts(as_bytes(second), after_return=first.endswith(b"\r")).tolist()
+    starts = line_ends.line_starts(as_bytes(first)).tolist()
+    rest = line_ends.line_starts(as_bytes(second), after_return=first.endswith(b"\r")).tolist()
     # what would begin behind a return at the very end is left to a buffer that follows
     expected = np.cumsum([len(line) for line in data.splitlines(keepends=True)]).tolist()
     whole = [start + len(first) for start in rest]
@@ -249,9 +250,13 @@ def test_line_starts_in_two_buffers(parts: list[bytes], at: int) -> None:
     assert starts + whole == expected
 
 
-def test_a_wrong_count_of_line_ends_is_refused() -> None:
-    with pytest.raises(ValueError, match="n_ends is 0"):
-        jsonl.scan_jsonl(as_bytes(b"{}\n{}\n"), (), n_ends=0)
+@pytest.mark.parametrize("n_ends", [0, 3, 1000])
+def test_a_wrong_count_of_line_ends_changes_nothing(n_ends: int) -> None:
+    data = b"".join(b'{"a":%d}\n' % row for row in range(700))
+    scan = jsonl.scan_jsonl(as_bytes(data), (b"a",), n_ends=n_ends)
+    assert scan.line.tolist() == list(range(1, 701))
+    spans = zip(scan.value_start[0], scan.value_end[0], strict=True)
+    assert [int(data[start:end]) for start, end in spans] == list(range(700))
 
 
 def test_buffers_of_another_type_are_refused() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import jsonl
+from fastscore_readers.json import line_ends
+from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.jsonl_names import NamedLines, named_lines, named_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -48,7 +49,7 @@ BEGINNINGS = (
 
 def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, line: int = 1) -> NamedLines:
     buffer = np.frombuffer(data, np.uint8)
-    n_ends = jsonl.count_line_ends(buffer)
+    n_ends = line_ends.count_line_ends(buffer)
     return named_runs(buffer, tuple(key.encode() for key in keys), line=line, n_ends=n_ends)
 
 
@@ -137,7 +138,7 @@ def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> NamedLines:
     """Compare every line that is a valid object; others may be noted too."""
     buffer = np.frombuffer(data, np.uint8)
     encoded = tuple(key.encode() for key in keys)
-    found = named_lines(buffer, encoded, n_ends=jsonl.count_line_ends(buffer))
+    found = named_lines(buffer, encoded, n_ends=line_ends.count_line_ends(buffer))
     assert found.start.tolist() == found.last.tolist()
     places = {int(start): place for place, start in enumerate(found.start)}
     assert len(places) == found.line.size

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.json.jsonl import line_starts
+from fastscore_readers.json.line_ends import line_starts
 
 Longs = npt.NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.json.jsonl import scan_jsonl
+from fastscore_readers.json.lines import scan_jsonl
 
 from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines

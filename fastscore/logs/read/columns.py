@@ -15,7 +15,8 @@ import polars as pl
 import pyarrow as pa
 from fastscore_readers.csv import records as csv
 from fastscore_readers.json import located_values
-from fastscore_readers.json.jsonl import (
+from fastscore_readers.json.jsonl_names import NamedLines
+from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -27,7 +28,6 @@ from fastscore_readers.json.jsonl import (
     STRING,
     TRUE,
 )
-from fastscore_readers.json.jsonl_names import NamedLines
 from fastscore_readers.json.located_values import EXACT, PlainViews
 
 from fastscore.logs.inputs.files import Format

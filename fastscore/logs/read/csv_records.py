@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 from fastscore_readers.csv.records import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
-from fastscore_readers.json.jsonl import ESCAPED, NOT_UTF8
+from fastscore_readers.json.lines import ESCAPED, NOT_UTF8
 
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.plan.byte_ranges import Damage

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from fastscore_readers.csv.records import CsvScan
-from fastscore_readers.json.jsonl import JsonlScan
+from fastscore_readers.json.lines import JsonlScan
 
 from fastscore.logs.inputs.files import Format
 

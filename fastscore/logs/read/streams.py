@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 from fastscore_readers.csv.records import CsvScan
-from fastscore_readers.json.jsonl import count_line_ends
+from fastscore_readers.json.line_ends import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression

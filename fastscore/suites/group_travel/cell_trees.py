@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.json_trees import Nodes, find_nodes
-from fastscore_readers.json.jsonl import (
+from fastscore_readers.json.lines import (
     ABSENT,
     ESCAPED,
     FALSE,

@@ -1,7 +1,7 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
 import polars as pl
-from fastscore_readers.json.jsonl import ARRAY, FLOAT, NULL
+from fastscore_readers.json.lines import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
 from fastscore.suites.group_travel.faults import faults

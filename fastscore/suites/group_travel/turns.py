@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_readers.json.jsonl import ARRAY, INTEGER, OBJECT, STRING
+from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.columns import gather_or_null

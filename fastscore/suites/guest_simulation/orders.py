@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_ranges, plain_words
 from fastscore_machine.arrow import text_rows
-from fastscore_readers.json.jsonl import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
+from fastscore_readers.json.lines import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.python_literals.orders import ITEM, MODIFIER, item_names, list_places
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_kernels import number_hashes
-from fastscore_readers.json.jsonl import ARRAY, OBJECT
+from fastscore_readers.json.lines import ARRAY, OBJECT
 
 from fastscore.suites.columns import Indices, Mask, first_of_group, gather_or_null
 from fastscore.suites.distinct import distinct

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json.json_paths import Shape
-from fastscore_readers.json.jsonl import ARRAY, OBJECT
+from fastscore_readers.json.lines import ARRAY, OBJECT
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
 from fastscore.suites.columns import counts_of

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_readers.json.jsonl import ARRAY, INTEGER, OBJECT
+from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events
 from fastscore.suites.columns import first_of_group, list_column, place_in_group

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_readers.json.jsonl import FLOAT, INTEGER, OBJECT
+from fastscore_readers.json.lines import FLOAT, INTEGER, OBJECT
 
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import raw_texts

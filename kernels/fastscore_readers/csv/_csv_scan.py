@@ -14,15 +14,8 @@ from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, copy_block, load_byte, store_byte
 
 from fastscore_readers.block_scans import first_bad_byte, line_ends_within
-from fastscore_readers.json._jsonl_scan import (
-    ESCAPED,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    NOT_UTF8,
-    STRING,
-    TRUE,
-)
+from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.tokens import ESCAPED, FALSE, FLOAT, INTEGER, STRING, TRUE
 from fastscore_readers.text_bytes import (
     MINUS,
     NEWLINE,

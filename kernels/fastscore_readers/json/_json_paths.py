@@ -13,16 +13,8 @@ from fastscore_machine.memory import address_of, load_byte
 
 from fastscore_readers.json._json_keys import NODE_BYTES, member_key, recent_keys
 from fastscore_readers.json._json_skips import skip_container, skip_scalar
-from fastscore_readers.json._jsonl_scan import (
-    ABSENT,
-    ARRAY,
-    ESCAPED,
-    MAX_DEPTH,
-    OBJECT,
-    STRING,
-    scan_container,
-    scan_scalar,
-)
+from fastscore_readers.json._jsonl_scan import scan_container, scan_scalar
+from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, MAX_DEPTH, OBJECT, STRING
 from fastscore_readers.text_bytes import skip_blanks
 
 GRAIN, FIRST_KEY, N_KEYS, ELEMENT, BELOW, LEVELS, BASE = range(7)

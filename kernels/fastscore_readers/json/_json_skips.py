@@ -14,7 +14,7 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes
 from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.memory import load_byte
 
-from fastscore_readers.json._jsonl_scan import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
+from fastscore_readers.json.tokens import ESCAPED, FALSE, FLOAT, INTEGER, NULL, STRING, TRUE
 from fastscore_readers.text_bytes import BACKSLASH, MINUS, QUOTE, SPACE, TAB
 
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)

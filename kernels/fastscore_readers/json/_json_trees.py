@@ -11,7 +11,8 @@ import numpy as np
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte
 
-from fastscore_readers.json._jsonl_scan import ABSENT, ARRAY, ESCAPED, OBJECT, STRING, scan_scalar
+from fastscore_readers.json._jsonl_scan import scan_scalar
+from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.text_bytes import QUOTE, first_word, scan_string, skip_space
 
 PARENT, START, END, KEY = range(4)

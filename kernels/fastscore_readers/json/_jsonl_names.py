@@ -18,16 +18,8 @@ from fastscore_machine.memory import address_of, load_byte, load_word, same_byte
 from fastscore_readers.json._json_keys import find_escaped_key, find_key
 from fastscore_readers.json._json_skips import skip_container, skip_scalar, skip_string
 from fastscore_readers.json._jsonl_runs import before_blanks, behind_line_end
-from fastscore_readers.json._jsonl_scan import (
-    ABSENT,
-    ARRAY,
-    ESCAPED,
-    OBJECT,
-    STRING,
-    line_end,
-    note_value,
-    skip_spaces,
-)
+from fastscore_readers.json._jsonl_scan import line_end, note_value, skip_spaces
+from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.text_bytes import BACKSLASH, QUOTE, SPACE, ZERO, skip_blanks
 
 _NONE, _1 = np.uint64(0), np.uint64(1)

@@ -16,16 +16,8 @@ from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
 
 from fastscore_readers.json._json_keys import NODE_BYTES
-from fastscore_readers.json._jsonl_scan import (
-    ABSENT,
-    ESCAPED,
-    MAX_DEPTH,
-    STRING,
-    ends_line,
-    line_end,
-    scan_object,
-    skip_spaces,
-)
+from fastscore_readers.json._jsonl_scan import ends_line, line_end, scan_object, skip_spaces
+from fastscore_readers.json.tokens import ABSENT, ESCAPED, MAX_DEPTH, STRING
 from fastscore_readers.text_bytes import NEWLINE, QUOTE, RETURN, SPACE, TAB, skip_blanks
 
 _COMMA, _COLON, _OPEN_OBJECT = 0x2C, 0x3A, 0x7B

@@ -5,14 +5,25 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from typing import Any
-
 import numpy as np
-from fastscore_machine.bits import count_ones, trailing_zeros
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import address_of, load_byte, store_byte, store_word
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.compiling import inlined
+from fastscore_machine.memory import load_byte, store_byte, store_word
 
-from fastscore_readers.json._json_keys import NODE_BYTES, member_key
+from fastscore_readers.json._json_keys import member_key
+from fastscore_readers.json.tokens import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    MAX_DEPTH,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+)
 from fastscore_readers.text_bytes import (
     MINUS,
     NEWLINE,
@@ -22,17 +33,11 @@ from fastscore_readers.text_bytes import (
     ZERO,
     first_word,
     line_end_mask,
-    return_mask,
     scan_number,
     scan_string,
     skip_blanks,
     space_length,
-    utf8_fault,
 )
-
-ABSENT, NULL, FALSE, TRUE, INTEGER, FLOAT, STRING, ESCAPED, ARRAY, OBJECT = range(10)
-NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP = range(1, 5)
-MAX_DEPTH = 500
 
 _COMMA, _COLON = 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
@@ -242,162 +247,3 @@ def line_end(data: int, index: int, stop: int) -> int:
             break
         index += 1
     return index
-
-
-@kernel(fastmath=False)
-def count_ends(data: Any) -> int:
-    """Count line ends; a return at the very end is one."""
-    base, size = address_of(data), data.size
-    count, index = np.int64(0), 0
-    while index < size:
-        if index + 64 <= size and return_mask(base, index) == np.uint64(0):
-            count += count_ones(line_end_mask(base, index))
-        else:
-            for position in range(index, min(index + 64, size)):
-                byte = load_byte(base, position)
-                if byte == NEWLINE:
-                    count += 1
-                elif byte == RETURN:
-                    count += position + 1 == size or load_byte(base, position + 1) != NEWLINE
-        index += 64
-    return int(count)
-
-
-@kernel(fastmath=False)
-def note_starts(data: Any, after_return: bool, starts: Any) -> int:
-    """Note where lines begin behind line ends; return how many.
-
-    ``after_return`` says that a return stands before the data: a newline first in them belongs to
-    it. Behind a return at the very end nothing is noted.
-    """
-    base, size = address_of(data), data.size
-    count, index = 0, 0
-    if after_return and size > 0:
-        index = 1 if load_byte(base, 0) == NEWLINE else 0
-        starts[0] = index
-        count = 1
-    while index < size:
-        index = line_end(base, index, size)
-        if index >= size:
-            break
-        returned = load_byte(base, index) == RETURN
-        index += 1
-        if returned:
-            if index == size:
-                break
-            if load_byte(base, index) == NEWLINE:
-                index += 1
-        starts[count] = index
-        count += 1
-    return count
-
-
-@kernel(fastmath=False)
-def scan_lines(
-    data: Any,
-    restarts: Any,
-    restart_lines: Any,
-    names: Any,
-    offsets: Any,
-    words: Any,
-    array_key: int,
-    lines: Any,
-    tags: Any,
-    starts: Any,
-    ends: Any,
-    faults: Any,
-    counts: Any,
-) -> None:
-    """Scan all lines of ``data``; a line that is an array is the value of ``array_key`` unless -1.
-
-    ``restarts`` are ascending positions of line starts at which the line number becomes
-    ``restart_lines``; the last is ``data.size``. ``lines`` (3, capacity) takes number, start and
-    end of the rows, ``faults`` (5, capacity) those of the faulty lines with status and position,
-    ``counts`` the numbers of rows, faults, lines and blank lines the next line's number
-    and whether there were more lines than the capacity.
-    """
-    stop = data.size
-    room = np.zeros(MAX_DEPTH + NODE_BYTES, np.uint8)
-    objects = address_of(room)
-    recent = objects + MAX_DEPTH
-    base = address_of(data)
-    name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)
-    tag_bytes, start_words, end_words = address_of(tags), address_of(starts), address_of(ends)
-    n_keys = words.size
-    row = fault = total = blank = restart = 0
-    number = 1
-    index = 0
-    counts[5] = 0
-    while index < stop:
-        if row == lines.shape[1] or fault == faults.shape[1]:
-            counts[5] = 1
-            break
-        if index >= restarts[restart]:
-            number = restart_lines[restart]
-            restart += 1
-        start = index
-        status = 0
-        index = skip_blanks(base, index, stop)
-        if index < stop and load_byte(base, index) != _OPEN_OBJECT:
-            index = skip_spaces(base, index, stop)
-        if index >= stop or ends_line(base, index):
-            blank += 1
-        else:
-            if load_byte(base, index) == _OPEN_OBJECT:
-                after = scan_object(
-                    base,
-                    index,
-                    stop,
-                    name_bytes,
-                    name_offsets,
-                    name_words,
-                    n_keys,
-                    recent,
-                    objects,
-                    row,
-                    tags.shape[1],
-                    tag_bytes,
-                    start_words,
-                    end_words,
-                )
-            else:
-                status = NOT_OBJECT
-                after = scan_container(base, index, stop, 0, objects)
-                if array_key >= 0 and load_byte(base, index) == _OPEN_ARRAY:
-                    status = 0
-                    tags[array_key, row] = ARRAY
-                    starts[array_key, row], ends[array_key, row] = index, after
-            position = index
-            if after >= 0:
-                index = skip_spaces(base, after, stop)
-                if index < stop and not ends_line(base, index):
-                    after = -1 - index
-            if after < 0:
-                position = -1 - after
-                status = NOT_JSON
-                if position >= _DEEP:
-                    position -= _DEEP
-                    status = TOO_DEEP
-                index = line_end(base, position, stop)
-                broken = utf8_fault(base, start, index)
-                if broken >= 0:
-                    status, position = NOT_UTF8, broken
-            if status == 0:
-                lines[0, row], lines[1, row], lines[2, row] = number, start, index
-                row += 1
-            else:
-                for key in range(n_keys):
-                    tags[key, row] = ABSENT
-                faults[0, fault], faults[1, fault], faults[2, fault] = number, start, index
-                faults[3, fault], faults[4, fault] = status, position
-                fault += 1
-        if index < stop:
-            returned = load_byte(base, index) == RETURN
-            index += 1
-            if returned and index < stop and load_byte(base, index) == NEWLINE:
-                index += 1
-        number += 1
-        total += 1
-    counts[0], counts[1], counts[2], counts[3], counts[4] = row, fault, total, blank, number
-    # naming the array here keeps it alive until its address is used no more
-    counts[5] += room.size - MAX_DEPTH - NODE_BYTES

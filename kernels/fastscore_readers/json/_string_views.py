@@ -15,7 +15,7 @@ from fastscore_machine.memory import (
     store_word,
 )
 
-from fastscore_readers.json._jsonl_scan import ESCAPED, NULL, STRING
+from fastscore_readers.json.tokens import ESCAPED, NULL, STRING
 from fastscore_readers.text_bytes import first_word
 
 _INLINE = 12

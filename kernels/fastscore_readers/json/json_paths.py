@@ -43,7 +43,7 @@ class Place:
     Parameters
     ----------
     tags
-        Type of each value, as in `fastscore_readers.json.jsonl`, uint8 (n,); ``ABSENT`` where the
+        Type of each value, as in `fastscore_readers.json.lines`, uint8 (n,); ``ABSENT`` where the
         object has no such member, or there is no object.
     start, end
         Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is absent.

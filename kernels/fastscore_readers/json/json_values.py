@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.compiling import first_use, inlined, kernel
 
-from fastscore_readers.json.jsonl import (
+from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -47,7 +47,7 @@ def value_kinds(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, 
     Returns
     -------
     tuple of arrays
-        The tag of `fastscore_readers.json.jsonl`, uint8 (n,), ``ABSENT`` for blank ranges; and the
+        The tag of `fastscore_readers.json.lines`, uint8 (n,), ``ABSENT`` for blank ranges; and the
         value's bytes, int64 (n,) each, a string's inside its quotes.
     """
     compile_kernels()

@@ -11,8 +11,7 @@ from fastscore_machine.validation import read_only
 
 from fastscore_readers.json._jsonl_names import keep_values, note_names
 from fastscore_readers.json._jsonl_runs import scan_runs
-from fastscore_readers.json._jsonl_scan import ABSENT
-from fastscore_readers.json.jsonl import key_table
+from fastscore_readers.json.tokens import ABSENT
 
 __all__ = ["NamedLines", "compile_kernels", "named_lines", "named_runs"]
 
@@ -21,6 +20,16 @@ _PLAIN_KEY = re.compile(rb"[ !#-.0-\[\]-~]+")
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+
+
+def key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs, npt.NDArray[np.uint64]]:
+    """Flatten keys to their bytes, offsets and first eight bytes as words."""
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"keys must be distinct, found {list(keys)!r}")
+    names = np.frombuffer(b"".join(keys), np.uint8)
+    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys])))
+    words = np.array([int.from_bytes(key[:8], "little") for key in keys], np.uint64)
+    return names, read_only(offsets.astype(np.int64)), read_only(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_readers.json._jsonl_scan import ABSENT
 from fastscore_readers.json._jsonl_values import (
     EXACT,
     INEXACT,
@@ -19,6 +18,7 @@ from fastscore_readers.json._jsonl_values import (
     unescape_strings,
 )
 from fastscore_readers.json._string_views import plain_bytes, plain_string_views, string_views
+from fastscore_readers.json.tokens import ABSENT
 
 __all__ = [
     "EXACT",

@@ -1,0 +1,103 @@
+"""Which of sixty-four bytes belong to which sets, as the bits of words, several sets at once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from fastscore_machine import plain
+from fastscore_machine.compiling import has_feature, instruction_or
+from fastscore_machine.llvm import I64, integer, load
+
+BLOCK = 64
+_CASE = 0x20
+
+# wider vectors than the processor's own are taken apart badly
+_WIDTH = BLOCK if has_feature("avx512bw") else 16
+
+
+def _runs(members: frozenset[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Part a set into bytes that belong to it with and without the bit of lower case, and runs."""
+    paired = [
+        byte
+        for byte in members
+        if byte & _CASE
+        and byte ^ _CASE in members
+        and not {byte - 1, byte + 1, byte - 33, byte - 31} & members
+    ]
+    alone = sorted(members - set(paired) - {byte ^ _CASE for byte in paired})
+    runs: list[tuple[int, int]] = []
+    for byte in alone:
+        if runs and runs[-1][1] == byte:
+            runs[-1] = (runs[-1][0], byte + 1)
+        else:
+            runs.append((byte, byte + 1))
+    return paired, runs
+
+
+def _members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[Any]:
+    """Compare the bytes of a vector with sets: a vector of truths for each."""
+    kind = block.type
+
+    def of(value: int) -> Any:
+        return ir.Constant(kind, [value - 256 if value > 127 else value] * kind.count)
+
+    folded = builder.or_(block, of(_CASE))
+    found = []
+    for members in sets:
+        paired, runs = _runs(members)
+        parts = [builder.icmp_unsigned("==", folded, of(byte)) for byte in paired]
+        for begin, end in runs:
+            if end == 256:
+                parts.append(builder.icmp_unsigned(">=", block, of(begin)))
+            elif begin == 0:
+                parts.append(builder.icmp_unsigned("<", block, of(end)))
+            elif end == begin + 1:
+                parts.append(builder.icmp_unsigned("==", block, of(begin)))
+            else:
+                offset = builder.sub(block, of(begin))
+                parts.append(builder.icmp_unsigned("<", offset, of(end - begin)))
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = builder.or_(joined, part)
+        found.append(joined)
+    return found
+
+
+def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
+    """Declare an instruction that marks which of the 64 bytes at an address belong to some sets.
+
+    Parameters
+    ----------
+    sets
+        Bytes, each set not empty.
+
+    Returns
+    -------
+    callable
+        Takes an address and returns a word for each set, the first byte in the lowest bit.
+    """
+    wanted = [frozenset(members) for members in sets]
+
+    def without_compiling(address: int) -> Any:
+        return tuple(plain.marked_bytes(address, members) for members in wanted)
+
+    @instruction_or(without_compiling)
+    def marks(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.VectorType(ir.IntType(8), _WIDTH)
+            words: list[Any] = [None] * len(wanted)
+            for begin in range(0, BLOCK, _WIDTH):
+                block = load(builder, builder.add(arguments[0], integer(begin)), kind)
+                for place, truths in enumerate(_members(builder, block, wanted)):
+                    bits = builder.bitcast(truths, ir.IntType(_WIDTH))
+                    if _WIDTH < BLOCK:
+                        bits = builder.shl(builder.zext(bits, I64), integer(begin))
+                    before = words[place]
+                    words[place] = bits if before is None else builder.or_(before, bits)
+            return context.make_tuple(builder, signature.return_type, words)
+
+        return types.UniTuple(types.uint64, len(wanted))(types.int64), codegen
+
+    return marks

@@ -1,0 +1,222 @@
+"""Blocks of lines, each indexed and walked while it is in the cache.
+
+A block is copied to where spaces and line ends can stand behind it; what is noted of it is put
+into columns before the next one comes. Lines that the index suspects are judged in Python: one that
+is good after all (white space of other kinds stands around it, or the character before it is cut
+off) is mended and the block is walked again.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore_readers.json.faults import fault_of, spaces_for_white
+from fastscore_readers.json.index import (
+    BEHIND,
+    N_BAD,
+    POSITION,
+    Index,
+    index_block,
+    index_room,
+)
+from fastscore_readers.json.tokens import MAX_DEPTH
+from fastscore_readers.json.walk import (
+    BEGIN,
+    CONTAINERS,
+    MOST_BYTES,
+    N_BLANK,
+    N_LINES,
+    N_NOTES,
+    N_ROWS,
+    N_SUSPECTS,
+    NUMBER,
+    RESTART,
+    ROOTS,
+    SIZE,
+    VALUES,
+    Lines,
+    Notes,
+    Plan,
+    Scratch,
+    walk_lines,
+)
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+BLOCK_BYTES = 256 << 10
+_NEWLINE, _RETURN, _SPACE = 10, 13, 32
+_KEPT_BYTES = 4 * BLOCK_BYTES
+_STATE_ITEMS = 10
+_COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK]
+
+
+class _Room:
+    """Memory for one block, as large as was needed so far."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.data = np.empty(size + 1 + 2 * BEHIND, np.uint8)
+        self.index: Index = index_room(size + 1)
+        capacity = self.index.tokens.size
+        self.notes = Notes(
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.uint64),
+            np.empty(capacity, np.int32),
+        )
+        self.rows, self.suspects = np.empty((2, 3 * (size + 1)), np.int64)
+        self.slots = np.empty(capacity, np.int64)
+        self.key = np.empty(size + BEHIND, np.uint8)
+        self.stack = np.empty(MAX_DEPTH, np.uint8)
+
+
+_own = threading.local()
+
+
+def _room_for(size: int) -> _Room:
+    """Return this thread's room, or a larger one that is not kept."""
+    if size > _KEPT_BYTES:
+        return _Room(size)
+    room: _Room | None = getattr(_own, "room", None)
+    if room is None or room.size < size:
+        room = _own.room = _Room(max(size, BLOCK_BYTES))
+    return room
+
+
+def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
+    """Cut data behind line ends, into blocks of about a size or of one longer line."""
+    ends: list[int] = []
+    begin = 0
+    while begin < data.size:
+        end = min(begin + size, data.size)
+        while end < data.size:
+            cut = _last_line_end(data, begin, end)
+            if cut:
+                end = cut
+                break
+            end = min(2 * end - begin, data.size)
+        ends.append(end)
+        begin = end
+    return ends
+
+
+def _last_line_end(data: Bytes, begin: int, end: int) -> int:
+    """Position behind the last line end that surely is one, 0 without any."""
+    step = 1 << 10
+    while True:
+        first = max(begin, end - step)
+        part = data[first:end].tobytes()
+        # a return at the very end may be half of a line end
+        at = max(part.rfind(b"\n"), part.rfind(b"\r", 0, len(part) - 1))
+        if at >= 0:
+            # nor does a block begin between the halves of one
+            return first + at + 1 + (part[at : at + 2] == b"\r\n")
+        if first == begin:
+            return 0
+        step *= 8
+
+
+@dataclass(slots=True)
+class Walker:
+    """The walk over the blocks of some data.
+
+    Parameters
+    ----------
+    plan
+        What is wanted of each line.
+    roots
+        What a line may be: `walk.OBJECTS`, `CONTAINERS` or `VALUES`.
+    restarts
+        See `walk.Lines`.
+    """
+
+    plan: Plan
+    roots: int
+    restarts: Longs
+    state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
+    faults: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    """Number, start, end, status and position of each faulty line; bytes are those of the data."""
+
+    def __post_init__(self) -> None:
+        self.state[NUMBER], self.state[ROOTS] = 1, self.roots
+
+    def walk(self, block: Bytes, begin: int) -> _Room:
+        """Walk a block of whole lines that begins at a position; the room says what was noted."""
+        if block.size >= MOST_BYTES:
+            raise ValueError(f"a line of {block.size} bytes; expected fewer than {MOST_BYTES}")
+        room = _room_for(block.size)
+        room.data[: block.size] = block
+        return self.walk_room(room, block.size, begin)
+
+    def walk_room(self, room: _Room, size: int, begin: int) -> _Room:
+        """Walk a block that stands in a room."""
+        rounded = -(-(size + 1) // BEHIND) * BEHIND
+        room.data[size] = _NEWLINE
+        room.data[size + 1 : rounded] = _SPACE
+        room.data[rounded : rounded + BEHIND] = _NEWLINE
+        state, counted = self.state, self.state[_COUNTED]
+        state[SIZE], state[BEGIN] = size, begin
+        index_block(room.data, size + 1, room.index)
+        self._walk(room)
+        if state[N_SUSPECTS]:
+            good = self._judge(room, begin)
+            if good:
+                state[_COUNTED] = counted
+                index_block(room.data, size + 1, room.index)
+                self._clear(room.index, good)
+                expected = int(state[N_SUSPECTS]) - len(good)
+                self._walk(room)
+                if state[N_SUSPECTS] != expected:
+                    raise RuntimeError("the index refuses a line that is JSON")
+        return room
+
+    def _walk(self, room: _Room) -> None:
+        latest = np.full(self.plan.elements.size, -1, np.int32)
+        walk_lines(
+            room.data,
+            room.index,
+            self.plan,
+            room.notes,
+            Lines(room.rows, room.suspects, self.restarts),
+            Scratch(room.stack, room.key, latest),
+            self.state,
+        )
+
+    def _judge(self, room: _Room, begin: int) -> list[tuple[int, int]]:
+        """Note the faults of suspected lines; mend those that have none, and return their bytes."""
+        good = []
+        suspects = room.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
+        for number, start, end in suspects.tolist():
+            line = room.data[start:end].tobytes()
+            fault = fault_of(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
+            if fault is None:
+                room.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
+                good.append((start, end))
+            else:
+                status, at = fault
+                place = (number, begin + start, begin + end, status, begin + start + at)
+                self.faults.append(place)
+        return good
+
+    @staticmethod
+    def _clear(index: Index, good: list[tuple[int, int]]) -> None:
+        """Take the bad bytes of good lines out of an index."""
+        bad = index.bad[: index.counts[N_BAD]]
+        kept = np.ones(bad.size, np.bool_)
+        for start, end in good:
+            kept[np.searchsorted(bad, start) : np.searchsorted(bad, end, side="right")] = False
+        left = bad[kept]
+        index.bad[: left.size], index.bad[left.size] = left, POSITION
+        index.counts[N_BAD] = left.size
+
+    @property
+    def n_rows(self) -> int:
+        """How many good lines the last block has."""
+        return int(self.state[N_ROWS])
+
+    @property
+    def n_notes(self) -> int:
+        """How many notes there are of the last block."""
+        return int(self.state[N_NOTES])

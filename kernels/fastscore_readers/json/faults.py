@@ -1,0 +1,124 @@
+"""What is wrong with a line that the index suspects, and at which byte: Python's rules, in Python.
+
+A line is read as ``json.loads(line.strip())`` reads it, but for two limits that are ours: values
+nest no deeper than `MAX_DEPTH`, and integers may have any number of digits.
+"""
+
+import re
+
+from fastscore_readers.json.tokens import MAX_DEPTH
+
+NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP = range(1, 5)
+
+_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_LITERAL = re.compile(rb"true|false|null|NaN|-?Infinity")
+_BLANKS = re.compile(rb"[ \t]*")
+_CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
+
+
+class _FaultError(Exception):
+    """Status and position of a fault."""
+
+
+def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tuple[int, int] | None:
+    """Judge a line.
+
+    Parameters
+    ----------
+    line
+        Its bytes, without a line end.
+    arrays, values
+        Whether it may be an array, or any value, rather than an object.
+
+    Returns
+    -------
+    tuple or None
+        What is wrong (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`) and the byte at which it
+        is; None for a line that is good, or blank.
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        return NOT_UTF8, error.start
+    # white space may be of many bytes
+    start = len(line) - len(text.lstrip().encode())
+    if start == len(line):
+        return None
+    try:
+        end = _value_end(line, start)
+    except _FaultError as fault:
+        return fault.args[0], fault.args[1]
+    rest = line[end:].decode().lstrip()
+    if rest:
+        return NOT_JSON, len(line) - len(rest.encode())
+    first = line[start : start + 1]
+    if first == b"{" or values or (arrays and first == b"["):
+        return None
+    return NOT_OBJECT, start
+
+
+def spaces_for_white(line: bytes) -> bytes:
+    """Return a line with spaces in place of all white space around it."""
+    inside = line.decode().strip().encode()
+    before = len(line) - len(line.decode().lstrip().encode())
+    return b" " * before + inside + b" " * (len(line) - before - len(inside))
+
+
+def _value_end(line: bytes, at: int) -> int:
+    """Position behind the value that begins at a position."""
+    opened: list[int] = []
+    while True:
+        # here a value begins
+        first = line[at] if at < len(line) else -1
+        entered = False
+        if first in _CLOSING:
+            if len(opened) == MAX_DEPTH:
+                raise _FaultError(TOO_DEEP, at)
+            at = _blanks_end(line, at + 1)
+            entered = line[at : at + 1] != bytes([_CLOSING[first]])
+            if entered:
+                opened.append(first)
+            else:
+                at += 1
+        else:
+            at = _scalar_end(line, at)
+        while not entered:
+            # here a value has ended
+            if not opened:
+                return at
+            at = _blanks_end(line, at)
+            if line[at : at + 1] == b",":
+                at = _blanks_end(line, at + 1)
+                break
+            if line[at : at + 1] != bytes([_CLOSING[opened.pop()]]):
+                raise _FaultError(NOT_JSON, at)
+            at += 1
+        if opened[-1] == ord("{"):
+            at = _blanks_end(line, _string_end(line, at))
+            if line[at : at + 1] != b":":
+                raise _FaultError(NOT_JSON, at)
+            at = _blanks_end(line, at + 1)
+
+
+def _blanks_end(line: bytes, at: int) -> int:
+    found = _BLANKS.match(line, at)
+    return found.end() if found else at
+
+
+def _string_end(line: bytes, at: int) -> int:
+    found = _STRING.match(line, at)
+    if found is None:
+        raise _FaultError(NOT_JSON, at)
+    if line[found.end() : found.end() + 1] != b'"':
+        raise _FaultError(NOT_JSON, found.end())
+    return found.end() + 1
+
+
+def _scalar_end(line: bytes, at: int) -> int:
+    if line[at : at + 1] == b'"':
+        return _string_end(line, at)
+    found = _LITERAL.match(line, at) or _NUMBER.match(line, at)
+    if found is None:
+        raise _FaultError(NOT_JSON, at + (line[at : at + 1] == b"-"))
+    return found.end()

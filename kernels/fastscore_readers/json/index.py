@@ -1,0 +1,210 @@
+"""One structural index of a block of JSON Lines: where its tokens stand, in one look at each byte.
+
+Sixty-four bytes are looked at at once, in the manner of Langdale and Lemire, "Parsing gigabytes of
+JSON per second" (VLDB Journal 28, 2019), with UTF-8, escapes, control characters and line ends in
+the same pass. All that reads JSON walks this index. What cannot stand where it does is only noted:
+the lines that hold it are judged one by one (`faults`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.bits import count_ones, trailing_zeros
+from fastscore_machine.byte_sets import byte_marks
+from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.memory import store_positions
+from fastscore_machine.views import BLOCK, block_at, item_at, put_item, room_at
+
+POSITION = 0x7FFFFFFF
+"""The bits of a token that say where it stands."""
+WITH_ESCAPES = np.uint32(0x80000000)
+"""The bit of a closing quote's token that says whether its string is written with escapes."""
+
+BEHIND = 128
+"""How many bytes must be readable behind a block."""
+TOKENS_BEHIND = 64
+"""How many tokens may be written behind the last one."""
+
+N_TOKENS, N_BAD, NUMBERED = range(3)
+r"""What `counts` tell: tokens, bad bytes, whether there is an escape that begins with ``\u``."""
+
+_CONTROLS = range(0x20)
+_token_marks = byte_marks(b'"', b"\\", b"{}[]:,", b"\n\r", b" \t", _CONTROLS, range(0x80, 0x100))
+_escape_marks = byte_marks(b'"\\/bfnrt', b"u", b"0123456789abcdefABCDEF")
+_character_marks = byte_marks(
+    range(0xC0),
+    range(0xC2),
+    range(0xE0),
+    range(0xF0),
+    range(0xF5),
+    range(0x90),
+    range(0xA0),
+    b"\xe0",
+    b"\xed",
+    b"\xf0",
+    b"\xf4",
+)
+
+_NONE, _ALL, _EVEN = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x5555555555555555)
+_1, _2, _3, _4, _8, _16, _32 = (np.uint64(shift) for shift in (1, 2, 3, 4, 8, 16, 32))
+_60, _61, _62, _63 = (np.uint64(shift) for shift in (60, 61, 62, 63))
+
+
+class Index(NamedTuple):
+    """Room for the index of a block.
+
+    Parameters
+    ----------
+    tokens : uint32
+        Where brackets, colons, commas, quotes, line ends and the first bytes of other scalars
+        stand, ascending, then line ends behind the block; closing quotes with `WITH_ESCAPES`.
+    bad : uint32
+        Bytes that no line may hold where they stand, ascending; then `POSITION`.
+    counts : int64 (3,)
+        `N_TOKENS`, `N_BAD`, `NUMBERED`.
+    """
+
+    tokens: npt.NDArray[np.uint32]
+    bad: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.int64]
+
+
+def index_room(size: int) -> Index:
+    """Allocate room for blocks of up to ``size`` bytes."""
+    return Index(
+        np.empty(size + TOKENS_BEHIND + BLOCK, np.uint32),
+        np.empty(size + 1 + BLOCK, np.uint32),
+        np.zeros(3, np.int64),
+    )
+
+
+@always_inlined
+def _behind_odd(quotes: Any) -> Any:
+    """Mark the bytes behind an odd number of quotes, opening quotes among them."""
+    quotes ^= quotes << _1
+    quotes ^= quotes << _2
+    quotes ^= quotes << _4
+    quotes ^= quotes << _8
+    quotes ^= quotes << _16
+    return quotes ^ (quotes << _32)
+
+
+@always_inlined
+def _escaped_bytes(slashes: Any, odd: Any) -> tuple[Any, Any, Any]:
+    """Part backslashes: those that escape, the bytes they escape, whether the next block's first.
+
+    ``odd`` says that of this block's own first byte.
+    """
+    slashes &= ~odd
+    after = (slashes << _1) | odd
+    starts = slashes & ~_EVEN & ~after
+    total = starts + slashes
+    odd = np.uint64(total < starts)
+    return slashes, (_EVEN ^ (total << _1)) & after, odd
+
+
+@inlined
+def _note(bad: Any, count: Any, at: Any, bits: Any) -> Any:
+    """Note bytes that are rare."""
+    while bits != _NONE:
+        put_item(bad, count, at + trailing_zeros(bits))
+        count += 1
+        bits &= bits - _1
+    return count
+
+
+@inlined
+def _wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
+    """Mark bytes that break UTF-8; and say what the next block must begin with.
+
+    ``follow`` marks the block's first bytes that belong to a character before it, the bits of
+    ``special`` that it began with E0, ED, F0 or F4, behind which not all bytes are right.
+    """
+    below_c0, below_c2, below_e0, below_f0, below_f5, below_90, below_a0, e0, ed, f0, f4 = (
+        _character_marks(at)
+    )
+    two, three, four = below_e0 & ~below_c2, below_f0 & ~below_e0, below_f5 & ~below_f0
+    longer = three | four
+    leads = two | longer
+    expected = (leads << _1) | (longer << _2) | (four << _3) | follow
+    wrong = (expected ^ (below_c0 & high)) | (below_c2 & ~below_c0) | ~below_f5
+    wrong |= ((e0 << _1) | (special & _1)) & below_a0
+    wrong |= ((ed << _1) | (special >> _1 & _1)) & ~below_a0
+    wrong |= ((f0 << _1) | (special >> _2 & _1)) & below_90
+    wrong |= ((f4 << _1) | (special >> _3 & _1)) & ~below_90
+    follow = (leads >> _63) | (longer >> _62) | (four >> _61)
+    special = (e0 >> _63) | (ed >> _63) << _1 | (f0 >> _63) << _2 | (f4 >> _63) << _3
+    return wrong, follow, special
+
+
+@inlined
+def _flag(tokens: Any, first: Any, bits: Any, closing: Any) -> None:
+    """Say of the tokens at some bits that their strings have escapes."""
+    while closing != _NONE:
+        lowest = closing & (~closing + _1)
+        token = first + count_ones(bits & (lowest - _1))
+        put_item(tokens, token, item_at(tokens, token) | WITH_ESCAPES)
+        closing ^= lowest
+
+
+@kernel(fastmath=False, allocates=False)
+def index_block(data: Any, size: int, index: Any) -> None:
+    """Index ``data[:size]``: whole lines, then spaces up to a multiple of 64, then line ends."""
+    tokens, bad, counts = index
+    n = n_bad = 0
+    # what a block of 64 hands to the next: words of which some first or last bits are set
+    odd = follow = special = inside = scalar_before = carry = digits = numbered = _NONE
+    for at in range(0, size, BLOCK):
+        here = block_at(data, at)
+        quotes, slashes, operators, ends, blanks, low, high = _token_marks(here)
+        wrong = taken = _NONE
+        if slashes | odd != _NONE:
+            slashes, taken, odd = _escaped_bytes(slashes, odd)
+            quotes &= ~taken
+        strings = _behind_odd(quotes) ^ inside
+        broken = ends & strings
+        while broken != _NONE:
+            # a line end ends a string that is not closed
+            first = broken & (~broken + _1)
+            wrong |= first
+            strings ^= ~first + _1
+            broken = ends & strings
+        inside = ~(strings >> _63) + _1 if strings >> _63 != _NONE else _NONE
+        escaped = _NONE
+        if taken | digits | carry != _NONE:
+            simple, letters, hexadecimal = _escape_marks(here)
+            letters &= taken & strings
+            numbered |= letters
+            needed = (letters << _1) | (letters << _2) | (letters << _3) | (letters << _4) | digits
+            digits = (letters >> _63) | (letters >> _62) | (letters >> _61) | (letters >> _60)
+            wrong |= taken & strings & ~(simple | letters)
+            wrong |= needed & ~hexadecimal & (strings ^ quotes)
+            # added to the string's bytes, an escape carries to the quote that closes it
+            marks = (slashes | taken) & strings
+            total = strings + marks
+            more = total + carry
+            carried = (total < strings) | (more < total)
+            carry = np.uint64(carried) if inside != _NONE else _NONE
+            escaped = more & quotes & ~strings
+        wrong |= low & strings
+        if high | follow != _NONE:
+            characters, follow, special = _wrong_characters(here, high, follow, special)
+            wrong |= characters
+        if wrong != _NONE:
+            n_bad = _note(bad, n_bad, at, wrong)
+        scalars = ~(strings | quotes | operators | ends | blanks)
+        begins = scalars & ~((scalars << _1) | scalar_before)
+        scalar_before = scalars >> _63
+        bits = ((operators | ends) & ~strings) | quotes | begins
+        room = room_at(tokens, 4 * n, 4 * BLOCK)
+        if escaped != _NONE:
+            store_positions(room, at, bits)
+            _flag(tokens, n, bits, escaped)
+            n += count_ones(bits)
+        else:
+            n += store_positions(room, at, bits)
+    for behind in range(TOKENS_BEHIND):
+        put_item(tokens, n + behind, size)
+    put_item(bad, n_bad, POSITION)
+    counts[N_TOKENS], counts[N_BAD], counts[NUMBERED] = n, n_bad, numbered != _NONE

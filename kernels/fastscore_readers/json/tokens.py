@@ -1,0 +1,342 @@
+"""What tokens of the index are: scalars, keys, containers that are only walked, written texts.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_sets import byte_marks
+from fastscore_machine.compiling import always_inlined, inlined
+from fastscore_machine.views import (
+    BLOCK,
+    block_at,
+    byte_at,
+    item_at,
+    low_bytes,
+    put_block,
+    put_byte,
+    signed,
+    word_at,
+)
+
+from fastscore_readers.json.index import POSITION
+
+ABSENT, NULL, FALSE, TRUE, INTEGER, FLOAT, STRING, ESCAPED, ARRAY, OBJECT = range(10)
+"""What a value is: a string without escapes, or one with."""
+MAX_DEPTH = 500
+
+QUOTE, BACKSLASH, COMMA, COLON, MINUS, PLUS, POINT = 0x22, 0x5C, 0x2C, 0x3A, 0x2D, 0x2B, 0x2E
+OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
+NEWLINE, RETURN, SPACE, TAB = 0x0A, 0x0D, 0x20, 0x09
+TO_CLOSING = 2
+"""A closing bracket's code is so much above the opening one's."""
+_SMALL_U = 0x75
+
+_NULL_WORD, _TRUE_WORD, _FALSE_WORD, _NAN_WORD, _INFINITY_WORD = (
+    np.uint64(int.from_bytes(word, "little"))
+    for word in (b"null", b"true", b"false", b"NaN", b"Infinity")
+)
+
+_MIXER = 0x9E3779B97F4A7C15
+_N_SLOTS, _SLOT_BITS = 256, 8
+_ENTRY = 5
+_LENGTH, _FIRST, _LAST, _AT, _NEXT = range(_ENTRY)
+
+_backslashes = byte_marks(b"\\")
+
+
+class Keys(NamedTuple):
+    """Wanted keys, found by their length and their first and last eight bytes.
+
+    Parameters
+    ----------
+    table : uint64
+        256 slots, each the number of a key plus 1 or 0; then for each key its length, first and
+        last word, where it stands in ``names``, and the next key of its slot plus 1.
+    names : uint8
+        The keys, one behind another.
+    """
+
+    table: npt.NDArray[np.uint64]
+    names: npt.NDArray[np.uint8]
+
+
+def key_table(keys: Sequence[bytes]) -> Keys:
+    """Make the table of some keys.
+
+    Raises
+    ------
+    ValueError
+        They are not distinct.
+    """
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"keys must be distinct, found {list(keys)!r}")
+    table = np.zeros(_N_SLOTS + _ENTRY * len(keys), np.uint64)
+    at = 0
+    for number, key in enumerate(keys):
+        first = int.from_bytes(key[:8], "little")
+        last = int.from_bytes(key[-8:], "little") if len(key) >= 8 else 0
+        mixed = (first ^ (last * _MIXER) ^ len(key)) * _MIXER % (1 << 64)
+        slot = mixed >> 64 - _SLOT_BITS
+        entry = _N_SLOTS + _ENTRY * number
+        table[entry : entry + _ENTRY] = (len(key), first, last, at, table[slot])
+        table[slot] = number + 1
+        at += len(key)
+    return Keys(table, np.frombuffer(b"".join(keys), np.uint8).copy())
+
+
+@inlined
+def _same_key(data: Any, at: Any, length: Any, keys: Any, entry: Any) -> bool:
+    name = signed(item_at(keys.table, entry + _AT))
+    for place in range(8, length - 8):
+        if byte_at(keys.names, name + place) != byte_at(data, at + place):
+            return False
+    return True
+
+
+@always_inlined
+def find_key(data: Any, at: Any, length: Any, keys: Any) -> Any:
+    """Find the number of the wanted key that is written in ``data[at : at + length]``, or -1.
+
+    Eight bytes are read from ``at`` on, whatever the length.
+    """
+    first = low_bytes(word_at(data, at), length)
+    last = word_at(data, at + length - 8) if length >= 8 else np.uint64(0)
+    mixed = (first ^ (last * np.uint64(_MIXER)) ^ np.uint64(length)) * np.uint64(_MIXER)
+    slot = signed(mixed >> np.uint64(64 - _SLOT_BITS))
+    key = signed(item_at(keys.table, slot)) - 1
+    while key >= 0:
+        entry = _N_SLOTS + _ENTRY * key
+        if (
+            signed(item_at(keys.table, entry + _LENGTH)) == length
+            and item_at(keys.table, entry + _FIRST) == first
+            and item_at(keys.table, entry + _LAST) == last
+            and _same_key(data, at, length, keys, entry)
+        ):
+            break
+        key = signed(item_at(keys.table, entry + _NEXT)) - 1
+    return key
+
+
+@always_inlined
+def token_at(tokens: Any, token: Any) -> Any:
+    """Position at which a token stands."""
+    return signed(item_at(tokens, token)) & POSITION
+
+
+@always_inlined
+def ends_line(byte: Any) -> Any:
+    """Whether a byte is a line end, or half of one."""
+    return byte == NEWLINE or byte == RETURN
+
+
+@always_inlined
+def _is_digit(byte: Any) -> Any:
+    return 0x30 <= byte <= 0x39
+
+
+@inlined
+def _scan_number(data: Any, at: Any) -> tuple[Any, Any]:
+    """End of the number at a position, -1 if it is none, and its kind."""
+    byte = byte_at(data, at)
+    if byte == MINUS:
+        at += 1
+        byte = byte_at(data, at)
+        if byte == 0x49:
+            return (at + 8 if word_at(data, at) == _INFINITY_WORD else -1), FLOAT
+    if byte == 0x30:
+        at += 1
+    elif _is_digit(byte):
+        while _is_digit(byte_at(data, at)):
+            at += 1
+    else:
+        return -1, FLOAT
+    kind = INTEGER
+    if byte_at(data, at) == POINT:
+        if not _is_digit(byte_at(data, at + 1)):
+            return -1, FLOAT
+        at += 2
+        while _is_digit(byte_at(data, at)):
+            at += 1
+        kind = FLOAT
+    if byte_at(data, at) | 0x20 == 0x65:
+        at += 1
+        if byte_at(data, at) == PLUS or byte_at(data, at) == MINUS:
+            at += 1
+        if not _is_digit(byte_at(data, at)):
+            return -1, FLOAT
+        while _is_digit(byte_at(data, at)):
+            at += 1
+        kind = FLOAT
+    return at, kind
+
+
+@inlined
+def scan_scalar(data: Any, at: Any) -> tuple[Any, Any]:
+    """End of the number or literal at a position, -1 if it is none, and its kind."""
+    byte = byte_at(data, at)
+    kind = FLOAT
+    if byte == 0x6E:
+        end, kind = (at + 4 if low_bytes(word_at(data, at), 4) == _NULL_WORD else -1), NULL
+    elif byte == 0x74:
+        end, kind = (at + 4 if low_bytes(word_at(data, at), 4) == _TRUE_WORD else -1), TRUE
+    elif byte == 0x66:
+        end, kind = (at + 5 if low_bytes(word_at(data, at), 5) == _FALSE_WORD else -1), FALSE
+    elif byte == 0x4E:
+        end = at + 3 if low_bytes(word_at(data, at), 3) == _NAN_WORD else -1
+    elif byte == 0x49:
+        end = at + 8 if word_at(data, at) == _INFINITY_WORD else -1
+    else:
+        end, kind = _scan_number(data, at)
+    if end >= 0:
+        byte = byte_at(data, end)
+        parted = byte == COMMA or byte == CLOSE_OBJECT or byte == CLOSE_ARRAY
+        if not (parted or byte == SPACE or byte == TAB or ends_line(byte)):
+            end = -1
+    return end, kind
+
+
+@always_inlined
+def starts_member(data: Any, tokens: Any, token: Any) -> Any:
+    """Whether a key and its colon stand at a token; its value then stands three tokens behind."""
+    return (
+        byte_at(data, token_at(tokens, token)) == QUOTE
+        and byte_at(data, token_at(tokens, token + 2)) == COLON
+    )
+
+
+@inlined
+def walk_container(data: Any, tokens: Any, token: Any, depth: Any, stack: Any) -> Any:
+    """Walk the array or object that opens at a token, ``depth`` levels deep: the token behind it.
+
+    -1 where it is no JSON. ``stack`` takes `MAX_DEPTH` bytes.
+    """
+    base = depth
+    while True:
+        # here a value begins
+        byte = byte_at(data, token_at(tokens, token))
+        if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+            if depth == MAX_DEPTH:
+                return -1
+            token += 1
+            if byte_at(data, token_at(tokens, token)) != byte + TO_CLOSING:
+                put_byte(stack, depth, byte)
+                depth += 1
+                if byte == OPEN_OBJECT:
+                    if not starts_member(data, tokens, token):
+                        return -1
+                    token += 3
+                continue
+            token += 1
+        elif byte == QUOTE:
+            token += 2
+        else:
+            end, _ = scan_scalar(data, token_at(tokens, token))
+            if end < 0:
+                return -1
+            token += 1
+        while True:
+            # here a value has ended
+            if depth == base:
+                return token
+            byte = byte_at(data, token_at(tokens, token))
+            opened = byte_at(stack, depth - 1)
+            token += 1
+            if byte == COMMA:
+                if opened == OPEN_OBJECT:
+                    if not starts_member(data, tokens, token):
+                        return -1
+                    token += 3
+                break
+            if byte != opened + TO_CLOSING:
+                return -1
+            depth -= 1
+
+
+@inlined
+def _hex4(data: Any, at: Any) -> Any:
+    """Value of four hexadecimal digits."""
+    value = 0
+    for place in range(4):
+        byte = byte_at(data, at + place)
+        value = value * 16 + (byte - 0x30 if byte < 0x3A else (byte | 0x20) - 0x57)
+    return value
+
+
+@always_inlined
+def _simple_escape(kind: Any) -> Any:
+    """Byte that a two-character escape stands for."""
+    if kind == 0x6E:
+        return 0x0A
+    if kind == 0x74:
+        return 0x09
+    if kind == 0x72:
+        return 0x0D
+    if kind == 0x62:
+        return 0x08
+    if kind == 0x66:
+        return 0x0C
+    return kind
+
+
+@inlined
+def _encode(point: Any, out: Any, at: Any) -> Any:
+    """Write a code point as UTF-8: position behind it."""
+    if point < 0x80:
+        put_byte(out, at, point)
+        return at + 1
+    if point < 0x800:
+        put_byte(out, at, 0xC0 | point >> 6)
+        put_byte(out, at + 1, 0x80 | point & 0x3F)
+        return at + 2
+    if point < 0x10000:
+        put_byte(out, at, 0xE0 | point >> 12)
+        put_byte(out, at + 1, 0x80 | point >> 6 & 0x3F)
+        put_byte(out, at + 2, 0x80 | point & 0x3F)
+        return at + 3
+    put_byte(out, at, 0xF0 | point >> 18)
+    put_byte(out, at + 1, 0x80 | point >> 12 & 0x3F)
+    put_byte(out, at + 2, 0x80 | point >> 6 & 0x3F)
+    put_byte(out, at + 3, 0x80 | point & 0x3F)
+    return at + 4
+
+
+@inlined
+def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
+    """Write the text of a valid string with escapes to ``out`` from ``to`` on: position behind it.
+
+    -1 if it holds half of a surrogate pair. Up to 64 bytes more are read than there are, and
+    written.
+    """
+    while at < end:
+        byte = byte_at(data, at)
+        if byte != BACKSLASH:
+            put_block(out, to, data, at)
+            (slashes,) = _backslashes(block_at(data, at))
+            length = min(end - at, trailing_zeros(slashes) if slashes != np.uint64(0) else BLOCK)
+            at, to = at + length, to + length
+            continue
+        kind = byte_at(data, at + 1)
+        at += 2
+        if kind != _SMALL_U:
+            put_byte(out, to, _simple_escape(kind))
+            to += 1
+            continue
+        point = _hex4(data, at)
+        at += 4
+        if 0xD800 <= point < 0xE000:
+            low = 0
+            if at + 6 <= end and byte_at(data, at) == BACKSLASH:
+                low = _hex4(data, at + 2) if byte_at(data, at + 1) == _SMALL_U else 0
+            if point >= 0xDC00 or low < 0xDC00 or low > 0xDFFF:
+                return -1
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+            at += 6
+        to = _encode(point, out, to)
+    return to

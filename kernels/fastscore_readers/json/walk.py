@@ -1,0 +1,407 @@
+"""The walk over the index of a block: what a shape wants of every line is noted, in one pass.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+# ruff: noqa: SIM109
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.views import byte_at, item_at, put_item, signed
+
+from fastscore_readers.json.index import POSITION
+from fastscore_readers.json.tokens import (
+    ARRAY,
+    CLOSE_ARRAY,
+    CLOSE_OBJECT,
+    COMMA,
+    NEWLINE,
+    OBJECT,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    RETURN,
+    STRING,
+    TO_CLOSING,
+    Keys,
+    ends_line,
+    find_key,
+    scan_scalar,
+    starts_member,
+    token_at,
+    unescape,
+    walk_container,
+)
+
+Longs = npt.NDArray[np.int64]
+
+SIZE, BEGIN, ROOTS, NUMBER, RESTART, N_LINES, N_BLANK, N_ROWS, N_SUSPECTS, N_NOTES = range(10)
+"""What `state` tells: the block's bytes, where it begins in the data, what roots lines may have;
+the number of the next line, the next restart, how many lines and blank ones there were so far;
+and of this block the rows, the suspected lines and the notes."""
+OBJECTS, CONTAINERS, VALUES = range(3)
+"""What roots lines may have: objects, arrays too, or any value."""
+
+LINE, START, END = range(3)
+"""What rows and suspected lines are noted by: their number and their bytes in the block."""
+
+_KIND_BITS, _END_BITS = np.uint64(4), np.uint64(34)
+_KINDS, _PLACES = np.uint64(15), np.uint64((1 << 30) - 1)
+MOST_BYTES = 1 << 30
+"""What a block is shorter than."""
+_ESCAPED_BIT = 31
+
+
+class Plan(NamedTuple):
+    """A shape as tables: places in preorder, the first one's values being lines.
+
+    Parameters
+    ----------
+    keys, n_keys
+        All keys of the shape.
+    children : int32 (places * keys,)
+        The place of a member, by its object's place and its key; -1 where none is wanted.
+    has_members : int8 (places,)
+        Whether any is.
+    elements : int32 (places,)
+        The place of the elements, -1 where they are not wanted.
+    """
+
+    keys: Keys
+    n_keys: int
+    children: npt.NDArray[np.int32]
+    has_members: npt.NDArray[np.int8]
+    elements: npt.NDArray[np.int32]
+
+
+class Notes(NamedTuple):
+    """Wanted values of a block, in the order of the text.
+
+    Parameters
+    ----------
+    place : int32
+        Where each stands in the plan; -1 for what counts no more, as an equal key followed.
+    value : uint64
+        Its kind and bytes, a string's inside its quotes: see `note_of`.
+    parent : int32
+        The note of its object or array, -1 for a line.
+    """
+
+    place: npt.NDArray[np.int32]
+    value: npt.NDArray[np.uint64]
+    parent: npt.NDArray[np.int32]
+
+
+class Lines(NamedTuple):
+    """Lines of a block, by `LINE`, `START` and `END`.
+
+    Parameters
+    ----------
+    rows, suspects : int64 (3 * capacity,)
+        Lines whose values are noted, and lines that may be no JSON, three numbers each.
+    restarts : int64
+        Pairs: behind which byte of the data, which line number follows; the last behind all.
+    """
+
+    rows: Longs
+    suspects: Longs
+    restarts: Longs
+
+
+class Scratch(NamedTuple):
+    """Room of the walk itself.
+
+    Parameters
+    ----------
+    stack : uint8 (MAX_DEPTH,)
+        What is open in a container that is only walked.
+    key : uint8
+        A key that is written with escapes; as long as the block and 64 bytes more.
+    latest : int32 (places,)
+        The latest note of each place, -1 without any.
+    """
+
+    stack: npt.NDArray[np.uint8]
+    key: npt.NDArray[np.uint8]
+    latest: npt.NDArray[np.int32]
+
+
+@always_inlined
+def _packed(kind: Any, start: Any, end: Any) -> Any:
+    return np.uint64(end) << _END_BITS | np.uint64(start) << _KIND_BITS | np.uint64(kind)
+
+
+@always_inlined
+def note_of(value: Any) -> tuple[Any, Any, Any]:
+    """Return the kind of a noted value, and its bytes."""
+    start = signed((value >> _KIND_BITS) & _PLACES)
+    return signed(value & _KINDS), start, signed(value >> _END_BITS)
+
+
+@always_inlined
+def _note(notes: Notes, note: Any, place: Any, parent: Any, value: Any) -> None:
+    put_item(notes.place, note, place)
+    put_item(notes.parent, note, parent)
+    put_item(notes.value, note, value)
+
+
+@always_inlined
+def _kind_of(notes: Notes, note: Any) -> Any:
+    return signed(item_at(notes.value, note) & _KINDS)
+
+
+@inlined
+def _forget(notes: Notes, first: Any, behind: Any) -> None:
+    """Let a value and what stands in it count no more: of equal keys the last counts."""
+    put_item(notes.place, first, -1)
+    for note in range(first + 1, behind):
+        if item_at(notes.parent, note) < first:
+            break
+        put_item(notes.place, note, -1)
+
+
+@inlined
+def _key_at(data: Any, tokens: Any, token: Any, keys: Keys, room: Any) -> Any:
+    """Find the number of the key at a token, -1 for one that is not wanted."""
+    at = token_at(tokens, token) + 1
+    closing = signed(item_at(tokens, token + 1))
+    end = closing & POSITION
+    if closing >> _ESCAPED_BIT == 0:
+        return find_key(data, at, end - at, keys)
+    length = unescape(data, at, end, room, 0)
+    return find_key(room, 0, length, keys) if length >= 0 else -1
+
+
+@always_inlined
+def _member_place(
+    data: Any, tokens: Any, token: Any, plan: Plan, notes: Notes, scratch: Scratch, object_: Any
+) -> Any:
+    """Place of the member whose key stands at a token, in an object's note; -1 if not wanted."""
+    parent, count = object_
+    key = _key_at(data, tokens, token, plan.keys, scratch.key)
+    if key < 0:
+        return -1
+    above = signed(item_at(notes.place, parent))
+    place = signed(item_at(plan.children, above * plan.n_keys + key))
+    if place >= 0:
+        before = signed(item_at(scratch.latest, place))
+        if before > parent:
+            _forget(notes, before, count)
+        put_item(scratch.latest, place, count)
+    return place
+
+
+@always_inlined
+def _walk_value(
+    data: Any, tokens: Any, token: Any, plan: Plan, notes: Notes, scratch: Scratch, count: Any
+) -> tuple[Any, Any]:
+    """Walk a line's value from a token on: the token behind it, or -1, and the count of notes."""
+    place, parent, depth = signed(0), signed(-1), 0
+    while True:
+        # here a value begins; place says which one is wanted, or -1
+        at = token_at(tokens, token)
+        byte = byte_at(data, at)
+        entered = False
+        if byte == QUOTE:
+            closing = signed(item_at(tokens, token + 1))
+            token += 2
+            kind = STRING + (closing >> _ESCAPED_BIT)
+            value = _packed(kind, at + 1, closing & POSITION)
+        elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+            kind = OBJECT if byte == OPEN_OBJECT else ARRAY
+            if place >= 0 and (
+                item_at(plan.has_members, place) != 0
+                if byte == OPEN_OBJECT
+                else item_at(plan.elements, place) >= 0
+            ):
+                token += 1
+                behind = token_at(tokens, token)
+                entered = byte_at(data, behind) != byte + TO_CLOSING
+                value = _packed(kind, at, 0 if entered else behind + 1)
+                token += 0 if entered else 1
+            else:
+                token = walk_container(data, tokens, token, depth, scratch.stack)
+                if token < 0:
+                    return -1, count
+                value = _packed(kind, at, token_at(tokens, token - 1) + 1)
+        else:
+            end, kind = scan_scalar(data, at)
+            if end < 0:
+                return -1, count
+            token += 1
+            value = _packed(kind, at, end)
+        if place >= 0:
+            _note(notes, count, place, parent, value)
+            if entered:
+                parent = signed(count)
+                depth += 1
+            count += 1
+        while not entered:
+            # here a value has ended
+            if depth == 0:
+                return token, count
+            at = token_at(tokens, token)
+            byte = byte_at(data, at)
+            token += 1
+            if byte == COMMA:
+                break
+            if byte != (CLOSE_OBJECT if _kind_of(notes, parent) == OBJECT else CLOSE_ARRAY):
+                return -1, count
+            closed = item_at(notes.value, parent) | np.uint64(at + 1) << _END_BITS
+            put_item(notes.value, parent, closed)
+            parent = signed(item_at(notes.parent, parent))
+            depth -= 1
+        if _kind_of(notes, parent) == OBJECT:
+            if not starts_member(data, tokens, token):
+                return -1, count
+            place = _member_place(data, tokens, token, plan, notes, scratch, (parent, count))
+            token += 3
+        else:
+            place = signed(item_at(plan.elements, signed(item_at(notes.place, parent))))
+
+
+@always_inlined
+def _may_be_root(byte: Any, roots: Any) -> Any:
+    return byte == OPEN_OBJECT or roots == VALUES or (roots == CONTAINERS and byte == OPEN_ARRAY)
+
+
+@inlined
+def _line_end(data: Any, tokens: Any, token: Any) -> Any:
+    """First token from one on that is a line end."""
+    while not ends_line(byte_at(data, token_at(tokens, token))):
+        token += 1
+    return token
+
+
+@inlined
+def _enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
+    put_item(lines, 3 * index + LINE, number)
+    put_item(lines, 3 * index + START, start)
+    put_item(lines, 3 * index + END, end)
+
+
+@kernel(fastmath=False, allocates=False)
+def walk_lines(
+    data: Any, index: Any, plan: Plan, notes: Notes, lines: Lines, scratch: Scratch, state: Any
+) -> None:
+    """Walk the lines of a block: note what is wanted of those that are good, list the others.
+
+    A line is suspected where its tokens are no JSON, its root is none of `ROOTS`, or a byte of it
+    is bad. Of a suspected line nothing is noted.
+    """
+    tokens, bad, _ = index
+    size, roots, number, restart = state[SIZE], state[ROOTS], state[NUMBER], state[RESTART]
+    token = start = n_bad = row = suspect = blank = total = count = 0
+    while start < size:
+        while state[BEGIN] + start >= item_at(lines.restarts, 2 * restart):
+            number = item_at(lines.restarts, 2 * restart + 1)
+            restart += 1
+        first, noted = token, count
+        byte = byte_at(data, token_at(tokens, token))
+        is_blank = ends_line(byte)
+        if is_blank:
+            blank += 1
+        elif _may_be_root(byte, roots):
+            token, count = _walk_value(data, tokens, token, plan, notes, scratch, count)
+            if token >= 0 and not ends_line(byte_at(data, token_at(tokens, token))):
+                token = -1
+        else:
+            token = -1
+        end = token_at(tokens, token if token >= 0 else first)
+        if token < 0 or signed(item_at(bad, n_bad)) <= end:
+            # a string that is not closed leads the walk into other lines
+            token = _line_end(data, tokens, first)
+            end = token_at(tokens, token)
+            if is_blank:
+                blank -= 1
+            _enter(lines.suspects, suspect, number, start, end)
+            suspect += 1
+            count = noted
+            for place in range(scratch.latest.size):
+                put_item(scratch.latest, place, -1)
+        elif not is_blank:
+            _enter(lines.rows, row, number, start, end)
+            row += 1
+        start = end + 1
+        token += 1
+        if byte_at(data, end) == RETURN and byte_at(data, start) == NEWLINE and start < size:
+            start += 1
+            token += 1
+        while signed(item_at(bad, n_bad)) < start:
+            n_bad += 1
+        number += 1
+        total += 1
+    state[NUMBER], state[RESTART] = number, restart
+    state[N_LINES] += total
+    state[N_BLANK] += blank
+    state[N_ROWS], state[N_SUSPECTS], state[N_NOTES] = row, suspect, count
+    for place in range(scratch.latest.size):
+        put_item(scratch.latest, place, -1)
+
+
+class Tables(NamedTuple):
+    """Where the values of each place go.
+
+    Parameters
+    ----------
+    grain : int32 (places,)
+        The grain of a place: the root and its members are of grain 0, elements of arrays and their
+        members of one for each place of elements.
+    is_element : int8 (places,)
+        Whether its values are numbered, lines or elements; members are numbered as their object.
+    base : int64 (places,)
+        Where its value of number 0 goes.
+    owner_base : int64 (grains,)
+        Where the owner of a grain's value of number 0 goes.
+    """
+
+    grain: npt.NDArray[np.int32]
+    is_element: npt.NDArray[np.int8]
+    base: Longs
+    owner_base: Longs
+
+
+class Columns(NamedTuple):
+    """Room for values: kinds, uint8, and bytes in the data; the rows of owners; int64."""
+
+    tags: npt.NDArray[np.uint8]
+    start: Longs
+    end: Longs
+    owner: Longs
+
+
+@kernel(fastmath=False, allocates=False)
+def place_notes(
+    notes: Notes, tables: Tables, columns: Columns, slots: Any, shifts: Any, counts: Any, count: Any
+) -> None:
+    """Put noted values into columns.
+
+    ``counts`` (grains,) are how many values of each grain there are already; ``shifts`` what is
+    added to the bytes of each of the block's lines; ``slots`` room for a number a note.
+    """
+    line, shift = signed(-1), signed(0)
+    for note in range(count):
+        place = signed(item_at(notes.place, note))
+        if place < 0:
+            continue
+        grain = signed(item_at(tables.grain, place))
+        parent = signed(item_at(notes.parent, note))
+        if item_at(tables.is_element, place) != 0:
+            slot = signed(item_at(counts, grain))
+            put_item(counts, grain, slot + 1)
+            above = item_at(slots, parent) if parent >= 0 else slot
+            put_item(columns.owner, item_at(tables.owner_base, grain) + slot, above)
+        else:
+            slot = signed(item_at(slots, parent))
+        if parent < 0:
+            line += 1
+            shift = signed(item_at(shifts, line))
+        put_item(slots, note, slot)
+        kind, start, end = note_of(item_at(notes.value, note))
+        at = item_at(tables.base, place) + slot
+        put_item(columns.tags, at, kind)
+        put_item(columns.start, at, start + shift)
+        put_item(columns.end, at, end + shift)
