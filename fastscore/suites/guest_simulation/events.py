@@ -30,7 +30,7 @@ from fastscore.suites.guest_simulation.states import (
     read_final_orders,
     read_state_rows,
 )
-from fastscore.suites.guest_simulation.test_cases import Personas, Targets, read_test_cases
+from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.tool_cells import ToolCells, read_tool_cells
 from fastscore.suites.json_values import Problem, Problems
 

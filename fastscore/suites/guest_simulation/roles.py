@@ -1,4 +1,4 @@
-"""Test cases: who the guest is to be and what it is to order, from the log or from a file."""
+"""Roles of a test case: who the guest is to be and what it is to order, by log or by file."""
 
 import json
 from dataclasses import dataclass, replace
