@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
-SOURCES := fastscore kernels models tests benchmarks
+SOURCES := fastscore kernels models tests benchmarks examples
 
 .PHONY: help demo test test-slow lint bench bench-full clean
 

@@ -1,0 +1,93 @@
+"""Suite ``turn_length``: how many words a turn has. A log is JSON Lines of dialogue and text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites import base
+from fastscore.suites.summary import summarise_metrics
+
+WORDS = base.Metric(
+    id="words", name="Words a turn", table="dialogues", formula="mean of words over turns",
+    minimum=0.0, maximum=None, better="neither", null_rule="never null",
+    source="examples/toy_suite", unit="words",
+)  # fmt: skip
+
+SOURCE = base.Source(
+    columns=(
+        base.Column(name="dialogue", kind="text"),
+        base.Column(name="text", kind="text", required=True, needed_by=base.ALL_METRICS),
+    ),
+    dialogue_key=("dialogue",),
+)
+DIALOGUES = base.Table(
+    name="dialogues",
+    grain="a dialogue",
+    columns=(
+        base.OutputColumn(name="dialogue", dtype=pl.String(), description="Its name."),
+        base.OutputColumn(name="words", dtype=pl.Float64(), description="Mean.", metric="words"),
+        base.OutputColumn(
+            name="null_reasons", dtype=base.NULL_REASONS_DTYPE, description="Always empty."
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLengthOptions:
+    """The suite's one option."""
+
+    shortest: int = base.option(1, help="The fewest letters of a word.", minimum=1, unit="letters")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLengthSuite:
+    """Dialogues, by the length of their turns."""
+
+    name: str = "turn_length"
+    title: str = "How many words a turn has"
+    version: int = 1
+    options: type[TurnLengthOptions] = TurnLengthOptions
+    source: base.Source = SOURCE
+    tables: tuple[base.Table, ...] = (DIALOGUES,)
+    metrics: tuple[base.Metric, ...] = (WORDS,)
+    runs_without_embedder: bool = True
+
+    def needs_vectors(self, options: TurnLengthOptions) -> bool:
+        """Compare nothing by meaning."""
+        return False
+
+    def events(self, raw: pl.DataFrame, options: TurnLengthOptions) -> base.Events:
+        """Take the rows as they are."""
+        named = raw.with_columns(pl.coalesce("dialogue", "file").alias("dialogue"))
+        return base.Events({"turns": named}, base.empty_rejects())
+
+    def texts(self, events: base.Events, options: TurnLengthOptions) -> pl.Series:
+        """Embed nothing."""
+        return pl.Series("text", [], dtype=pl.String)
+
+    def score(
+        self, events: base.Events, vectors: Any, options: TurnLengthOptions
+    ) -> dict[str, pl.DataFrame]:
+        """Count words of at least so many letters; a mean a dialogue, in input order."""
+        words = pl.col("text").str.count_matches(rf"\S{{{options.shortest},}}")
+        scored = events.frames["turns"].group_by("dialogue", maintain_order=True).agg(words.mean())
+        nothing = pl.lit([], dtype=base.NULL_REASONS_DTYPE).alias("null_reasons")
+        return {"dialogues": scored.rename({"text": "words"}).with_columns(nothing)}
+
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: TurnLengthOptions
+    ) -> pl.DataFrame:
+        """Summarise over all dialogues."""
+        return summarise_metrics(tables, self.metrics, (), suite=self.name)
+
+    def legacy_files(
+        self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any
+    ) -> dict[str, bytes]:
+        """Write nothing else."""
+        return {}
+
+
+SUITE = TurnLengthSuite()
