@@ -8,6 +8,7 @@ from fastscore.suites.columns import Indices, Mask, gather_or_null
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
+from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.schema import (
     ORA_SOURCES,
@@ -30,7 +31,6 @@ from fastscore.suites.guest_simulation.states import (
     read_final_orders,
     read_state_rows,
 )
-from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.tool_cells import ToolCells, read_tool_cells
 from fastscore.suites.json_values import Problem, Problems
 
