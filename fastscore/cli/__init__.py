@@ -22,6 +22,7 @@ VERBS = {
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
+    "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),

@@ -1,0 +1,94 @@
+"""From logs to a judge's folder."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastscore.llm.client import ChatClient, ModelServerError, Spent
+from fastscore.llm.judge import judge
+from fastscore.llm.judgements import REJECTS, write_judgements
+from fastscore.llm.options import OPENAI, ModelOptions
+from fastscore.llm.rubrics import load_rubric
+from fastscore.llm.transcripts import read_transcripts
+from fastscore.run.lock import sole_writer
+from fastscore.run.progress import Reporter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """What is judged.
+
+    Parameters
+    ----------
+    inputs, suite
+        Logs, and whose they are.
+    rubric
+        A bundled rubric's name, or a TOML file.
+    model
+        The judge's name at its server, with or without ``openai:`` before it.
+    repeats, seed
+        How often each dialogue is judged, and from which seed on.
+    output
+        The folder to write.
+    models
+        How the judge is asked.
+    """
+
+    inputs: tuple[str, ...]
+    model: str
+    output: Path
+    suite: str = "preference_shift"
+    rubric: str = "pepper"
+    repeats: int = 1
+    seed: int = 0
+    models: ModelOptions = field(default_factory=ModelOptions)
+
+
+def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent]:
+    """Judge logs; return the summary and what was spent.
+
+    Raises
+    ------
+    InputError
+        No dialogue can be read.
+    UsageError
+        The suite or the rubric is not known.
+    ModelServerError
+        The server fails, or not one answer could be used.
+    """
+    rubric = load_rubric(asked.rubric)
+    transcripts = read_transcripts(asked.inputs, asked.suite)
+    if transcripts.rejects.height:
+        first = transcripts.rejects.row(0, named=True)
+        reporter.note(
+            f"{transcripts.rejects.height:,} rows of the logs were rejected and are not judged, "
+            f"the first {first['file']}:{first['line']} ({first['reason']})."
+        )
+    model = asked.model.removeprefix(OPENAI)
+    client = ChatClient(asked.models)
+    with sole_writer(asked.output):
+        found = judge(
+            transcripts.dialogues,
+            rubric,
+            model,
+            client,
+            reporter,
+            repeats=asked.repeats,
+            seed=asked.seed,
+        )
+        described = {
+            "suite": asked.suite,
+            "model": model,
+            "endpoint": client.options.endpoint,
+            "temperature": client.options.temperature,
+            "repeats": asked.repeats,
+            "seed": asked.seed,
+            "log_rows_rejected": transcripts.rejects.height,
+        }
+        summary = write_judgements(asked.output, transcripts.dialogues, found, rubric, described)
+    if found.scores.is_empty():
+        raise ModelServerError(
+            f"Not one answer of {model} could be used: {found.rejects['reason'][0]}.",
+            f"All answers stand in {asked.output / REJECTS}.",
+        )
+    return summary, client.spent
