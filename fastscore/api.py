@@ -14,6 +14,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.screening import screen
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import join_parts
@@ -255,7 +256,8 @@ def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) 
 
 def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        files = resolve_inputs(config.inputs, source.formats)
+        found = resolve_inputs(config.inputs, source.formats)
+        files = screen(found, source, config.suite).files
         plan = plan_shards(files, source, scratch=Path(scratch), threads=config.workers)
         context = replace(context, run=Path(scratch))
         return [compute_tables(context, shard) for shard in plan.shards]

@@ -20,6 +20,7 @@ import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside, resolve_inputs
+from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.run import tasks
@@ -141,18 +142,30 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
-    files = resolve_inputs(config.inputs, suite.source.formats)
+    screened = _screened(config, suite, reporter)
     with sole_writer(config.output) as writer:
         context = replace(context, writer=writer)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, manifest, reporter)
-        manifest.left_aside = _left_aside(config, suite, reporter)
-        plan = _plan(run, files)
+        manifest.left_aside = [
+            *_left_aside(config, suite, reporter),
+            *(file.path for file in screened.left_aside),
+        ]
+        plan = _plan(run, screened.files)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts)
         shutil.rmtree(run.work, ignore_errors=True)
     return Outcome(run.manifest, _refusal(config, run.manifest))
+
+
+def _screened(config: RunConfig, suite: Suite, reporter: Reporter) -> Screened:
+    """Return the inputs that are logs of the suite, and say which are not."""
+    source = config.source(suite)
+    screened = screen(resolve_inputs(config.inputs, source.formats), source, suite.name)
+    for note in screened.notes:
+        reporter.note(note)
+    return screened
 
 
 def _left_aside(config: RunConfig, suite: Suite, reporter: Reporter) -> list[str]:
@@ -364,7 +377,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
-    files = resolve_inputs(config.inputs, suite.source.formats)
+    files = _screened(config, suite, reporter).files
     _left_aside(config, suite, reporter)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))

@@ -84,8 +84,10 @@ class Column:
         ``items`` of another serves as well: of two, either is enough.
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
-        each, by the same declarations; only ``name``, ``aliases``, ``needed_by``, ``path`` and
-        ``words`` count.
+        each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
+        ``expects``, ``path`` and ``words`` count.
+    expects
+        Of a text column that metrics need: words without each of which little can be scored.
     path
         Where the value stands when a column map says so, in place of name and aliases: a key, or
         keys parted by dots that lead into nested objects. Of an item, from its object on.
@@ -103,6 +105,7 @@ class Column:
     description: str = ""
     needed_by: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
+    expects: tuple[str, ...] = ()
     path: str = ""
     words: tuple[tuple[str, str], ...] = ()
 

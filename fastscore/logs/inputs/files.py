@@ -44,12 +44,15 @@ class InputFile:
         The compression that its last suffix names, ``none`` without one.
     size
         Its bytes on disk.
+    pattern
+        The folder or glob that it was found by; empty where it was named itself.
     """
 
     path: str
     format: Format
     compression: Compression
     size: int
+    pattern: str = ""
 
 
 def resolve_inputs(
@@ -72,7 +75,7 @@ def resolve_inputs(
     found: dict[str, InputFile] = {}
     for pattern in patterns:
         for path in _expand(os.fspath(pattern), formats):
-            found.setdefault(os.path.realpath(path), _input_file(path, formats))
+            found.setdefault(os.path.realpath(path), _input_file(path, formats, os.fspath(pattern)))
     return tuple(found.values())
 
 
@@ -167,7 +170,7 @@ def _walk(
             yield path
 
 
-def _input_file(path: str, formats: tuple[str, ...]) -> InputFile:
+def _input_file(path: str, formats: tuple[str, ...], pattern: str) -> InputFile:
     """Check a file and describe it."""
     kind = _kind(path, formats)
     if kind is None:
@@ -187,7 +190,7 @@ def _input_file(path: str, formats: tuple[str, ...]) -> InputFile:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path!r} is neither a file nor a folder; only those are read.")
-    return InputFile(path, *kind, size=status.st_size)
+    return InputFile(path, *kind, status.st_size, "" if pattern == path else pattern)
 
 
 def _suggestion(path: str) -> str | None:

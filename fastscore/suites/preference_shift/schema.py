@@ -67,6 +67,7 @@ SOURCE = Source(
                     kind="text",
                     description="USER or SYSTEM.",
                     needed_by=ALL_METRICS,
+                    expects=("USER", "SYSTEM"),
                 ),
                 Column(
                     name="text",

@@ -40,6 +40,7 @@ SOURCE = Source(
             description="predicted, revealed or utterance_complete; rows of other events only "
             "name their utterance.",
             needed_by=ALL_METRICS,
+            expects=("predicted", "utterance_complete"),
         ),
         Column(
             name="utterance_index",

@@ -1,0 +1,111 @@
+"""What the rows of a log hold: every key with how often it stands there, its types, an example."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.records import Record, json_of
+
+ROWS_COUNTED = 1000
+MOST_ELEMENTS = 100
+DEEPEST = 3
+_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+@dataclass(slots=True)
+class FoundKey:
+    """A key at one place.
+
+    Parameters
+    ----------
+    count
+        In how many objects it stands, null or not.
+    nulls
+        In how many of them it is null.
+    types
+        The JSON types of its other values, each with its number.
+    example
+        The first value that is not null.
+    """
+
+    count: int = 0
+    nulls: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    example: Any = None
+
+
+@dataclass(slots=True)
+class FoundKeys:
+    """The keys of some rows.
+
+    Parameters
+    ----------
+    rows
+        How many rows were counted.
+    keys
+        By path: ``meta.text`` is a key of the object ``meta``, ``turns[].content`` one of the
+        objects in the array ``turns``.
+    """
+
+    rows: int = 0
+    keys: dict[str, FoundKey] = field(default_factory=dict)
+
+    def below(self, array: str) -> dict[str, FoundKey]:
+        """Return the keys of an array's objects, by their paths from there; of rows for ''."""
+        prefix = array + EACH if array else ""
+        return {
+            path.removeprefix(prefix): found
+            for path, found in self.keys.items()
+            if path.startswith(prefix) and EACH not in path.removeprefix(prefix)
+        }
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The paths of arrays of objects."""
+        return tuple(dict.fromkeys(path.rpartition(EACH)[0] for path in self.keys if EACH in path))
+
+
+def count_keys(rows: Iterable[Record], limit: int = ROWS_COUNTED) -> FoundKeys:
+    """Count the keys of the first rows."""
+    found = FoundKeys()
+    for row in islice(rows, limit):
+        found.rows += 1
+        _count(row, "", found.keys, 1)
+    return found
+
+
+def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> None:
+    for name, stored in item.items():
+        path = prefix + name
+        key = keys.setdefault(path, FoundKey())
+        key.count += 1
+        value = json_of(stored)
+        if value is None:
+            key.nulls += 1
+            continue
+        key.types[_TYPES.get(type(value), type(value).__name__)] += 1
+        if key.example is None:
+            key.example = value
+        if depth < DEEPEST:
+            for below, inner in _objects(path, value):
+                _count(inner, below, keys, depth + 1)
+
+
+def _objects(path: str, value: Any) -> Iterator[tuple[str, Record]]:
+    """Yield the objects in a value, each with what stands before its keys."""
+    if isinstance(value, dict):
+        yield f"{path}.", value
+    elif isinstance(value, list):
+        for element in islice(value, MOST_ELEMENTS):
+            if isinstance(element, dict):
+                yield f"{path}{EACH}", element

@@ -1,0 +1,163 @@
+"""Rows of logs as Python reads them, one after another: to see what a log holds, never to score.
+
+What cannot be read is passed over: readers name it. Nothing is read ahead but a small buffer, so
+that the first rows of many files cost little.
+"""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any, cast
+
+import orjson
+import polars as pl
+import zstandard
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import Compression, Format, InputFile
+
+BUFFER_BYTES = 1 << 14
+_MOST_LINE_BYTES = 64 << 20
+_ROWS_AT_ONCE = 256
+_BOM = b"\xef\xbb\xbf"
+
+Record = dict[str, Any]
+
+
+def records(file: InputFile, array_column: str | None = None) -> Iterator[Record]:
+    """Yield a file's rows, each a dict.
+
+    Parameters
+    ----------
+    file
+        The file. Names of CSV are stripped and in lower case, its cells are texts.
+    array_column
+        The name under which an array stands that is a row by itself; without one, the elements of a
+        document's array are rows, and other arrays are passed over.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    readers: dict[Format, Callable[[InputFile], Iterator[Any]]] = {
+        "csv": _csv_rows,
+        "json": partial(_documents, whole_array=array_column is not None),
+        "jsonl": _lines,
+        "parquet": _parquet_rows,
+    }
+    try:
+        for value in readers[file.format](file):
+            if isinstance(value, dict):
+                yield value
+            elif isinstance(value, list) and array_column is not None:
+                yield {array_column: value}
+    except (EOFError, gzip.BadGzipFile, zstandard.ZstdError):
+        return  # what stands before the damage was seen
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise InputError(f"The file {file.path!r} cannot be read: {reason}.") from error
+
+
+def open_unpacked(path: str, compression: Compression) -> IO[bytes]:
+    """Open a file for reading, unpacked."""
+    raw = open(path, "rb", buffering=BUFFER_BYTES)  # noqa: SIM115
+    if compression == "gz":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+    if compression == "zst":
+        unpacked = zstandard.ZstdDecompressor().stream_reader(
+            raw, read_across_frames=True, closefd=True
+        )
+        return io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER_BYTES)
+    return raw
+
+
+def _lines(file: InputFile) -> Iterator[Any]:
+    """Yield the values of JSON Lines."""
+    with open_unpacked(file.path, file.compression) as stream:
+        while line := stream.readline(_MOST_LINE_BYTES):
+            # a file of carriage returns alone is one line to Python
+            for part in line.splitlines() if b"\r" in line else (line,):
+                text = part.removeprefix(_BOM).strip()
+                if text:
+                    with suppress(ValueError, RecursionError):
+                        yield _value(text)
+
+
+def _value(text: bytes) -> Any:
+    """Read one JSON value; orjson knows no NaN and no numbers of any length."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
+def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
+    """Yield the values of a document, of an array its elements unless it is one row."""
+    decoder = json.JSONDecoder()
+    with open_unpacked(file.path, file.compression) as stream:
+        data = stream.read(BUFFER_BYTES)
+        is_read = len(data) < BUFFER_BYTES
+        text, at = data.removeprefix(_BOM).decode(errors="replace"), 0
+        while True:
+            at = _next(text, at)
+            if text[at : at + 1] == "[" and not whole_array:
+                at += 1
+                continue
+            try:
+                value, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                if is_read:
+                    return
+                data += stream.read()
+                text, is_read = data.removeprefix(_BOM).decode(errors="replace"), True
+                continue
+            yield value
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next value begins, behind white space and what ends the one before."""
+    while at < len(text) and text[at] in " \t\r\n,]":
+        at += 1
+    return at
+
+
+def _csv_rows(file: InputFile) -> Iterator[Record]:
+    csv.field_size_limit(1 << 30)
+    with open_unpacked(file.path, file.compression) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+        with suppress(csv.Error):
+            rows = csv.reader(text)
+            header = next((row for row in rows if row), [])
+            names = [name.strip().lower() for name in header]
+            for row in rows:
+                if len(row) == len(names):
+                    yield dict(zip(names, row, strict=True))
+
+
+def _parquet_rows(file: InputFile) -> Iterator[Record]:
+    source: Any = file.path
+    if file.compression != "none":
+        with open_unpacked(file.path, file.compression) as stream:
+            source = io.BytesIO(stream.read())
+    scan = pl.scan_parquet(source, glob=False)
+    n_rows = int(scan.select(pl.len()).collect().item())
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        yield from frame_records(scan.slice(start, _ROWS_AT_ONCE).collect())
+
+
+def frame_records(frame: pl.DataFrame) -> Iterator[Record]:
+    """Yield a frame's rows."""
+    yield from frame.iter_rows(named=True)
+
+
+def json_of(value: Any) -> Any:
+    """Return the array or object that a text is, the value itself otherwise."""
+    if isinstance(value, str) and value[:1] in "[{" and value:
+        with suppress(ValueError, RecursionError):
+            return _value(value.encode("utf-8", "surrogatepass"))
+    return value

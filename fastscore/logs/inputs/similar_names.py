@@ -1,0 +1,98 @@
+"""Which of the keys that were found a declared column probably is: for messages, never to read."""
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+
+from fastscore.logs.inputs.found_keys import FoundKey
+from fastscore.suites.base import Column
+
+_LEAST = 0.6
+_ALIKE = (
+    "text content utterance message value body sentence said transcript",
+    "speaker role from author sender actor who name participant member agent user",
+    "conversation messages turns dialogue dialog conversations utterances history chat exchanges",
+    "prediction pred predicted hypothesis guess output response generated completion text",
+    "ground_truth reference target gold label truth expected answer text",
+    "pred_assistant_text response reply assistant_text assistant_response answer output prediction",
+    "plan itinerary trip schedule final_plan",
+    "intent act dialogue_act action type",
+    "event type kind",
+    "utterance_index utterance turn turn_index index",
+    "step step_index position",
+    "dialogue_id dialog_id dialogue_uid session_id conversation_id id",
+    "experiment_level level experiment exp",
+    "guest_persona persona profile character",
+    "target_order order target items",
+    "shift_events shifts shift_points",
+    "user_meta meta metadata annotations",
+    "gt_turn_tags tags labels turn_tags",
+    "profile_gt profile gold_profile user_profile",
+    "tool_calls tools calls function_call",
+    "user human client customer",
+    "system assistant bot gpt agent model chatgpt",
+    "predicted prediction predict pred",
+    "utterance_complete complete completed final",
+)
+_GROUPS = tuple(tuple(_group.split()) for _group in _ALIKE)
+_FITS = {
+    "text": ("string",),
+    "integer": ("integer", "string", "number"),
+    "number": ("number", "integer", "string"),
+    "boolean": ("boolean",),
+    "json": ("object", "array", "string"),
+}
+
+
+def _plain(name: str) -> str:
+    """Write a name without case and without what parts its words."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def likeness(name: str, other: str) -> float:
+    """Return how near two names are: 1 where only case and signs differ, 0 where nothing is."""
+    if _plain(name) == _plain(other):
+        return 1.0
+    places = (
+        group.index(other.casefold()) / len(group)
+        for group in _GROUPS
+        if name.casefold() in group and other.casefold() in group
+    )
+    together = min(places, default=None)
+    if together is not None:
+        return 0.95 - 0.1 * together
+    ratio = difflib.SequenceMatcher(None, _plain(name), _plain(other)).ratio()
+    return 0.8 * ratio if ratio >= _LEAST else 0.0
+
+
+def nearest_key(
+    column: Column, keys: Mapping[str, FoundKey], taken: Collection[str] = ()
+) -> str | None:
+    """Return the path of the key that a column probably is, None where none is near.
+
+    Parameters
+    ----------
+    column
+        The declared column.
+    keys
+        The keys that were found, by path.
+    taken
+        Paths that are another column's.
+    """
+    best, best_score = None, 0.0
+    for path, found in keys.items():
+        if path in taken or not found.types:
+            continue
+        last = path.rpartition("]")[2].rpartition(".")[2]
+        score = max(likeness(name, last) for name in (column.name, *column.aliases))
+        fits = any(found.types[kind] for kind in _FITS[column.kind])
+        score *= (1.0 if fits else 0.5) * 0.99 ** path.count(".")
+        if score > best_score:
+            best, best_score = path, score
+    return best
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a word probably stands for."""
+    scored = [(likeness(each, word), each) for each in known]
+    score, best = max(scored, default=(0.0, None))
+    return best if score > 0.0 else None
