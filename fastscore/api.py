@@ -14,6 +14,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.screening import screen
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
@@ -66,6 +67,10 @@ def score(
     store: StrPath | None = ...,
     workers: int | None = ...,
     max_rejects: float = ...,
+    columns: Mapping[str, str] | None = ...,
+    values: Mapping[str, Mapping[str, str]] | None = ...,
+    layout: str | None = ...,
+    strict: bool = ...,
     overwrite: bool = ...,
     **options: Any,
 ) -> Scores: ...
@@ -83,6 +88,10 @@ def score(
     store: StrPath | None = ...,
     workers: int | None = ...,
     max_rejects: float = ...,
+    columns: Mapping[str, str] | None = ...,
+    values: Mapping[str, Mapping[str, str]] | None = ...,
+    layout: str | None = ...,
+    strict: bool = ...,
     overwrite: bool = ...,
     **options: Any,
 ) -> Run: ...
@@ -99,6 +108,10 @@ def score(
     store: StrPath | None = None,
     workers: int | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    layout: str | None = None,
+    strict: bool = False,
     overwrite: bool = False,
     **options: Any,
 ) -> Scores | Run:
@@ -128,6 +141,15 @@ def score(
     max_rejects
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
+    columns
+        Where columns stand whose key is another: ``{"text": "turns[].content"}``.
+    values
+        What the words in a text column mean: ``{"speaker": {"user": "USER"}}``.
+    layout
+        A named layout (``"openai"``, ``"sharegpt"``) or the TOML file of one; `columns` and
+        `values` win over it.
+    strict
+        Whether a metric that is null in every row for want of its column is an error.
     overwrite
         Whether a run with another signature in `output` is replaced.
     **options
@@ -160,6 +182,8 @@ def score(
         workers=workers or available_processors(),
         max_rejects=max_rejects,
         overwrite=overwrite,
+        columns=layout_map(layout, suite) | column_map(columns, values),
+        strict=strict,
     )
     if output is None:
         return _score_in_memory(config, given)
@@ -177,6 +201,7 @@ def scan(
     *,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
+    layout: str | None = None,
     rejects: bool = False,
     workers: int | None = None,
 ) -> pl.LazyFrame:
@@ -196,6 +221,8 @@ def scan(
         Where columns stand whose key is another: ``{"prediction": "guess.text"}``.
     values
         What the words in a text column mean: ``{"event": {"guess": "predicted"}}``.
+    layout
+        A named layout or the TOML file of one, as `score` takes.
     rejects
         Scan what no row could be made of instead: place, field, reason, what was found.
     workers
@@ -221,7 +248,8 @@ def scan(
     >>> turns = fastscore.scan("logs/", "score_dialogue")  # doctest: +SKIP
     >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
     """
-    declared = mapped(load_suite(suite).source, column_map(columns, values))
+    moved = layout_map(layout, suite) | column_map(columns, values)
+    declared = mapped(load_suite(suite).source, moved)
     given = Given.of(source)
     given.check(declared)
     read = partial(given.read, threads=workers or available_processors())

@@ -2,12 +2,15 @@
 
 import dataclasses
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import click
 
 from fastscore.errors import UsageError, nearest
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
+from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.options import environment_name, flag_name, plain_type
 from fastscore.processors import available_processors
 from fastscore.run.config import (
@@ -20,6 +23,8 @@ from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
+MAP_TABLES = ("columns", "values")
+CONFIGURED = "fastscore.columns"
 MIB = 1024 * 1024
 
 
@@ -121,6 +126,31 @@ def _run_options(suite: Suite) -> list[click.Option]:
             default=DEFAULT_MAX_REJECTS,
             help="The share of rejected lines above which the exit code is 3.",
         ),
+        _option(
+            "--layout",
+            metavar="NAME|FILE",
+            help=f"Where columns stand in logs of a known layout: {', '.join(layout_names())}, or "
+            "a TOML file.",
+        ),
+        _option(
+            "--column",
+            "columns",
+            multiple=True,
+            metavar="NAME=PATH",
+            help="Where a column stands: text=content, text=meta.text, text=turns[].content.",
+        ),
+        _option(
+            "--value",
+            "values",
+            multiple=True,
+            metavar="COLUMN:FROM=TO",
+            help="What a word means: speaker:user=USER.",
+        ),
+        _option(
+            "--strict",
+            is_flag=True,
+            help="Exit with 3 where a metric is null in every row for want of its column.",
+        ),
         _option("--overwrite", is_flag=True, help="Replace the run that stands in -o."),
         _option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
         click.Option(
@@ -167,17 +197,37 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}.") from error
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    known_tables = (*suite_names(), *MAP_TABLES)
     for name in tables:
-        if name not in suite_names():
-            raise UsageError(f"{path}: unknown table [{name}].", nearest(name, suite_names()))
+        if name not in known_tables:
+            raise UsageError(f"{path}: unknown table [{name}].", nearest(name, known_tables))
     values = {name: value for name, value in content.items() if name not in tables}
-    values |= tables.get(str(ctx.info_name), {})
+    own = tables.get(str(ctx.info_name), {})
+    values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
+    for mapped in (tables, own):
+        ctx.meta[CONFIGURED] = ctx.meta.get(CONFIGURED, NO_MAP) | _configured_map(path, mapped)
     known = {_config_key(option): option for option in ctx.command.params if option.expose_value}
     for name, value in values.items():
         if name not in known:
             raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, known))
         _check_config_value(path, name, value, known[name])
     ctx.default_map = {str(known[name].name): value for name, value in values.items()}
+
+
+def _configured_map(path: Path, tables: Mapping[str, Any]) -> ColumnMap:
+    """Read the tables of columns and of values."""
+    try:
+        return column_map(*(tables.get(name) for name in MAP_TABLES))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", error.hint) from error
+
+
+def _column_map(
+    suite: str, layout: str | None, columns: Sequence[str], values: Sequence[str]
+) -> ColumnMap:
+    """Put together where columns stand: flags win over the file, both over the layout."""
+    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
+    return layout_map(layout, suite) | configured | parse_map(columns, values)
 
 
 def _config_key(parameter: click.Parameter) -> str:
@@ -189,7 +239,7 @@ def _config_key(parameter: click.Parameter) -> str:
 def _check_config_value(path: Path, name: str, value: object, parameter: click.Parameter) -> None:
     """Refuse a value that click would bend into the parameter's type."""
     kinds: tuple[type, ...] = (str,)
-    if parameter.nargs == -1:
+    if parameter.nargs == -1 or (isinstance(parameter, click.Option) and parameter.multiple):
         kinds = (list,)
     elif isinstance(parameter, click.Option) and parameter.is_flag:
         kinds = (bool,)
@@ -213,6 +263,10 @@ def _callback(suite: Suite) -> Any:
         workers: int,
         shard_size: int | None,
         max_rejects: float,
+        layout: str | None,
+        columns: tuple[str, ...],
+        values: tuple[str, ...],
+        strict: bool,
         overwrite: bool,
         dry_run: bool,
         quiet: bool,
@@ -240,6 +294,8 @@ def _callback(suite: Suite) -> Any:
             shard_bytes=None if shard_size is None else shard_size * MIB,
             max_rejects=max_rejects,
             overwrite=overwrite,
+            columns=_column_map(suite.name, layout, columns, values),
+            strict=strict,
         )
         progress = reporter(quiet=quiet)
         if dry_run:

@@ -47,6 +47,9 @@ class RunConfig:
         Whether a run with another signature in `output` is replaced.
     columns
         Where the suite's columns stand in these logs, where that is elsewhere.
+    strict
+        Whether the input counts as refused where a metric is null in every row for want of its
+        column.
     """
 
     suite: str
@@ -62,6 +65,7 @@ class RunConfig:
     max_rejects: float = DEFAULT_MAX_REJECTS
     overwrite: bool = False
     columns: ColumnMap = NO_MAP
+    strict: bool = False
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""

@@ -69,7 +69,8 @@ def test_a_log_that_lacks_what_every_row_needs_is_refused(tmp_path: Path, column
     rows.drop(column).write_parquet(log)
     done = score(log, "-o", tmp_path / "run")
     assert done.returncode == 3
-    assert "Nothing was scored: there is no row for steps in 36 lines" in done.stderr
+    assert f"{log}: no row has what score_dialogue needs" in done.stderr
+    assert f"  {column}: no such column" in done.stderr
 
 
 def test_a_line_of_100_megabytes_is_a_reject_and_the_rest_is_scored(tmp_path: Path) -> None:

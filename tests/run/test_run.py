@@ -196,13 +196,21 @@ def test_bad_lines_lose_no_good_ones(logs: list[Path], tmp_path: Path) -> None:
     assert run_lexical(logs, tmp_path / "run", max_rejects=0.5).refusal is None
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", '{"event": "start"}\n'])
+@pytest.mark.parametrize("content", ["", "\n\n"])
 def test_input_without_a_dialogue_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text(content)
     outcome = run_lexical([path], tmp_path / "run")
     assert outcome.refusal is not None
     assert "Nothing was scored" in str(outcome.refusal)
+
+
+def test_input_that_lacks_what_is_needed_ends_before_a_run_begins(tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"event": "start"}\n')
+    with pytest.raises(InputError, match="no row has what score_dialogue needs"):
+        run_lexical([path], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_dialogue_in_two_files_names_both_places(logs: list[Path], tmp_path: Path) -> None:

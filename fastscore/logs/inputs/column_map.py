@@ -136,6 +136,12 @@ def column_names(source: Source) -> tuple[str, ...]:
     return tuple(named)
 
 
+def _short_names(source: Source) -> list[str]:
+    """Return the names of columns and items."""
+    items = (item.name for column in source.columns for item in column.items)
+    return list(dict.fromkeys((*(column.name for column in source.columns), *items)))
+
+
 def _targets(source: Source, name: str) -> Iterator[tuple[Column | None, Column]]:
     """Yield the columns of a name, each item with the column of its array."""
     array, each, item = name.partition(EACH)
@@ -151,7 +157,7 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
     targets = list(_targets(source, name))
     if not targets:
         raise UsageError(
-            f"There is no column {name!r} to map.", nearest(name, column_names(source))
+            f"There is no column {name!r} to map.", nearest(name, _short_names(source))
         )
     return targets
 
@@ -171,6 +177,11 @@ def _moved(source: Source, name: str, path: str) -> Source:
         targets = [(holder, column) for holder, column in targets if holder is not None]
     for holder, column in targets:
         if holder is None:
+            if each and name in source.dialogue_key:
+                raise UsageError(
+                    f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
+                    "Map it to a key beside the array.",
+                )
             source = _with(source, replace(column, path=path))
             source = _of_rows(source, name, array) if each else source
         else:
@@ -195,7 +206,7 @@ def _of_rows(source: Source, name: str, array: str) -> Source:
             f"The column {name!r} is mapped into the array {array!r}, others into "
             f"{source.rows!r}; the rows of a log are the elements of one array."
         )
-    return replace(source, rows=array)
+    return replace(source, rows=array, row_dialogues=source.formats)
 
 
 def _reworded(source: Source, name: str, found: str, meant: str) -> Source:

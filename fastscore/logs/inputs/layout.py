@@ -82,6 +82,11 @@ def load_layout(name: str) -> Layout:
     return _read(name, places[name])
 
 
+def layout_map(name: str | None, suite: str) -> ColumnMap:
+    """Return a layout's map of a suite, an empty one without a layout."""
+    return load_layout(name).of(suite) if name else NO_MAP
+
+
 @cache
 def _places() -> Mapping[str, Traversable]:
     bundled = files(__package__).joinpath("layouts")

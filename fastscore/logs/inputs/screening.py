@@ -112,7 +112,7 @@ def lacking_error(
         array = _array_of(need, source, advice)
         keys = found.below(array or "")
         lines += [
-            f"  {need.place}: absent or null in {_objects(need, asked)}",
+            f"  {need.place}: {_absence(need, seen, asked)}",
             f"    looked for: {', '.join((need.name, *need.column.aliases))}"
             if not need.column.path
             else f"    looked for: {need.column.path}",
@@ -244,6 +244,18 @@ def _fits(layout: str, suite: str, source: Source, file: InputFile) -> bool:
 def _named(seen: Sequence[Seen]) -> str:
     first = seen[0].file.path
     return first if len(seen) == 1 else f"{first} and {len(seen) - 1:,} more"
+
+
+def _absence(need: Need, seen: Sequence[Seen], asked: int) -> str:
+    """Say how a need is absent; files of columns lack one as a whole."""
+    in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
+    if (
+        need.holder is None
+        and in_columns
+        and not any(each.sights[need.place].keyed for each in seen)
+    ):
+        return "no such column"
+    return f"absent or null in {_objects(need, asked)}"
 
 
 def _objects(need: Need, asked: int) -> str:

@@ -26,9 +26,10 @@ from fastscore.logs.plan.line_names import join_names, line_names
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.columns import Places, array_key, convert, places, wanted_keys
+from fastscore.logs.read.columns import Places, array_key, convert, wanted_keys
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines, read_lines
 from fastscore.suites.base import Column, Source
@@ -159,7 +160,7 @@ def _index_names(
     states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
 ) -> pl.DataFrame:
     """Index files of JSON Lines by what the lines name, which is all that is read of most."""
-    keys = wanted_keys(key_columns(source))
+    keys = wanted_keys(stored_source(_names_alone(source)).columns)
     is_row = "jsonl" in source.row_dialogues
     stride = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
@@ -187,7 +188,7 @@ def _named_spans(
     names = join_names([names for _, names in found])
     parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
     columns = key_columns(source)
-    named = [places(names, keys, column, names_dialogue=True) for column in columns]
+    named = [key_places(names, keys, column) for column in columns]
     return _spans(parts, names.start, names.last, names.line, named, columns, stride)
 
 
@@ -202,11 +203,13 @@ def _index_parquet(
     stride = 0
     if "parquet" in source.row_dialogues:
         stride = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
-    columns = key_columns(source)
-    names = [f"key{index}" for index in range(len(columns))]
+    naming = _names_alone(source)
+    names = [f"key{index}" for index in range(len(naming.columns))]
+    new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}
     found = Spans()
-    for _, rows, _ in read_parquet(byte_range, columns):
-        frame = rows.rename({c.name: name for c, name in zip(columns, names, strict=True)})
+    for _, rows, _ in read_parquet(byte_range, stored_source(naming).columns):
+        placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
+        frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
         row = pl.col("line") - 1
         frame = frame.with_columns(
             file=pl.lit(state.index, pl.Int64), first=row, last=row, rows=pl.lit(1, pl.Int64)
@@ -221,19 +224,23 @@ def key_columns(source: Source) -> tuple[Column, ...]:
     return tuple(columns[name] for name in source.dialogue_key)
 
 
+def _names_alone(source: Source) -> Source:
+    """Return a source that reads what names dialogues."""
+    return replace(source, columns=key_columns(source), rows="")
+
+
 def _keys_alone(source: Source) -> Source:
     """Return a source that reads no more than is needed to tell dialogues apart."""
-    columns = key_columns(source)
     # an array is a row too, one without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)
-    return replace(source, columns=(*columns, *whole))
+    return replace(source, columns=(*key_columns(source), *whole), rows="")
 
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
     blocks = file_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
-        return read_records(blocks, state.file.path, keys.columns)
+        return read_records(blocks, state.file.path, stored_source(keys).columns)
     if state.file.format == "json":
         whole_array = keys.array_column is not None
         return read_document(blocks, state.file.path, whole_array=whole_array)
@@ -244,12 +251,12 @@ def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     """Find the dialogues of a batch."""
     if batch.alone:
         return pl.DataFrame(schema=SPAN_SCHEMA)
-    columns, keys = key_columns(source), wanted_keys(source.columns)
+    columns, keys = key_columns(source), wanted_keys(stored_source(source).columns)
     scan = batch.scan(keys, array_key(source))
     if scan.start.size == 0:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(scan.start)
-    named = [places(scan, keys, column, names_dialogue=True) for column in columns]
+    named = [key_places(scan, keys, column) for column in columns]
     return _spans(parts, offsets, offsets, scan.line, named, columns, stride)
 
 

@@ -99,8 +99,9 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
 
 
 def array_key(source: Source) -> bytes | None:
-    """Return the name of the column that takes whole arrays."""
-    return None if source.array_column is None else source.array_column.encode()
+    """Return the key of the column that takes whole arrays."""
+    taker = next((each for each in source.columns if each.name == source.array_column), None)
+    return None if taker is None else taker.keys[0].encode()
 
 
 def places(
@@ -120,10 +121,10 @@ def places(
         ends = np.where(absent, scan.value_end[other], ends)
     syntax = scan.syntax if isinstance(scan, LineScan) else "jsonl"
     found = Places(syntax, scan.data, tags, starts, ends)
-    return _cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+    return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
 
 
-def _cells(found: Places, kind: ColumnKind, names_dialogue: bool) -> Places:
+def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
     """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
     tags, starts, ends = found.tags, found.starts, found.ends
     if kind not in ("text", "json"):
@@ -153,13 +154,19 @@ def convert_columns(
         kinds = [column.kind for _, column in chosen]
         for found, (_, column), rows in zip(_with_plain(masked, kinds), chosen, where, strict=True):
             converted[column.name] = _convert(found, column, rows)
-            values[column.name] = converted[column.name].values
+            values[column.name] = with_words(converted[column.name].values, column)
     return [converted[column.name] for column in columns]
 
 
 def convert(found: Places, column: Column) -> Converted:
     """Convert a column's values as its declaration says."""
-    return _convert(found, column, None)
+    converted = _convert(found, column, None)
+    return replace(converted, values=with_words(converted.values, column))
+
+
+def with_words(values: pl.Series, column: Column) -> pl.Series:
+    """Put the words that a suite knows in the place of those that its column map names."""
+    return values.replace(dict(column.words)) if column.words else values
 
 
 def _masked(found: Places, where: Flags | None) -> Places:
@@ -335,13 +342,17 @@ def _json(found: Places, column: Column) -> Converted:
     """Take every value's own text."""
     if found.syntax == "csv":
         return _text(found, column)
+    return Converted(json_texts(found), np.zeros(found.tags.size, np.uint8))
+
+
+def json_texts(found: Places) -> pl.Series:
+    """Return values as their own JSON text, null where there is none."""
     quotes = _has(found, STRING, ESCAPED).astype(np.int64)
     valid = found.tags > NULL
     views = np.zeros((valid.size, 4), np.int32)
     starts = np.where(valid, found.starts - quotes, -1)
     located_values.views(found.data, starts, found.ends + quotes, 0, views)
-    values = _series(pa.string_view(), valid, views, found.data)
-    return Converted(values, np.zeros(valid.size, np.uint8))
+    return _series(pa.string_view(), valid, views, found.data)
 
 
 def _boolean(found: Places, column: Column) -> Converted:

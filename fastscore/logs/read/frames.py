@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
-from fastscore.logs.read.rows import Part, placed, read_streams
+from fastscore.logs.read.mapped_rows import stored_source
+from fastscore.logs.read.rows import Part, mapped_part, placed, read_streams
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.read.streams import read_lines
 from fastscore.suites.base import Source
@@ -24,13 +25,15 @@ def read_frame(frame: pl.DataFrame, source: Source) -> Iterator[Part]:
         When the frame lacks a required column or a column's type can never serve.
     """
     advice = "Cast the column to that type first."
-    stored = check_stored(FRAME_NAME, frame.schema, source.columns, advice)
+    held = stored_source(source)
+    stored = check_stored(FRAME_NAME, frame.schema, held.columns, advice)
     for start in range(0, frame.height, ROWS_AT_ONCE):
         raw = frame.slice(start, ROWS_AT_ONCE)
         # a selection of no column has no rows
         raw = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
         rows, rejects = convert_stored(stored, raw, start + 1)
-        yield Part(placed(rows, FRAME_NAME, source), rejects, lines=raw.height, blank=0)
+        part = Part(placed(rows, FRAME_NAME, held), rejects, lines=raw.height, blank=0)
+        yield mapped_part(part, source, "parquet")
 
 
 def read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:

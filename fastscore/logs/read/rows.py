@@ -6,12 +6,13 @@ polars part by part.
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.faults import line_faults, long_line, note_damage, raw_line
 from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
 from fastscore.logs.integrity.rejects import Reject, reject_frame
@@ -28,6 +29,7 @@ from fastscore.logs.read.columns import (
 )
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
 from fastscore.logs.read.streams import MAX_LINE_BYTES, Lines, read_lines
 from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Source
@@ -149,7 +151,7 @@ def read_streams(
     threads: int,
 ) -> Iterator[Part]:
     """Read lines, given with the index of their file's name, in batches."""
-    keys = wanted_keys(source.columns)
+    keys = wanted_keys(stored_source(source).columns)
     return map_ordered(
         lambda batch: _read_batch(batch, files, source, keys), gather(streams), threads
     )
@@ -158,8 +160,10 @@ def read_streams(
 def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[Part]:
     """Read a byte range of a Parquet file; its lines are its rows."""
     check_stamp(byte_range)
-    for count, rows, rejects in read_parquet(byte_range, source.columns):
-        yield Part(placed(rows, byte_range.file, source), rejects, lines=count, blank=0)
+    stored = stored_source(source)
+    for count, rows, rejects in read_parquet(byte_range, stored.columns):
+        part = Part(placed(rows, byte_range.file, stored), rejects, lines=count, blank=0)
+        yield mapped_part(part, source, "parquet")
     check_stamp(byte_range)
 
 
@@ -189,7 +193,7 @@ def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
         return read_records(
             blocks,
             byte_range.file,
-            source.columns,
+            stored_source(source).columns,
             offset=byte_range.start,
             line=byte_range.first_line,
             header=byte_range.header,
@@ -214,10 +218,11 @@ def _read_batch(
     batch: Batch, files: Sequence[str], source: Source, keys: tuple[bytes, ...]
 ) -> Part:
     """Make typed rows and rejects of one batch."""
+    declared, source = source, stored_source(source)
     last = batch.segments[-1]
     if batch.alone:
         reject = last.refused or long_line(files[int(batch.parts[0])], last)
-        return Part(pl.DataFrame(schema=row_schema(source)), [reject], lines=1, blank=0)
+        return Part(pl.DataFrame(schema=row_schema(declared)), [reject], lines=1, blank=0)
     scan = batch.scan(keys, array_key(source))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
@@ -253,7 +258,14 @@ def _read_batch(
     if last.damage is not None:
         lines += note_damage(last.damage, rejects, scan, batch, files)
     rejects.sort(key=lambda placed: placed[0])
-    return Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
+    part = Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
+    return mapped_part(part, declared, scan.syntax)
+
+
+def mapped_part(part: Part, source: Source, format: Format) -> Part:
+    """Make the declared columns where a map leads into nested values."""
+    frame, rejects = mapped_rows(part.frame, source, format)
+    return replace(part, frame=frame, rejects=[*part.rejects, *rejects])
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:

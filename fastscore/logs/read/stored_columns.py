@@ -240,7 +240,8 @@ def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     if column.kind == "json":
         return found.cast(pl.String) if stored == "string" else _json(found)
     if column.kind == "text":
-        return _text(found, dtype, column)
+        texts = _text(found, dtype, column)
+        return texts.replace(dict(column.words)) if column.words else texts
     if column.kind == "boolean":
         return found
     if stored == "string":

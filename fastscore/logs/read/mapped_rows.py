@@ -1,0 +1,358 @@
+"""Columns that a map leads into nested objects and arrays: from the JSON that holds them.
+
+Readers read what stands at the top of a row, by `stored_source`: columns under other names by
+those, of nested ones the whole value as JSON. `mapped_rows` then makes the declared columns.
+Without a map into nested values there is nothing to do.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_machine.arrow import string_column
+from fastscore_readers.json.json_paths import Shape, find_places
+from fastscore_readers.json.json_values import value_kinds
+from fastscore_readers.json.jsonl_names import NamedLines
+from fastscore_readers.json.lines import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
+from fastscore_readers.json.located_values import unescaped
+
+from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.rejects import Reject
+from fastscore.logs.read.columns import (
+    EXPECTED,
+    Places,
+    convert,
+    describe,
+    json_texts,
+    places,
+    spelled_cells,
+)
+from fastscore.logs.read.line_scan import LineScan
+from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Column, Source
+
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+Longs = npt.NDArray[np.int64]
+
+_STORED = "stored:"
+"""Stands before the names of columns that hold others; no suite declares such a name."""
+
+
+_CELLS = ("csv", "parquet")
+"""What keeps a text as it is, where JSON Lines has it in quotes."""
+_NO_ROWS = np.zeros(0, np.int64)
+_NO_ELEMENTS = Places("jsonl", np.zeros(0, np.uint8), np.zeros(0, np.uint8), _NO_ROWS, _NO_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A column that is made of a stored one: by a path in it, or as it is where that is empty."""
+
+    column: Column
+    stored: str
+    path: tuple[str, ...]
+
+
+@cache
+def _late_columns(source: Source) -> tuple[_Late, ...]:
+    """Return the columns that cannot be read as they stand."""
+    late: dict[str, _Late] = {}
+    for column in source.columns:
+        head, *path = _parts(column, source)
+        if path or (source.rows and column.path.startswith(source.rows + EACH)):
+            late[column.name] = _Late(column, head, tuple(path))
+    # where such a column says which rows count, what it decides is not known before
+    for column in source.columns:
+        if column.only_where and column.only_where[0] in late and column.name not in late:
+            late[column.name] = _Late(column, column.keys[0], ())
+    return tuple(late[column.name] for column in source.columns if column.name in late)
+
+
+def _parts(column: Column, source: Source) -> tuple[str, ...]:
+    """Return the keys of a column's path; of a column of the rows' array, those in an element."""
+    if source.rows and column.path.startswith(source.rows + EACH):
+        return ("", *column.path.removeprefix(source.rows + EACH).split("."))
+    return tuple(column.path.split(".")) if column.path else (column.name,)
+
+
+@cache
+def stored_source(source: Source) -> Source:
+    """Return what readers read: columns at the top of rows, and JSON that holds others."""
+    late = {each.column.name: each for each in _late_columns(source)}
+    columns = []
+    heads: dict[str, Column] = {}
+    for column in source.columns:
+        if column.name not in late:
+            columns.append(column)
+            continue
+        # the path may be a key by itself, with dots in it
+        at_key = replace(column, otherwise="null", required=False, only_where=None)
+        columns.append(at_key if late[column.name].path else replace(at_key, path=_STORED))
+        head = late[column.name].stored
+        if head:
+            aliases = () if column.path else column.aliases
+            heads.setdefault(head, Column(name=head, kind="json", aliases=aliases))
+    array = source.rows.split(".")[0]
+    if array:
+        heads.setdefault(array, Column(name=array, kind="json"))
+    stored = (
+        replace(head, name=_STORED + head.name, aliases=(head.name, *head.aliases))
+        for head in heads.values()
+    )
+    return replace(source, columns=(*columns, *stored), rows="")
+
+
+def mapped_rows(
+    frame: pl.DataFrame, source: Source, format: Format
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Make the declared columns of rows that were read by `stored_source`.
+
+    Parameters
+    ----------
+    frame
+        The rows: the columns of `ROW_SCHEMA`, then the stored ones.
+    source
+        What they are to be.
+    format
+        What they were read from: cells of CSV are texts, not JSON.
+
+    Returns
+    -------
+    tuple
+        The good rows, and what was wrong with the others.
+    """
+    if not (_late_columns(source) or source.rows or _rebuilt_columns(source)):
+        return frame, []
+    rejects: list[Reject] = []
+    element = _NO_ELEMENTS
+    if source.rows:
+        frame, element, rejects = _elements(frame, source)
+    faults = np.zeros(frame.height, np.uint8)
+    found: dict[int, tuple[Places, Column]] = {}
+    for late in _late_columns(source):
+        column = late.column
+        if late.stored:
+            texts = frame[_STORED + late.stored]
+            found_at = _text_places(texts, column, as_cells=not late.path and format in _CELLS)
+        else:
+            found_at = element
+        found_at = inside(found_at, late.path) if late.path else found_at
+        if column.only_where is not None:
+            name, value = column.only_where
+            where = (frame[name] == value).fill_null(False).to_numpy()
+            found_at = replace(
+                found_at, tags=np.where(where, found_at.tags, ABSENT).astype(np.uint8)
+            )
+        converted = convert(found_at, column)
+        at_key = frame[column.name]
+        frame = frame.with_columns(at_key.fill_null(converted.values).alias(column.name))
+        fresh = (faults == 0) & (converted.faults > 0) & at_key.is_null().to_numpy()
+        for row in np.flatnonzero(fresh).tolist():
+            found[row] = (found_at, column)
+        faults[fresh] = converted.faults[fresh]
+    frame = _with_keys(frame, source) if source.rows else frame
+    for row in np.flatnonzero(faults).tolist():
+        rejects.append(_reject(frame, row, *found[row], int(faults[row])))
+    if faults.any():
+        frame = frame.filter(pl.Series(faults == 0))
+    rejects.sort(key=lambda reject: reject.line)
+    for column in _rebuilt_columns(source):
+        frame = frame.with_columns(rebuilt(frame[column.name], column))
+    return frame.select(*ROW_SCHEMA, *(column.name for column in source.columns)), rejects
+
+
+def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
+    """Return the columns of arrays whose fields have other names, or other words."""
+    return tuple(
+        column for column in source.columns if any(item.path or item.words for item in column.items)
+    )
+
+
+def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault: int) -> Reject:
+    file, line, offset = frame.select(*ROW_SCHEMA).row(row)
+    return Reject(
+        file,
+        line,
+        offset,
+        column.name,
+        REJECT_REASONS[fault - 1],
+        describe(places, row),
+        EXPECTED[column.kind],
+        "",
+    )
+
+
+def key_places(scan: LineScan | NamedLines, keys: tuple[bytes, ...], column: Column) -> Places:
+    """Find the values of a column that names dialogues, as `columns.places` does."""
+    at_key = places(scan, keys, column, names_dialogue=True)
+    head, *path = column.path.split(".")
+    if not path or at_key.tags.any():
+        return at_key
+    holder = Column(name=head, kind="json")
+    texts = convert(places(scan, keys, holder), holder).values
+    return inside(_text_places(texts, holder, as_cells=False), path)
+
+
+def _text_places(texts: pl.Series, column: Column, *, as_cells: bool) -> Places:
+    """Return where values stand in a column of JSON texts, or of cells."""
+    if as_cells:
+        held = string_column(texts.name, texts.fill_null(""))
+        tags = np.where(texts.is_null().to_numpy(), ABSENT, STRING).astype(np.uint8)
+        places = Places("csv", held.data, tags, held.offsets[:-1].copy(), held.offsets[1:].copy())
+        return spelled_cells(places, column.kind)
+    held = string_column(texts.name, _on_one_line(texts.fill_null("")))
+    return Places("jsonl", held.data, *value_kinds(held.data, held.offsets[:-1], held.offsets[1:]))
+
+
+def _on_one_line(texts: pl.Series) -> pl.Series:
+    """Make line ends spaces: inside JSON they can only be white space between values."""
+    if not texts.str.contains("[\r\n]").any():
+        return texts
+    return texts.str.replace_all("[\r\n]", " ")
+
+
+def inside(places: Places, path: Sequence[str]) -> Places:
+    """Return the values that a path leads to in objects; there are none in anything else."""
+    shape: Shape = None
+    for key in reversed(path):
+        shape = {key: shape}
+    is_object = places.tags == OBJECT
+    start, end = np.where(is_object, places.starts, 0), np.where(is_object, places.ends, 0)
+    place, _ = find_places(places.data, start, end, shape)
+    for key in path:
+        place = place.members[key]
+    return Places("jsonl", places.data, place.tags, place.start, place.end)
+
+
+def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places, list[Reject]]:
+    """Make a row of each element of the rows' array, and list the rows that have none."""
+    head, *path = source.rows.split(".")
+    column = Column(name=source.rows, kind="json")
+    arrays = _text_places(frame[_STORED + head], column, as_cells=False)
+    arrays = inside(arrays, path) if path else arrays
+    is_array = arrays.tags == ARRAY
+    rejects = [
+        replace(
+            _reject(frame, row, arrays, column, 1),
+            reason="missing_field" if arrays.tags[row] <= 1 else "wrong_type",
+            expected="an array of rows",
+        )
+        for row in np.flatnonzero(~is_array).tolist()
+    ]
+    start, end = np.where(is_array, arrays.starts, 0), np.where(is_array, arrays.ends, 0)
+    place, _ = find_places(arrays.data, start, end, [{}])
+    below = place.elements
+    if below is None:
+        raise TypeError("an array's shape has elements")
+    element = Places("jsonl", arrays.data, below.tags, below.start, below.end)
+    return frame[below.owner], element, rejects
+
+
+def _with_keys(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Name the dialogues that elements of an array make together, where no key does."""
+    if not source.dialogue_key:
+        return frame
+    key = source.dialogue_key[0]
+    return frame.with_columns(pl.coalesce(key, pl.format("{}:{}", "file", "line")).alias(key))
+
+
+def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
+    """Write arrays anew with the names and words that a suite knows.
+
+    Parameters
+    ----------
+    texts
+        JSON texts.
+    column
+        The column of these arrays, whose items say where their fields stand. Other fields are left
+        out. What is no array of objects stays as it is, for the suite to name.
+    """
+    keys = {path: name for item in column.items for path, name in _item_keys(item)}
+    held = string_column(texts.name, _on_one_line(texts.fill_null("")))
+    tags, start, end = value_kinds(held.data, held.offsets[:-1], held.offsets[1:])
+    is_array = tags == ARRAY
+    shape = _joined_shape(tuple(path.split(".")) for path in keys)
+    place, faulty = find_places(
+        held.data, np.where(is_array, start, 0), np.where(is_array, end, 0), [shape]
+    )
+    is_array[faulty] = False
+    elements = place.elements
+    if elements is None:
+        raise TypeError("an array's shape has elements")
+    words = {item.name: dict(item.words) for item in column.items if item.words}
+    fields = []
+    for path, name in keys.items():
+        value = elements
+        for key in path.split("."):
+            value = value.members[key]
+        found = Places("jsonl", held.data, value.tags, value.start, value.end)
+        raw = _reworded(found, words[name]) if name in words else json_texts(found)
+        fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
+    whole = json_texts(Places("jsonl", held.data, elements.tags, elements.start, elements.end))
+    objects = pl.select(
+        owner=pl.Series(elements.owner),
+        text=pl.when(pl.Series(elements.tags == OBJECT))
+        .then(_between("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
+        .otherwise(whole.fill_null("null")),
+    )
+    joined = objects.group_by("owner").agg(text=_between("[", pl.col("text").str.join(","), "]"))
+    rows = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
+    empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
+    return (
+        rows.join(joined, on="owner", how="left", maintain_order="left")
+        .select(pl.when("is_array").then(pl.coalesce("text", empty)).otherwise("own"))
+        .to_series()
+        .alias(texts.name)
+    )
+
+
+def _between(begin: str, text: pl.Expr, end: str) -> pl.Expr:
+    return pl.concat_str(pl.lit(begin), text, pl.lit(end))
+
+
+def _item_keys(item: Column) -> list[tuple[str, str]]:
+    """Return where an item's fields stand, and what they are called in what is written."""
+    return [(item.path, item.name)] if item.path else [(key, key) for key in item.keys]
+
+
+def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
+    """Make one shape of paths into an object."""
+    shape: dict[str, Shape] = {}
+    for path in paths:
+        level = shape
+        for key in path[:-1]:
+            inner = level.get(key)
+            level[key] = inner = dict(inner) if isinstance(inner, Mapping) else {}
+            level = inner
+        level.setdefault(path[-1], None)
+    return shape
+
+
+def _reworded(found: Places, words: Mapping[str, str]) -> pl.Series:
+    """Return values' JSON texts, of some words those that a suite knows."""
+    raw = json_texts(found)
+    said = raw.str.slice(1, raw.str.len_chars() - 2)
+    rows = np.flatnonzero(found.tags == ESCAPED)
+    if len(rows):
+        data, start, end = unescaped(found.data, found.starts[rows], found.ends[rows])
+        plain = [
+            data[a:b].tobytes().decode() if b >= 0 else None
+            for a, b in zip(start.tolist(), end.tolist(), strict=True)
+        ]
+        said = said.scatter(rows, plain)
+    is_text = (found.tags == STRING) | (found.tags == ESCAPED)
+    known = {word: _quoted(meant) for word, meant in words.items()}
+    meant = said.replace_strict(known, default=None, return_dtype=pl.String)
+    return pl.select(
+        pl.when(pl.Series(is_text)).then(pl.coalesce(meant, raw)).otherwise(raw)
+    ).to_series()
+
+
+def _quoted(text: str) -> str:
+
+    return json.dumps(text, ensure_ascii=False)
