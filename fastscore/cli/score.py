@@ -1,7 +1,6 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,6 +20,7 @@ from fastscore.run.config import (
 )
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.toml_files import parse_toml
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 MAP_TABLES = ("columns", "values")
@@ -192,10 +192,7 @@ def _suite_options(suite: Suite) -> list[click.Option]:
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}.") from error
+    content = parse_toml(path.read_bytes(), str(path))
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     known_tables = (*suite_names(), *MAP_TABLES)
     for name in tables:

@@ -10,6 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import open_run
+from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun, Findings
 from fastscore.suites.registry import load_suite
@@ -120,5 +121,5 @@ def _write(folder: Path, found: Findings, signature: str) -> None:
         commit_table(
             folder / TABLES_FOLDER / f"{name}.parquet", table, {"fastscore.signature": signature}
         )
-        commit_bytes(folder / TABLES_FOLDER / f"{name}.csv", table.write_csv().encode())
+        commit_bytes(folder / TABLES_FOLDER / f"{name}.csv", write_csv(table).encode())
     commit_bytes(folder / PAGE, found.page.encode())

@@ -15,6 +15,7 @@ from fastscore.results.grids import Column, Format, Grid, latex, markdown, print
 from fastscore.results.groups import summarise_by
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
+from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import (
     choose_metrics,
     groups_grid,
@@ -75,7 +76,7 @@ def show_summary(
         records = summary_records(suite, summary, ids)
         content = {"signature": run.signature, "summary": records.to_dicts()}
         sys.stdout.write(
-            records.write_csv()
+            write_csv(records)
             if format == "csv"
             else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         )

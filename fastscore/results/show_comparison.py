@@ -19,6 +19,7 @@ from fastscore.results.number_text import (
     p_text,
 )
 from fastscore.results.show import result_console
+from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.base import Metric
 from fastscore.suites.registry import load_suite
@@ -40,7 +41,7 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
     if format == "json":
         sys.stdout.write(comparison_json(comparison))
     elif format == "csv":
-        sys.stdout.write(_named(comparison).write_csv())
+        sys.stdout.write(write_csv(_named(comparison)))
     elif format == "table":
         console = result_console()
         console.print(headline(comparison))

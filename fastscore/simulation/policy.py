@@ -3,7 +3,6 @@
 The built-in file ``user.toml`` has the public simulator's rates; its phrases are this project's.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,6 +13,7 @@ from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
 from fastscore.simulation.retrieval import ATTRIBUTES
 from fastscore.suites.preference_shift.catalogue import PLOT
+from fastscore.toml_files import parse_toml
 
 Phrases = tuple[str, ...]
 
@@ -74,11 +74,9 @@ def load_policy(path: Path | None = None) -> Policy:
         content = (
             path.read_bytes() if path else files(__package__).joinpath("user.toml").read_bytes()
         )
-        values = tomllib.loads(content.decode())
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: not TOML: {error}.") from error
+    values = parse_toml(content, source)
     top = _Table(source, "", values)
     top.check(("rates", "turns", "limits", "focus", "reference", "phrases"))
     rates, turns, limits = (top.table(name) for name in ("rates", "turns", "limits"))

@@ -1,6 +1,5 @@
 """Lexicons as files: TOML tables of words, every value of which is checked as it is read."""
 
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
+from fastscore.toml_files import parse_toml
 
 _FILE = "lexicon.toml"
 
@@ -179,10 +179,6 @@ def parse_lexicon(path: str, content: bytes, required: Collection[str]) -> Lexic
         The file is not TOML, lacks a name or has an unknown one.
     """
     source = path or "the built-in lexicon"
-    try:
-        values = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: not TOML: {error}.") from error
-    table = LexiconTable(source, "", values)
+    table = LexiconTable(source, "", parse_toml(content, source))
     table.check_names(required)
     return table

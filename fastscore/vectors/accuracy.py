@@ -196,7 +196,7 @@ def _load(path: Path) -> Accuracy | None:
     """Read a measurement; one that is missing or cannot be read was not made."""
     try:
         return Accuracy(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -84,7 +84,7 @@ def find_int8(exported: ExportedModel) -> Int8Model:
         manifest = json.loads((exported.folder / _MANIFEST).read_text(encoding="utf-8"))
         made = (manifest["version"], manifest["of"])
         digest = str(manifest["onnx_sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         made, digest = None, ""
     if made != (INT8_VERSION, exported.onnx_sha256):
         raise ModelError(

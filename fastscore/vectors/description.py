@@ -85,7 +85,7 @@ def claim(folder: Path, wanted: dict[str, object]) -> object:
             file.write(json.dumps(wanted, indent=2).encode() + b"\n")
     try:
         found: object = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{path} cannot be read: {error}.",
             f"Remove the file {path}, not its folder: it is written anew, and the vectors stay.",

@@ -176,7 +176,7 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
         raise NotExportedError(
             f"The model {name!r} has not been exported to {folder.parent}.", hint
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelExportError(f"The manifest {path} cannot be read: {error}.", hint) from error
     try:
         if manifest["format"] != MANIFEST_FORMAT:
@@ -272,7 +272,7 @@ def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
         weights = load_file(source / "model.safetensors")
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
     except Exception as error:  # safetensors raises its own class for a broken file
         raise UnsupportedModelError(f"The weights in {source} are damaged: {error}.") from error
@@ -297,11 +297,17 @@ def source_hashes(source: Path, expected: Mapping[str, str]) -> dict[str, str]:
 
 def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
     recipe = recipe_from_mapping(manifest["recipe"], f"in {folder / 'manifest.json'}")
+    if manifest["dim"] != recipe.dim:
+        raise ModelExportError(
+            f"The manifest {folder / 'manifest.json'} states dim {manifest['dim']!r}, its recipe "
+            f"{recipe.dim}.",
+            f"Run `fastscore models export {recipe.name}`.",
+        )
     return ExportedModel(
         recipe=recipe,
         folder=folder,
         onnx_sha256=manifest["onnx_sha256"],
         tokenizer_sha256=manifest["tokenizer_sha256"],
-        dim=int(manifest["dim"]),
+        dim=recipe.dim,
         source_sha256=tuple(sorted(manifest["source_sha256"].items())),
     )

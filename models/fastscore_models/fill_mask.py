@@ -145,7 +145,7 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
             f"The masked language model {name!r} has not been exported to {folder.parent}.{listed}",
             hint,
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelExportError(f"The manifest {path} cannot be read: {error!r}.", hint) from error
     if version != FILL_MASK_EXPORTER_VERSION:
         raise NotExportedError(

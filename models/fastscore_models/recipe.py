@@ -21,6 +21,9 @@ _SOURCES = ("pypi", "folder", "hub")
 _CHECK = ("text", "ids", "components")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
+WIDEST = 65_536
+"""The largest width of a vector that a recipe or a manifest may state."""
+
 _FIELDS: dict[str, type] = {
     "name": str,
     "description": str,
@@ -199,6 +202,8 @@ def parse_recipe(text: str, where: str) -> Recipe:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"The recipe {where} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise RecipeError(f"The recipe {where} is nested too deeply.") from None
     return recipe_from_mapping(raw, where)
 
 
@@ -269,8 +274,10 @@ def _check_values(values: dict[str, Any], where: str) -> None:
                 f"expected one of {', '.join(allowed)}."
             )
     dims = values["dims"]
-    if not dims or any(type(dim) is not int or dim < 1 for dim in dims):
-        raise RecipeError(f"The recipe {where}, field 'dims', holds {dims!r}: expected widths.")
+    if not dims or any(type(dim) is not int or not 1 <= dim <= WIDEST for dim in dims):
+        raise RecipeError(
+            f"The recipe {where}, field 'dims', holds {dims!r}: expected widths of 1 to {WIDEST:,}."
+        )
     if list(dims) != sorted(set(dims), reverse=True):
         raise RecipeError(
             f"The recipe {where}, field 'dims', holds {dims!r}: expected the widest first."

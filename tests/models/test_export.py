@@ -3,6 +3,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -128,7 +129,11 @@ def test_a_torn_manifest_is_an_error_that_says_what_to_do(tmp_path, tiny_folder)
     exported = export(make_recipe(), tmp_path, folder=tiny_folder)
     path = exported.folder / "manifest.json"
     whole = path.read_bytes()
-    for torn in (b"", whole[:50], b"[]", b"{}", whole.replace(b'"format": 1', b'"format": 2')):
+    nested = b'{"format":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    absurd = re.sub(rb'"dim": \d+', b'"dim": 1000000000000', whole)
+    assert absurd != whole
+    another = whole.replace(b'"format": 1', b'"format": 2')
+    for torn in (b"", whole[:50], b"[]", b"{}", another, nested, absurd):
         path.write_bytes(torn)
         with pytest.raises(ModelExportError, match="fastscore models export tiny"):
             find_exported("tiny", tmp_path)

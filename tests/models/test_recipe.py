@@ -69,6 +69,7 @@ def test_missing_recipe_file():
     ("text", "named"),
     [
         ("name = ", "not valid TOML"),
+        ("name = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
         ('name = "x"', "pooling"),
         (MINIMAL + "colour = 3", "colour"),
         (MINIMAL.replace("40", '"40"'), "max_tokens"),
@@ -78,6 +79,7 @@ def test_missing_recipe_file():
         (MINIMAL.replace("[64, 32]", "[]"), "dims"),
         (MINIMAL.replace("[64, 32]", "[32, 64]"), "dims"),
         (MINIMAL.replace("[64, 32]", "[64, 0]"), "dims"),
+        (MINIMAL.replace("[64, 32]", "[1000000000000, 32]"), "dims.*1 to 65,536"),
         (MINIMAL.replace('"mine"', '"../mine"'), "name"),
         (MINIMAL + '[source]\nftp = "x"', "ftp"),
         (MINIMAL + '[check]\ntext = "x"', "check"),

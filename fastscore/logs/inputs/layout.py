@@ -6,7 +6,6 @@ are paths of such files.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any
 
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
+from fastscore.toml_files import parse_toml
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"
@@ -108,11 +108,9 @@ def _places() -> Mapping[str, Traversable]:
 
 def _read(name: str, place: Traversable) -> Layout:
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
+        content = parse_toml(place.read_bytes(), str(place))
     except OSError as error:
         raise UsageError(f"The layout {place} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{place}: not TOML: {error}.") from error
     title = content.pop("title", "")
     own = {key: content.pop(key) for key in _TABLES if key in content}
     maps = {suite: _map(place, suite, tables) for suite, tables in content.items()}

@@ -92,7 +92,7 @@ def load_personas(path: str) -> PersonaFile:
 def _parse(path: str, content: bytes) -> PersonaFile:
     try:
         table = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON: {error}.") from error
     if not isinstance(table, dict) or not table.keys() & {"persona_attributes", "test_cases"}:
         raise UsageError(

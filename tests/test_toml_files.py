@@ -1,0 +1,24 @@
+"""TOML of users: what is none is named, however it is broken."""
+
+import pytest
+
+from fastscore.errors import UsageError
+from fastscore.toml_files import parse_toml
+
+
+def test_what_is_toml_is_read() -> None:
+    assert parse_toml('a = 1\n[t]\nb = "ü"'.encode(), "x.toml") == {"a": 1, "t": {"b": "ü"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a = ", "x.toml: not TOML: "),
+        (b"a = 1\na = 2", "x.toml: not TOML: "),
+        (b"\xff", "x.toml: not TOML: "),
+        (b"a = " + b"[" * 5_000 + b"]" * 5_000, "x.toml: nested too deeply"),
+    ],
+)
+def test_what_is_none_is_refused_by_name(content: bytes, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_toml(content, "x.toml")
