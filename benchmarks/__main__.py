@@ -1,8 +1,22 @@
-"""Every benchmark in turn, each in a process of its own: ``python -m benchmarks [--quick]``."""
+"""Every benchmark in turn, each in a process of its own, and one table of what they found.
 
-import argparse
+``python -m benchmarks [--quick] [--only NAME] [--json FILE]``, and
+``python -m benchmarks compare BEFORE.json AFTER.json`` for two such files.
+"""
+
+import json
+import os
 import subprocess
 import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from benchmarks.figures import FILE_VARIABLE, HEADER, Figure, compare, read_figures, table
+from benchmarks.host import describe_host
 
 QUICK = {
     "kernels_text": ["--scale", "0.1", "--repetitions", "3"],
@@ -18,23 +32,55 @@ QUICK = {
     "preference_shift": ["--quick"],
     "ngram_extraction": ["--quick"],
     "guest_simulation": ["--quick"],
+    "memory_finance": ["--quick"],
 }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes: minutes, not hours")
-    options = parser.parse_args()
+@click.group(invoke_without_command=True)
+@click.option("--quick", is_flag=True, help="Small sizes: minutes, not hours.")
+@click.option("--only", multiple=True, type=click.Choice(list(QUICK)), help="May be repeated.")
+@click.option("--json", "output", type=click.Path(path_type=Path), help="A file for the figures.")
+@click.pass_context
+def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Path | None) -> None:
+    """Run every benchmark; aims are set for full size."""
+    if context.invoked_subcommand is not None:
+        return
+    chosen = only or tuple(QUICK)
+    found: dict[str, list[Figure]] = {}
     failed = []
-    for module, arguments in QUICK.items():
-        print(f"\n== benchmarks.{module} ==", flush=True)
-        words = [sys.executable, "-m", f"benchmarks.{module}"]
-        if subprocess.run(words + (arguments if options.quick else []), check=False).returncode:
-            failed.append(module)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, module in enumerate(chosen, 1):
+            click.echo(f"\n== {number} of {len(chosen)}: benchmarks.{module} ==")
+            path = Path(folder) / module
+            words = [sys.executable, "-m", f"benchmarks.{module}", *(QUICK[module] * quick)]
+            started = time.monotonic()
+            environment = {**os.environ, FILE_VARIABLE: str(path)}
+            if subprocess.run(words, check=False, env=environment).returncode:
+                failed.append(module)
+            click.echo(f"({time.monotonic() - started:.0f} s)")
+            found[module] = read_figures(path)
+    click.echo(f"\n{HEADER}")
+    for module, figures in found.items():
+        click.echo("\n".join(table(module, figures, judged=not quick)))
+    if output is not None:
+        content = {
+            "host": describe_host(),
+            "quick": quick,
+            "figures": {name: list(map(asdict, figures)) for name, figures in found.items()},
+        }
+        output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+        click.echo(f"failed: {', '.join(failed)}", err=True)
+        context.exit(1)
+
+
+@main.command("compare")
+@click.argument("before", type=click.Path(exists=True, path_type=Path))
+@click.argument("after", type=click.Path(exists=True, path_type=Path))
+def compare_command(before: Path, after: Path) -> None:
+    """Show the ratios of two files that --json wrote side by side."""
+    click.echo("\n".join(compare(before, after)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -13,7 +13,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from fastscore_models import find_exported
 
 from benchmarks.end_to_end import download_weights
+from benchmarks.figures import Figure, publish
 from benchmarks.gemm import Shape, peak
 from benchmarks.harness import SEED, Case, measure
 from benchmarks.host import describe_host
@@ -226,6 +227,23 @@ def print_rows(rows: Sequence[Row], peaks: dict[str, float]) -> None:
         )
 
 
+def figures(rows: Sequence[Row], n_texts: int) -> Iterator[Figure]:
+    """Yield each of our precisions beside sentence-transformers in fp32."""
+    (peer,) = (row for row in rows if row.contender == PEER)
+    for row in rows:
+        if row.contender.startswith("fastscore"):
+            yield Figure(
+                what=f"embed, {row.contender}",
+                rows=n_texts,
+                unit="sentences/s",
+                ours=row.sentences_per_second,
+                peer=PEER,
+                theirs=peer.sentences_per_second,
+                ratio=row.times_peer,
+                aim=TARGETS.get(row.contender.split()[-1]),
+            )
+
+
 @click.command()
 @click.option("--texts", "count", default=2000, show_default=True, help="Utterances compared.")
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), help="SGD dialogues.")
@@ -260,6 +278,7 @@ def main(
     gains = scaling(texts, repetitions) if available_processors() > 1 else {}
     for precision, gain in gains.items():
         click.echo(f"{precision}: two threads are {gain:.2f} times as fast as one")
+    publish(figures(rows, len(texts)))
     if output is not None:
         found = {
             "host": described,

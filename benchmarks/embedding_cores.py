@@ -20,6 +20,7 @@ import click
 
 from benchmarks import gemm
 from benchmarks.embedding import MINILM, MODEL, distinct_utterances
+from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.source_dialogues import SAMPLE
 from fastscore.vectors import Embedder, embedder, runtimes
@@ -201,6 +202,19 @@ def main(
     products = product_gain(precision, repetitions) if precision != "int8" else None
     if products is not None:
         click.echo(f"matrix products alone: two threads are {products:.2f} times as fast as one")
+    publish(
+        Figure(
+            what=f"{precision}: {name}",
+            rows=len(texts),
+            unit="texts/s",
+            ours=len(texts) / wall,
+            peer=ONE,
+            theirs=len(texts) / walls[ONE],
+            ratio=walls[ONE] / wall,
+        )
+        for name, wall in walls.items()
+        if name != ONE
+    )
     if output is not None:
         found = {"host": described, "texts": len(texts), "seconds": walls, "products": products}
         output.write_text(json.dumps(found, indent=1))

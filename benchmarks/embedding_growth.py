@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 from fastscore_models import find_exported
 
+from benchmarks.figures import Figure, publish
 from benchmarks.growth import memory
 from benchmarks.harness import SEED
 from benchmarks.host import describe_host
@@ -195,6 +196,15 @@ def main(
         for found in grow_within(model, precision, FEWEST if quick else most, seconds, data):
             points.append(asdict(found))
             click.echo(found.line)
+    publish(
+        Figure(
+            what=f"embed, {found['precision']}",
+            rows=found["texts"],
+            unit="texts/s",
+            ours=found["texts"] / found["seconds"],
+        )
+        for found in points
+    )
     if output is not None:
         output.write_text(json.dumps({"host": described, "growth": points}, indent=1))
 

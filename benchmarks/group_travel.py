@@ -28,7 +28,8 @@ import click
 import polars as pl
 
 from benchmarks.agreement import DisagreementError
-from benchmarks.end_to_end import Result, Side, alternate, download_weights, table
+from benchmarks.end_to_end import Result, Side, alternate, download_weights, figures, table
+from benchmarks.figures import publish
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.host import describe_host
 from benchmarks.processes import ProcessFailedError, measure
@@ -38,6 +39,10 @@ from tests.oracles.group_travel_vectors import read_vectors
 ROOT = Path(__file__).parents[1]
 MODEL = "minilm-l6-v2"
 SCENARIOS = ("words", "vectors")
+AIMS = {
+    "fastscore: times the plain scorer's dialogues/s (wall)": 30.0,
+    "fastscore warm: times the plain scorer's dialogues/s (wall)": 30.0,
+}
 QUICK = {"dialogues": 300, "first": 20, "repeats": 1, "variants": 2}
 TOLERANCE = 1e-4
 
@@ -290,6 +295,7 @@ def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> No
             raise click.ClickException(f"{name}: {error}") from None
         click.echo(table(result))
         results.append(asdict(result))
+        publish(figures(result, AIMS))
     if output is not None:
         content = {"host": host, "settings": asdict(settings), "results": results}
         output.write_text(json.dumps(content, indent=2, default=str) + "\n")

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import Figure, publish
 from benchmarks.harness import SEED, host
 
 STATUS = Path("/proc/self/status")
@@ -193,6 +194,7 @@ def main() -> None:
         while rows <= options.most:
             point = measure(kernel, rows)
             points.append(point)
+            publish([Figure(what=label, rows=rows, unit="CPU ns/row", ours=point.cpu_ns)])
             print(
                 f"| {label} | {rows:,} | {point.cpu_ns:.0f} | {1e3 / point.cpu_ns:.2f} "
                 f"| {point.peak_mb:.0f} | {point.call_mb:.1f} |",

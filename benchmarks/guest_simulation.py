@@ -22,6 +22,7 @@ import click
 import polars as pl
 
 import fastscore
+from benchmarks.figures import Figure, publish
 from benchmarks.guest_simulation_logs import SAMPLE, SEED, personas_of, read_orders, write_shards
 from benchmarks.processes import Cost, measure
 from fastscore.processors import available_processors
@@ -89,11 +90,24 @@ def check_equal(ours: Path, plainly: Path) -> None:
             )
 
 
-def show(title: str, ours: list[Cost], peer: list[Cost]) -> None:
+def show(title: str, rows: int, ours: list[Cost], peer: list[Cost]) -> None:
     """Print medians and ratios of a pair, and from where to where our wall seconds go."""
     fast, slow = (
         [statistics.median(getattr(cost, part) for cost in costs) for part in ("cpu", "wall")]
         for costs in (ours, peer)
+    )
+    publish(
+        Figure(
+            what=f"{title}, {clock}",
+            rows=rows,
+            unit="s",
+            ours=mine,
+            peer="plain scorer",
+            theirs=theirs,
+            ratio=theirs / mine,
+            aim=TARGET if clock == "wall" else None,
+        )
+        for clock, mine, theirs in zip(("CPU", "wall"), fast, slow, strict=True)
     )
     walls = [cost.wall for cost in ours]
     click.echo(
@@ -151,7 +165,7 @@ def main(data: Path, conversations: int, repeats: int, quick: bool) -> None:
         f"metric equal within {TOLERANCE:g}; mean CRRS {means['all']['CRRS']:.4f}"
     )
     for title, (ours, peer) in costs.items():
-        show(title, ours, peer)
+        show(title, conversations, ours, peer)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import Figure, publish
+
 SEED = 20_260_101
 
 
@@ -152,6 +154,23 @@ def table(results: Iterable[Result]) -> Iterator[str]:
             )
 
 
+def figures(result: Result) -> Iterator[Figure]:
+    """Yield ours beside each contender's time; the aim stands beside the one it names, or all."""
+    ours, *others = result.timings
+    for timing in others:
+        named = result.target is not None and result.target[0] in ("best", timing.contender)
+        yield Figure(
+            what=result.name,
+            rows=result.rows,
+            unit="CPU ns/row",
+            ours=ours.cpu,
+            peer=timing.contender,
+            theirs=timing.cpu,
+            ratio=timing.ratio,
+            aim=result.target[1] if result.target is not None and named else None,
+        )
+
+
 def main(cases: Callable[[float], Iterable[Case]], arguments: Sequence[str] | None = None) -> None:
     """Measure the cases, print the table, and write JSON where asked."""
     parser = argparse.ArgumentParser()
@@ -167,5 +186,6 @@ def main(cases: Callable[[float], Iterable[Case]], arguments: Sequence[str] | No
             report.results.append(measure(case, options.repetitions))
             lines = list(table(report.results[-1:]))
             print("\n".join(lines if len(report.results) == 1 else lines[2:]), flush=True)
+    publish(figure for result in report.results for figure in figures(result))
     if options.json:
         options.json.write_text(json.dumps(asdict(report), indent=1))

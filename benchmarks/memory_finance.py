@@ -5,7 +5,7 @@ summary), the plain one to the public evaluation's files (turn rows as JSON Line
 run by turns, once inside this process and once as processes of their own, start-up included. The
 two results are compared in full before anything is printed.
 
-Usage: python -m benchmarks.memory_finance --data FILE [--turns 100000] [--repeats 3]
+Usage: python -m benchmarks.memory_finance [--data FILE] [--turns 100000] [--repeats 3]
 """
 
 import json
@@ -26,10 +26,15 @@ import click
 import polars as pl
 
 import fastscore
+from benchmarks.figures import Figure, publish
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from fastscore.processors import available_processors
 from fastscore.suites.memory_finance.legacy import legacy_summary
 from tests.oracles import memory_finance as plain
+
+SAMPLE = Path(__file__).parent / "data" / "kdconv_sample.jsonl.gz"
+QUICK_TURNS = 5_000
+AIMS = {("in one process", "wall"): 20.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,22 @@ def check_equal(run: fastscore.Run, summary: Any) -> None:
         raise click.ClickException("the two scorers disagree")
 
 
-def show(title: str, ours: Contender, peer: Contender) -> None:
+def show(title: str, rows: int, ours: Contender, peer: Contender) -> None:
     """Print medians and ratios of a pair."""
     fast, slow = ours.medians(), peer.medians()
+    publish(
+        Figure(
+            what=f"{title}, {clock}",
+            rows=rows,
+            unit="s",
+            ours=mine,
+            peer="plain scorer",
+            theirs=theirs,
+            ratio=theirs / mine,
+            aim=AIMS.get((title, clock)),
+        )
+        for clock, mine, theirs in zip(("CPU", "wall"), fast, slow, strict=True)
+    )
     click.echo(
         f"{title:<14} ours {fast[0]:6.2f} s CPU {fast[1]:6.2f} s wall   "
         f"plain {slow[0]:6.2f} s CPU {slow[1]:6.2f} s wall   "
@@ -96,12 +114,15 @@ def show(title: str, ours: Contender, peer: Contender) -> None:
 
 
 @click.command()
-@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
+@click.option("--data", type=click.Path(exists=True, path_type=Path), default=SAMPLE)
 @click.option("--turns", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-def main(data: Path, turns: int, repeats: int, seed: int) -> None:
+@click.option("--quick", is_flag=True, help=f"{QUICK_TURNS:,} turns, once.")
+def main(data: Path, turns: int, repeats: int, seed: int, quick: bool) -> None:
     """Compare the suite with a plain scorer."""
+    if quick:
+        turns, repeats = QUICK_TURNS, 1
     inside = Contender(ours_inside, True), Contender(plain.evaluate, True)
     alone = Contender(ours_alone, False), Contender(plain_alone, False)
     with tempfile.TemporaryDirectory() as folder:
@@ -118,8 +139,8 @@ def main(data: Path, turns: int, repeats: int, seed: int) -> None:
         f"{os.getloadavg()[0]:.1f}; {turns} synthetic turns, {n_bytes / 1e6:.0f} MB, seed {seed}, "
         f"medians of {repeats}; results equal"
     )
-    show("in one process", *inside)
-    show("as processes", *alone)
+    show("in one process", turns, *inside)
+    show("as processes", turns, *alone)
 
 
 if __name__ == "__main__":

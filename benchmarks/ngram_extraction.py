@@ -22,6 +22,7 @@ import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
+from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.preference_shift_logs import DATA, Dialogue, read_source, write_jsonl
 from fastscore.suites.preference_shift import PreferenceShiftOptions
@@ -120,6 +121,19 @@ def main(data: Path, n_texts: int, peer_texts: int, repeats: int, seed: int, qui
             raise click.ClickException("the two find other concepts")
     whole, _ = timed(lambda: extract(texts, concepts, options))
     ratio = statistics.median(theirs) / statistics.median(ours)
+    publish(
+        [
+            Figure(
+                what="concepts by n-grams",
+                rows=len(first),
+                unit="CPU s",
+                ours=statistics.median(ours),
+                peer="scikit-learn",
+                theirs=statistics.median(theirs),
+                ratio=ratio,
+            )
+        ]
+    )
     click.echo(
         f"{len(concepts):,} values; texts of {statistics.mean(map(len, texts)):.0f} characters\n"
         f"ours          {whole:.1f} s for {len(texts):,} texts, after {built:.1f} s for the index\n"

@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import click
 import polars as pl
 
 import fastscore
+from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.preference_shift_logs import DATA, read_source, repeat_logs, write_jsonl
 from benchmarks.processes import Cost, measure
@@ -48,14 +50,32 @@ class Measured:
     utterances: int
     extraction: list[float]
 
+    @property
+    def sides(self) -> dict[str, tuple[list[float], list[float]]]:
+        """Our seconds and the plain scorer's, by clock."""
+        wall, cpu = ([getattr(cost, part) for cost in self.ours] for part in ("wall", "cpu"))
+        return {"wall": (wall, self.plain_wall), "CPU": (cpu, self.plain_cpu)}
+
+    def published(self) -> Iterator[Figure]:
+        """Yield turns a second by clock, ours beside the plain scorer's."""
+        for clock, (ours, theirs) in self.sides.items():
+            fast = self.turns / statistics.median(ours)
+            slow = self.plain_turns / statistics.median(theirs)
+            yield Figure(
+                what=f"{self.profile}, {clock}",
+                rows=self.turns,
+                unit="turns/s",
+                ours=fast,
+                peer="plain scorer",
+                theirs=slow,
+                ratio=fast / slow,
+            )
+
     def lines(self) -> list[str]:
         """Describe the figures."""
-        wall, cpu = ([getattr(cost, part) for cost in self.ours] for part in ("wall", "cpu"))
+        (wall, _), (cpu, _) = self.sides.values()
         peak = max(cost.peak_mb for cost in self.ours)
-        ratios = [
-            statistics.median(theirs) / self.plain_turns * self.turns / statistics.median(ours)
-            for theirs, ours in ((self.plain_wall, wall), (self.plain_cpu, cpu))
-        ]
+        ratios = [figure.ratio or 0.0 for figure in self.published()]
         rate = self.utterances / statistics.median(self.extraction)
         return [
             f"{self.profile}",
@@ -220,6 +240,7 @@ def main(
         for profile in profiles or tuple(plain.PROFILES):
             figures.append(measure_profile(folder, profile, turns, plain_turns, repeats))
             click.echo("\n".join(figures[-1].lines()))
+            publish(figures[-1].published())
     if output is not None:
         found = {"host": host, "seed": seed, "figures": [asdict(each) for each in figures]}
         output.write_text(json.dumps(found, indent=1))

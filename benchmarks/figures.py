@@ -1,0 +1,107 @@
+"""The figures that benchmarks end with: ours beside a named peer's, and whether an aim was held.
+
+A benchmark publishes each figure as it knows it. Run by itself it prints them its own way; under
+``python -m benchmarks`` all of them end in one table and, where asked, one JSON file.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE_VARIABLE = "FASTSCORE_FIGURES"
+"""The file that figures are appended to, a JSON object a line; unset, they are not kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One comparison.
+
+    Parameters
+    ----------
+    what
+        What was measured.
+    rows
+        How many rows, texts or dialogues ours went through.
+    unit
+        The unit of `ours` and `theirs`.
+    ours
+        Our figure.
+    peer, theirs
+        Who is compared, and its figure; empty and None where nobody is.
+    ratio
+        How many times as good ours is.
+    aim
+        The least ratio that was set out for, at full size; None without one.
+    """
+
+    what: str
+    rows: int
+    unit: str
+    ours: float
+    peer: str = ""
+    theirs: float | None = None
+    ratio: float | None = None
+    aim: float | None = None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the aim was held; None without one."""
+        return None if self.aim is None or self.ratio is None else self.ratio >= self.aim
+
+
+def publish(figures: Iterable[Figure]) -> None:
+    """Append figures to the file that the environment names, if it names one."""
+    path = os.environ.get(FILE_VARIABLE)
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(figure)) + "\n" for figure in figures)
+
+
+def read_figures(path: Path) -> list[Figure]:
+    """Read the figures that were published to a file."""
+    if not path.exists():
+        return []
+    return [Figure(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def table(benchmark: str, figures: Sequence[Figure], *, judged: bool) -> Iterator[str]:
+    """Lay out a benchmark's figures as rows of the one Markdown table.
+
+    Aims are set for full size: at a small one they are shown, and not judged.
+    """
+    for figure in figures:
+        theirs = "" if figure.theirs is None else f"{figure.theirs:,.4g}"
+        ratio = "" if figure.ratio is None else f"{figure.ratio:,.2f}x"
+        aim = "" if figure.aim is None else f"{figure.aim:g}x"
+        held = {None: "", True: "held", False: "SHORT"}[figure.held if judged else None]
+        yield (
+            f"| {benchmark} | {figure.what} | {figure.rows:,} | {figure.ours:,.4g} {figure.unit} "
+            f"| {figure.peer} | {theirs} | {ratio} | {aim} | {held} |"
+        )
+
+
+HEADER = (
+    "| benchmark | what | rows | ours | peer | theirs | ratio | aim | |\n"
+    "|---|---|--:|--:|---|--:|--:|--:|---|"
+)
+
+
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """Lay out two JSON files of ``python -m benchmarks`` side by side, by ratio."""
+    sides = [
+        {
+            (name, figure["what"], figure["peer"]): figure
+            for name, figures in json.loads(path.read_text(encoding="utf-8"))["figures"].items()
+            for figure in figures
+        }
+        for path in (before, after)
+    ]
+    yield "| benchmark | what | peer | ratio before | ratio after | after / before |"
+    yield "|---|---|---|--:|--:|--:|"
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (side.get(key, {}).get("ratio") for side in sides)
+        shown = ["-" if ratio is None else f"{ratio:,.2f}x" for ratio in (old, new)]
+        change = f"{new / old:.2f}" if old and new else "-"
+        yield f"| {' | '.join(key)} | {shown[0]} | {shown[1]} | {change} |"
