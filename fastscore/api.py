@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,21 +10,24 @@ from typing import Any, overload
 
 import polars as pl
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError
+from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
-from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.screening import screen
+from fastscore.logs.plan.chosen import choose
+from fastscore.logs.plan.index import keys_alone
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
-from fastscore.logs.read.rows import join_parts
+from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.scan import scan_rejects, scan_rows
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
+from fastscore.run.inputs import readable_inputs
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Source
@@ -72,13 +75,17 @@ def score(
     layout: str | None = ...,
     strict: bool = ...,
     overwrite: bool = ...,
+    format: Format | None = ...,
+    limit: int | None = ...,
+    sample: int | None = ...,
+    seed: int = ...,
     **options: Any,
 ) -> Scores: ...
 
 
 @overload
 def score(
-    source: StrPath | Sequence[StrPath],
+    source: Any,
     suite: str,
     *,
     output: StrPath,
@@ -93,6 +100,10 @@ def score(
     layout: str | None = ...,
     strict: bool = ...,
     overwrite: bool = ...,
+    format: Format | None = ...,
+    limit: int | None = ...,
+    sample: int | None = ...,
+    seed: int = ...,
     **options: Any,
 ) -> Run: ...
 
@@ -113,6 +124,10 @@ def score(
     layout: str | None = None,
     strict: bool = False,
     overwrite: bool = False,
+    format: Format | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
     **options: Any,
 ) -> Scores | Run:
     """Score dialogues by a suite.
@@ -120,15 +135,16 @@ def score(
     Parameters
     ----------
     source
-        A file, folder or glob, several of them, or a frame: polars, or anything that speaks the
-        Arrow PyCapsule interface. A frame has the columns that the suite's logs have.
+        A file, folder or glob, several of them; a frame: polars, anything that speaks the Arrow
+        PyCapsule interface, or a dataset with ``to_polars``; or a list of dicts. A frame has the
+        columns that the suite's logs have.
     suite
         The suite's name, for example ``"score_dialogue"``.
     output
         A run directory; scoring into the same one again finishes an interrupted run. Without it
         everything stays in memory.
     embedder
-        The model recipe; None turns the semantic part off where the suite allows that.
+        The model recipe; None or ``"none"`` turns the semantic part off where the suite allows it.
     precision
         The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
         `fastscore models verify` has measured its accuracy.
@@ -152,6 +168,13 @@ def score(
         Whether a metric that is null in every row for want of its column is an error.
     overwrite
         Whether a run with another signature in `output` is replaced.
+    format
+        The format of standard input (``"-"``), and of named files whose suffix names none.
+    limit
+        Score so many dialogues, from the start.
+    sample, seed
+        Score so many dialogues, those whose names, with the seed, have the smallest hashes: the
+        same ones in any order of the log.
     **options
         The suite's options by name, for example ``lex_weight=1.0``.
 
@@ -184,11 +207,12 @@ def score(
         overwrite=overwrite,
         columns=layout_map(layout, suite) | column_map(columns, values),
         strict=strict,
+        format=format,
+        choice=Choice(limit, sample, seed),
+        memory=given if given.is_frame else None,
     )
     if output is None:
         return _score_in_memory(config, given)
-    if given.is_frame:
-        raise UsageError("A frame is scored in memory.", "Leave out output.")
     outcome = execute(config, SilentReporter())
     if outcome.refusal is not None:
         raise outcome.refusal
@@ -262,7 +286,7 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     context = run_context(config, suite, options, identity)
     declared = config.source(suite)
     if given.is_frame:
-        rows = join_parts(given.read(declared), declared)
+        rows = join_parts(_chosen(given, declared, config.choice), declared)
         parts = [compute_rows(context, rows, [FRAME_NAME])]
     else:
         parts = _scored_shards(config, context, declared)
@@ -282,10 +306,18 @@ def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) 
     return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
 
 
+def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
+    parts = given.read(source)
+    if not choice:
+        return parts
+    chosen = choose(given.read(keys_alone(source)), source, choice).chosen
+    return (chosen.kept(part, source) for part in parts)
+
+
 def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        found = resolve_inputs(config.inputs, source.formats)
-        files = screen(found, source, config.suite).files
-        plan = plan_shards(files, source, scratch=Path(scratch), threads=config.workers)
-        context = replace(context, run=Path(scratch))
+        folder = Path(scratch)
+        readable = readable_inputs(config, source, folder / "inputs")
+        plan = plan_shards(readable.files, source, scratch=folder, threads=config.workers)
+        context = replace(context, run=folder, chosen=readable.chosen)
         return [compute_tables(context, shard) for shard in plan.shards]

@@ -61,8 +61,8 @@ def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
         fastscore.score(logs, "score_dialogue", lex_weight="1")
     with pytest.raises(InputError, match="No such file"):
         fastscore.score(tmp_path / "gone.jsonl", "score_dialogue", lex_weight=1.0)
-    with pytest.raises(UsageError, match="in memory"):
-        fastscore.score(pl.DataFrame({"event": ["x"]}), "score_dialogue", output=tmp_path / "run")
+    with pytest.raises(UsageError, match="Both --limit and --sample"):
+        fastscore.score(logs, "score_dialogue", limit=1, sample=1)
 
 
 def test_public_names_are_documented_and_import_lazily() -> None:

@@ -84,6 +84,20 @@ def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> Non
     assert set(found.tables["dialogues"]["file"]) == {"frame"}
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
+    options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
+    scores = fastscore.score(FORMS[form](CONVERSATIONS), "preference_shift", **options)
+    for _ in range(2):  # the second time all is done
+        run = fastscore.score(
+            FORMS[form](CONVERSATIONS), "preference_shift", output=tmp_path / "run", **options
+        )
+        assert [entry["name"] for entry in run.manifest.inputs] == ["frame"]
+        for name, table in scores.tables.items():
+            assert run.table(name).collect().equals(table), name
+    assert "work" not in {path.name for path in (tmp_path / "run").iterdir()}
+
+
 def test_empty_structs_are_objects() -> None:
     traces = [dialog(turn("ok"), profile_gt={}), dialog(turn("ok"), profile_gt={}, dialog_id="e")]
     frame = pl.DataFrame(traces)

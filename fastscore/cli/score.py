@@ -8,7 +8,9 @@ from typing import Any, get_type_hints
 import click
 
 from fastscore.errors import UsageError, nearest
+from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
+from fastscore.logs.inputs.files import FORMAT_NAMES, Format
 from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.options import environment_name, flag_name, plain_type
 from fastscore.processors import available_processors
@@ -51,8 +53,9 @@ def command() -> None:
     fastscore score score_dialogue 'logs/*.jsonl.zst' -o run --lex-weight 1
     fastscore score score_dialogue logs/ -o run --dry-run
 
-    INPUT is a file, a folder or a glob: JSON Lines, JSON, CSV or Parquet as the suite reads them,
-    plain, .gz or .zst. Running the same command again finishes an interrupted run.
+    INPUT is a file, a folder, a glob or - (standard input): JSON Lines, JSON, CSV or Parquet as the
+    suite reads them, plain, .gz or .zst. Running the same command again finishes an interrupted
+    run.
     """
 
 
@@ -120,6 +123,24 @@ def _run_options(suite: Suite) -> list[click.Option]:
             type=click.IntRange(min=1),
             help=f"The most MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
         ),
+        _option(
+            "--format",
+            type=click.Choice(tuple(FORMAT_NAMES)),
+            help="The format of - (standard input; JSON Lines unless told), and of named files "
+            "whose suffix names none.",
+        ),
+        _option(
+            "--limit",
+            type=click.IntRange(min=1),
+            help="Score so many dialogues, from the start.",
+        ),
+        _option(
+            "--sample",
+            type=click.IntRange(min=1),
+            help="Score so many dialogues, chosen by the hash of their names: the same ones in any "
+            "order of the log.",
+        ),
+        _option("--seed", type=int, default=0, help="Which sample."),
         _option(
             "--max-rejects",
             type=click.FloatRange(0.0, 1.0),
@@ -259,6 +280,10 @@ def _callback(suite: Suite) -> Any:
         store: Path | None,
         workers: int,
         shard_size: int | None,
+        format: Format | None,
+        limit: int | None,
+        sample: int | None,
+        seed: int,
         max_rejects: float,
         layout: str | None,
         columns: tuple[str, ...],
@@ -275,7 +300,7 @@ def _callback(suite: Suite) -> Any:
         from fastscore.run.progress import reporter
 
         if not inputs:
-            raise UsageError("No INPUT is named.", "Name a file, a folder or a glob.")
+            raise UsageError("No INPUT is named.", "Name a file, a folder or a glob; - is stdin.")
         if output is None and not dry_run:
             raise UsageError("No run directory is named.", "Name one with -o RUN.")
         config = RunConfig(
@@ -293,6 +318,8 @@ def _callback(suite: Suite) -> Any:
             overwrite=overwrite,
             columns=_column_map(suite.name, layout, columns, values),
             strict=strict,
+            format=format,
+            choice=Choice(limit, sample, seed),
         )
         progress = reporter(quiet=quiet)
         if dry_run:

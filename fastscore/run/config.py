@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fastscore.logs.inputs.choice import EVERYTHING, Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.inputs.files import Format
 from fastscore.options import build_options
 from fastscore.suites.base import ChecksOptions, Source, Suite
 from fastscore.suites.registry import load_suite
+
+if TYPE_CHECKING:
+    from fastscore.logs.read.given import Given
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
 NO_EMBEDDER = "none"
@@ -50,6 +55,12 @@ class RunConfig:
     strict
         Whether the input counts as refused where a metric is null in every row for want of its
         column.
+    format
+        The format of standard input, and of named files whose suffix names none.
+    choice
+        Which dialogues are scored, where not all are.
+    memory
+        A frame or rows that are scored in the place of inputs.
     """
 
     suite: str
@@ -66,6 +77,9 @@ class RunConfig:
     overwrite: bool = False
     columns: ColumnMap = NO_MAP
     strict: bool = False
+    format: Format | None = None
+    choice: Choice = EVERYTHING
+    memory: "Given | None" = None
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""
@@ -74,6 +88,11 @@ class RunConfig:
         if isinstance(suite, ChecksOptions):
             suite.check(options)
         return suite, options
+
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """What decides which rows are scored, as it stands in the signature."""
+        return (*self.columns.signed, *self.choice.signed)
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as these logs are read by it."""

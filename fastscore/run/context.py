@@ -8,6 +8,7 @@ from typing import Any
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.plan.chosen import ChosenDialogues
 from fastscore.options import build_options, option_values
 from fastscore.run.config import RunConfig
 from fastscore.run.lock import check_writer
@@ -50,6 +51,7 @@ class RunContext:
     embedder: EmbedderSettings | None
     perplexity: PerplexitySettings | None = None
     columns: ColumnMap = NO_MAP
+    chosen: ChosenDialogues | None = None
     writer: str = ""
 
     def check_writer(self) -> None:
@@ -58,8 +60,10 @@ class RunContext:
             check_writer(self.run, self.writer)
 
     def fingerprint(self, of_input: str) -> str:
-        """Return what a task's receipt is bound to: its input, and the signature."""
-        bound = f"{self.signature}\n{of_input}".encode()
+        """Return what a task's receipt is bound to: its input, and what is done with it."""
+        # of another log the same choice takes other dialogues
+        chosen = "" if self.chosen is None else f"\n{self.chosen.digest}"
+        bound = f"{self.signature}\n{of_input}{chosen}".encode()
         return hashlib.blake2b(bound, digest_size=16).hexdigest()
 
     def load(self) -> tuple[Suite, Any]:
@@ -83,7 +87,7 @@ def run_context(
         run=config.output,
         suite=suite.name,
         options=option_values(options),
-        signature=signature(suite, options, identity, config.columns.signed),
+        signature=signature(suite, options, identity, config.reading),
         embedder=settings,
         perplexity=_perplexity_settings(config, suite, options),
         columns=config.columns,

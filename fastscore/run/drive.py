@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside, resolve_inputs
-from fastscore.logs.inputs.screening import Screened, screen
+from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
+from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.run import tasks
@@ -29,6 +29,15 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines import map_local
 from fastscore.run.folder import accept_inputs, open_manifest
+from fastscore.run.inputs import (
+    Readable,
+    chosen_inputs,
+    kept_inputs,
+    must_be_kept,
+    named_inputs,
+    readable_inputs,
+    screened_inputs,
+)
 from fastscore.run.layout import (
     LEGACY,
     REJECTS,
@@ -40,7 +49,7 @@ from fastscore.run.layout import (
     texts_part,
 )
 from fastscore.run.lock import sole_writer
-from fastscore.run.manifest import Manifest, read_manifest
+from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.suites.base import PARTIAL_REJECTS, Suite
@@ -142,16 +151,18 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
-    screened = _screened(config, suite, reporter)
+    source = context.source(suite)
+    files = named_inputs(config, source)
+    kept = not any(must_be_kept(config, file) for file in files)
+    screened = screened_inputs(config, source, files, reporter.note) if kept else None
     with sole_writer(config.output) as writer:
         context = replace(context, writer=writer)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, manifest, reporter)
-        manifest.left_aside = [
-            *_left_aside(config, suite, reporter),
-            *(file.path for file in screened.left_aside),
-        ]
-        plan = _plan(run, screened.files)
+        readable = _readable(run, files, screened)
+        manifest.left_aside = [*_left_aside(config, suite, reporter), *readable.left_aside]
+        run.context = replace(context, chosen=readable.chosen)
+        plan = _plan(run, readable.files)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts)
@@ -159,13 +170,20 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     return Outcome(run.manifest, _refusal(config, run.manifest))
 
 
-def _screened(config: RunConfig, suite: Suite, reporter: Reporter) -> Screened:
-    """Return the inputs that are logs of the suite, and say which are not."""
-    source = config.source(suite)
-    screened = screen(resolve_inputs(config.inputs, source.formats), source, suite.name)
-    for note in screened.notes:
-        reporter.note(note)
-    return screened
+def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | None) -> Readable:
+    """Return what is planned; a directory that nothing was planned in is left empty otherwise."""
+    config, source = run.config, run.context.source(run.suite)
+    folder = run.work / "inputs"
+    try:
+        if screened is None:
+            files = kept_inputs(config, source, files, folder)
+            screened = screened_inputs(config, source, files, run.reporter.note)
+        return chosen_inputs(config, source, screened, folder)
+    except InputError:
+        if not run.manifest.inputs:
+            shutil.rmtree(run.work, ignore_errors=True)
+            (run.folder / MANIFEST_NAME).unlink(missing_ok=True)
+        raise
 
 
 def _left_aside(config: RunConfig, suite: Suite, reporter: Reporter) -> list[str]:
@@ -377,12 +395,15 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
-    files = _screened(config, suite, reporter).files
     _left_aside(config, suite, reporter)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
+        readable = readable_inputs(
+            config, context.source(suite), Path(scratch) / "inputs", reporter.note
+        )
+        context = replace(context, chosen=readable.chosen)
         plan = plan_shards(
-            files,
+            readable.files,
             context.source(suite),
             shard_bytes=config.shard_bytes,
             scratch=Path(scratch) / "unpacked",

@@ -19,7 +19,7 @@ import polars as pl
 
 from fastscore.errors import StoreError
 from fastscore.logs.plan.shards import Shard
-from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.logs.read.rows import Rows, join_parts, read_parts, read_shard
 from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.context import PerplexitySettings, RunContext
@@ -220,7 +220,7 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
 def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
     """Score a shard in memory, embedding the texts that the store lacks."""
     suite, _ = context.load()
-    return compute_rows(context, read_shard(shard, context.source(suite)), _files(shard))
+    return compute_rows(context, _read_rows(context, suite, shard), _files(shard))
 
 
 def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> ShardScores:
@@ -283,7 +283,15 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
 def _read_events(
     context: RunContext, suite: Suite, options: Any, shard: Shard
 ) -> tuple[Events, dict[str, int]]:
-    return _events(suite, options, read_shard(shard, context.source(suite)))
+    return _events(suite, options, _read_rows(context, suite, shard))
+
+
+def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
+    source, chosen = context.source(suite), context.chosen
+    if chosen is None:
+        return read_shard(shard, source)
+    parts = read_parts(shard.byte_ranges, source)
+    return join_parts((chosen.kept(part, source) for part in parts), source)
 
 
 def _events(suite: Suite, options: Any, rows: Rows) -> tuple[Events, dict[str, int]]:

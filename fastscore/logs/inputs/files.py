@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fastscore.errors import InputError, nearest
+from fastscore.errors import InputError, UsageError, nearest
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 Compression = Literal["none", "gz", "zst"]
@@ -28,6 +28,8 @@ FORMAT_NAMES: dict[str, str] = {
     "parquet": "Parquet",
 }
 COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
+STDIN = "-"
+"""The input that is standard input, and what rows and rejects call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,9 @@ class InputFile:
         Its bytes on disk.
     pattern
         The folder or glob that it was found by; empty where it was named itself.
+    stored
+        Where its bytes lie, when that is not at its path: of standard input, a frame, or the
+        beginning of a file.
     """
 
     path: str
@@ -53,10 +58,18 @@ class InputFile:
     compression: Compression
     size: int
     pattern: str = ""
+    stored: str = ""
+
+    @property
+    def location(self) -> str:
+        """The path at which its bytes are read."""
+        return self.stored or self.path
 
 
 def resolve_inputs(
-    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...] = ("jsonl", "parquet")
+    patterns: Sequence[str | os.PathLike[str]],
+    formats: tuple[str, ...] = ("jsonl", "parquet"),
+    named_format: Format | None = None,
 ) -> tuple[InputFile, ...]:
     """Find the files that paths, folders and globs name.
 
@@ -64,19 +77,45 @@ def resolve_inputs(
     them are left aside. The order is that of ``patterns``, by name inside a folder or glob; a file
     that is named twice counts once.
 
+    Parameters
+    ----------
+    patterns
+        Paths, folders and globs; `STDIN` is standard input.
+    formats
+        The formats that are read.
+    named_format
+        The format of standard input, and of named files whose suffix names none; None for JSON
+        Lines, and for none.
+
     Raises
     ------
+    UsageError
+        The named format is not read, or standard input has none.
     InputError
         When a pattern matches nothing, a folder holds no file to read or leads back into itself,
         or a file is missing, unreadable or has a suffix that is not known.
     """
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
+    if named_format is not None and named_format not in formats:
+        raise UsageError(f"--format is {named_format!r}.", nearest(named_format, formats))
     found: dict[str, InputFile] = {}
     for pattern in patterns:
+        if pattern == STDIN:
+            found.setdefault(STDIN, _standard_input(formats, named_format))
+            continue
         for path in _expand(os.fspath(pattern), formats):
-            found.setdefault(os.path.realpath(path), _input_file(path, formats, os.fspath(pattern)))
+            found.setdefault(
+                os.path.realpath(path),
+                _input_file(path, formats, os.fspath(pattern), named_format),
+            )
     return tuple(found.values())
+
+
+def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> InputFile:
+    if named_format is None and "jsonl" not in formats:
+        raise UsageError("The format of standard input is not known.", "Name it with --format.")
+    return InputFile(STDIN, named_format or "jsonl", "none", 0)
 
 
 def left_aside(
@@ -86,8 +125,14 @@ def left_aside(
 
     Files whose suffix names no format at all are not among them.
     """
-    found = (path for each in patterns for path in _expand(os.fspath(each), tuple(FORMAT_NAMES)))
-    return tuple(dict.fromkeys(path for path in found if _kind(path, formats) is None))
+    named = (os.fspath(each) for each in patterns if each != STDIN)
+    found = (path for each in named for path in _expand(each, tuple(FORMAT_NAMES)))
+    others = tuple(name for name in FORMAT_NAMES if name not in formats)
+    return tuple(
+        dict.fromkeys(
+            path for path in found if _kind(path, formats) is None and _kind(path, others)
+        )
+    )
 
 
 def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:
@@ -170,9 +215,13 @@ def _walk(
             yield path
 
 
-def _input_file(path: str, formats: tuple[str, ...], pattern: str) -> InputFile:
+def _input_file(
+    path: str, formats: tuple[str, ...], pattern: str, named_format: Format | None = None
+) -> InputFile:
     """Check a file and describe it."""
     kind = _kind(path, formats)
+    if kind is None and named_format is not None and _kind(path, tuple(FORMAT_NAMES)) is None:
+        kind = named_format, COMPRESSIONS.get(os.path.splitext(path.lower())[1], "none")
     if kind is None:
         other = _kind(path, tuple(FORMAT_NAMES))
         what = (

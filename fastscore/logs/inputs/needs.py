@@ -164,7 +164,7 @@ def _may_follow(file: InputFile, need: Need) -> bool:
         return True
     keys = [key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys]
     with (
-        open(file.path, "rb") as stream,
+        open(file.location, "rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text,
     ):
         return any(text.find(f'"{key}"'.encode()) >= 0 for key in keys)

@@ -78,7 +78,7 @@ def open_unpacked(path: str, compression: Compression) -> IO[bytes]:
 
 def _lines(file: InputFile) -> Iterator[Any]:
     """Yield the values of JSON Lines."""
-    with open_unpacked(file.path, file.compression) as stream:
+    with open_unpacked(file.location, file.compression) as stream:
         while line := stream.readline(_MOST_LINE_BYTES):
             # a file of carriage returns alone is one line to Python
             for part in line.splitlines() if b"\r" in line else (line,):
@@ -99,7 +99,7 @@ def _value(text: bytes) -> Any:
 def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
     """Yield the values of a document, of an array its elements unless it is one row."""
     decoder = json.JSONDecoder()
-    with open_unpacked(file.path, file.compression) as stream:
+    with open_unpacked(file.location, file.compression) as stream:
         data = stream.read(BUFFER_BYTES)
         is_read = len(data) < BUFFER_BYTES
         text, at = data.removeprefix(_BOM).decode(errors="replace"), 0
@@ -128,7 +128,7 @@ def _next(text: str, at: int) -> int:
 
 def _csv_rows(file: InputFile) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)
-    with open_unpacked(file.path, file.compression) as stream:
+    with open_unpacked(file.location, file.compression) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
         with suppress(csv.Error):
             rows = csv.reader(text)
@@ -140,9 +140,9 @@ def _csv_rows(file: InputFile) -> Iterator[Record]:
 
 
 def _parquet_rows(file: InputFile) -> Iterator[Record]:
-    source: Any = file.path
+    source: Any = file.location
     if file.compression != "none":
-        with open_unpacked(file.path, file.compression) as stream:
+        with open_unpacked(file.location, file.compression) as stream:
             source = io.BytesIO(stream.read())
     scan = pl.scan_parquet(source, glob=False)
     n_rows = int(scan.select(pl.len()).collect().item())

@@ -52,7 +52,8 @@ def index_files(
 ) -> Iterator[FileState]:
     """Yield each file, in order, when its dialogues are among ``spans`` and its hash is known."""
     for index, state in enumerate(states):
-        state.index, state.path, state.compression = index, state.file.path, state.file.compression
+        state.index, state.path = index, state.file.location
+        state.compression = state.file.compression
         state.stamp = stamp(state.path)
     for format, group in itertools.groupby(states, lambda state: state.file.format):
         if format == "parquet":
@@ -102,7 +103,7 @@ def _index_lines(
     threads: int,
 ) -> Iterator[FileState]:
     """Index files of one format, made of lines, in batches."""
-    keys = _keys_alone(source)
+    keys = keys_alone(source)
     stride = 0
     if states[0].file.format in source.row_dialogues:
         stride = max(1, shard_bytes // _CELLS_PER_SHARD)
@@ -229,7 +230,7 @@ def _names_alone(source: Source) -> Source:
     return replace(source, columns=key_columns(source), rows="")
 
 
-def _keys_alone(source: Source) -> Source:
+def keys_alone(source: Source) -> Source:
     """Return a source that reads no more than is needed to tell dialogues apart."""
     # an array is a row too, one without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)
@@ -338,9 +339,14 @@ def _key_texts(runs: pl.DataFrame, key_names: Sequence[str]) -> pl.Series:
     """Write each run's key in one text; no two keys are written alike."""
     if not key_names:
         return pl.Series([], dtype=pl.String)
-    texts = (pl.col(name).cast(pl.String) for name in key_names)
+    return runs.select(key_text(key_names)).to_series()
+
+
+def key_text(names: Sequence[str]) -> pl.Expr:
+    """Write the values of key columns in one text; no two keys are written alike."""
+    texts = (pl.col(name).cast(pl.String) for name in names)
     # a text by its length, or null
     written = (
         pl.coalesce(pl.format("{}:{}", text.str.len_bytes(), text), pl.lit("-")) for text in texts
     )
-    return runs.select(pl.concat_str(*written)).to_series()
+    return pl.concat_str(*written)

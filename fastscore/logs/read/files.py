@@ -35,7 +35,7 @@ def read_files(files: Sequence[InputFile], source: Source, *, threads: int = 1) 
                     yield from read_parts([_parquet_range(file, Path(scratch))], source)
             else:
                 ranges = [
-                    ByteRange(file.path, file.path, file.format, file.compression, 0, file.size)
+                    ByteRange(file.path, file.location, file.format, file.compression, 0, file.size)
                     for file in group
                 ]
                 yield from read_parts(ranges, source, threads=threads)
@@ -43,7 +43,7 @@ def read_files(files: Sequence[InputFile], source: Source, *, threads: int = 1) 
 
 def _parquet_range(file: InputFile, scratch: Path) -> ByteRange:
     """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
-    path = file.path
+    path = file.location
     if file.compression != "none":
         state = FileState(file, path=path, compression=file.compression)
         read_whole(state, scratch)

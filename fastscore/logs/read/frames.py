@@ -32,7 +32,7 @@ def read_frame(frame: pl.DataFrame, source: Source) -> Iterator[Part]:
         # a selection of no column has no rows
         raw = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
         rows, rejects = convert_stored(stored, raw, start + 1)
-        part = Part(placed(rows, FRAME_NAME, held), rejects, lines=raw.height, blank=0)
+        part = Part(placed(rows, FRAME_NAME, held), rejects, raw.height, 0, format="parquet")
         yield mapped_part(part, source, "parquet")
 
 

@@ -46,8 +46,9 @@ class Rows:
     rejects
         What no row could be made of, in the schema of `REJECT_SCHEMA`, in input order.
     counts
-        ``lines`` = ``blank`` + ``rows`` + ``rejects``. A compressed file that is cut off between
-        two lines counts as one more line, which is a reject.
+        ``lines`` = ``blank`` + ``rows`` + ``rejects`` + ``left_out`` (rows of dialogues that are
+        not scored, where some are not). A compressed file that is cut off between two lines counts
+        as one more line, which is a reject.
     """
 
     frame: pl.DataFrame
@@ -67,12 +68,18 @@ class Part:
         What no row could be made of, in input order.
     lines, blank
         How many lines were read, and how many of them were blank.
+    left_out
+        How many rows were of dialogues that are not scored.
+    format
+        The format of the files that they stand in.
     """
 
     frame: pl.DataFrame
     rejects: list[Reject]
     lines: int
     blank: int
+    left_out: int = 0
+    format: Format = "jsonl"
 
 
 def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
@@ -107,6 +114,9 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
         "rows": frame.height,
         "rejects": len(rejects),
     }
+    left_out = sum(part.left_out for part in parts)
+    if left_out:
+        counts["left_out"] = left_out
     return Rows(frame, reject_frame(rejects), counts)
 
 
@@ -129,10 +139,13 @@ def read_parts(
     """
     for format, group in itertools.groupby(byte_ranges, lambda byte_range: byte_range.format):
         if format == "parquet":
-            for byte_range in group:
-                yield from _read_parquet(byte_range, source)
+            ranges: Iterable[Iterator[Part]] = (
+                _read_parquet(byte_range, source) for byte_range in group
+            )
         else:
-            yield from _read_lines(tuple(group), source, threads)
+            ranges = [_read_lines(tuple(group), source, threads)]
+        for part in itertools.chain.from_iterable(ranges):
+            yield replace(part, format=format)
 
 
 def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[Part]:

@@ -238,7 +238,7 @@ def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     if stored == "null":
         return pl.lit(None, dtype=KINDS[column.kind])
     if column.kind == "json":
-        return found.cast(pl.String) if stored == "string" else _json(found)
+        return found.cast(pl.String) if stored == "string" else json_text(found)
     if column.kind == "text":
         texts = _text(found, dtype, column)
         return texts.replace(dict(column.words)) if column.words else texts
@@ -308,7 +308,7 @@ def _number_of(text: str, read: Callable[[str], int | float]) -> int | float | N
     return value
 
 
-def _json(found: pl.Expr) -> pl.Expr:
+def json_text(found: pl.Expr) -> pl.Expr:
     """Write values as JSON."""
     wrapped = pl.struct(found.alias("v")).struct.json_encode()
     return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))

@@ -1,0 +1,131 @@
+"""What a run reads: files that can be read more than once, and which dialogues of them."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.screening import Screened, screen
+from fastscore.logs.plan.chosen import ChosenDialogues, choose
+from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.read.files import read_files
+from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
+from fastscore.logs.read.streams import read_blocks
+from fastscore.run.config import RunConfig
+from fastscore.suites.base import Source
+
+_CUT = ("csv", "jsonl")
+"""The formats of which the beginning is a log of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What is planned.
+
+    Parameters
+    ----------
+    files
+        Files that stay as they are while the run lasts.
+    left_aside
+        The paths of files that are no logs of the suite.
+    chosen
+        The dialogues that are scored, None for all.
+    """
+
+    files: tuple[InputFile, ...]
+    left_aside: tuple[str, ...] = ()
+    chosen: ChosenDialogues | None = None
+
+
+def named_inputs(config: RunConfig, source: Source) -> tuple[InputFile, ...]:
+    """Return what a request names, before anything is written.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `resolve_inputs`.
+    """
+    if config.memory is not None:
+        return (InputFile(FRAME_NAME, "parquet", "none", 0),)
+    return resolve_inputs(config.inputs, source.formats, config.format)
+
+
+def must_be_kept(config: RunConfig, file: InputFile) -> bool:
+    """Tell whether a file can be read only once, or is none."""
+    return config.memory is not None or file.path == STDIN
+
+
+def kept_inputs(
+    config: RunConfig, source: Source, files: Sequence[InputFile], folder: Path
+) -> tuple[InputFile, ...]:
+    """Write down in a folder what cannot be read twice.
+
+    Raises
+    ------
+    UsageError
+        Nothing comes from standard input.
+    RunError
+        The folder cannot be written.
+    """
+    memory = config.memory
+    if memory is not None and memory.frame is not None:
+        return (spool_frame(memory.frame, source.columns, folder),)
+    if memory is not None:
+        return (spool_rows(memory.rows, folder),)
+    return tuple(
+        spool_stdin(file, folder) if must_be_kept(config, file) else file for file in files
+    )
+
+
+def screened_inputs(
+    config: RunConfig, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
+) -> Screened:
+    """Return the inputs that are logs of the suite, and say which are not.
+
+    Raises
+    ------
+    InputError
+        As `screen`.
+    """
+    screened = screen(files, source, config.suite)
+    for line in screened.notes:
+        note(line)
+    return screened
+
+
+def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder: Path) -> Readable:
+    """Choose dialogues where some are left out.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read.
+    RunError
+        When the folder cannot be written, in which the beginning of a file is kept.
+    """
+    files, left = screened.files, tuple(file.path for file in screened.left_aside)
+    if not config.choice:
+        return Readable(files, left)
+    parts = read_files(files, keys_alone(source), threads=config.workers)
+    head = choose(parts, source, config.choice)
+    if head.last_file is None:
+        return Readable(files, left, head.chosen)
+    before = itertools.takewhile(lambda file: file.path != head.last_file, files)
+    last = next(file for file in files if file.path == head.last_file)
+    if head.behind is not None and last.format in _CUT:
+        blocks = read_blocks(last.location, last.compression)
+        last = spool_head(last, blocks, head.behind, folder)
+    return Readable((*before, last), left, head.chosen)
+
+
+def readable_inputs(
+    config: RunConfig,
+    source: Source,
+    folder: Path,
+    note: Callable[[str], None] = lambda _: None,
+) -> Readable:
+    """Do all of this at once, for what is not committed."""
+    files = kept_inputs(config, source, named_inputs(config, source), folder)
+    return chosen_inputs(config, source, screened_inputs(config, source, files, note), folder)

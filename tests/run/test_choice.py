@@ -1,0 +1,234 @@
+"""Parts of logs: the first dialogues, a sample by names, and what comes from standard input."""
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fastscore
+from fastscore.logs.inputs.choice import Choice
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
+from fastscore.run.progress import SilentReporter
+from tests.run.logs import dialogue_lines, write_logs
+from tests.suites.memory_finance.tracing import dialog, turn
+
+SUITE = "score_dialogue"
+
+
+def scored(source: Any, **more: Any) -> fastscore.Scores:
+    return fastscore.score(source, SUITE, lex_weight=1.0, **more)
+
+
+def run_of(paths: list[Path], folder: Path, choice: Choice, shard_bytes: int) -> fastscore.Run:
+    config = RunConfig(
+        suite=SUITE,
+        inputs=tuple(map(str, paths)),
+        output=folder,
+        options={"lex_weight": 1.0},
+        shard_bytes=shard_bytes,
+        choice=choice,
+    )
+    execute(config, SilentReporter())
+    return fastscore.open_run(folder)
+
+
+def interleaved(rng: random.Random, uids: list[str]) -> list[str]:
+    """Return lines of dialogues, those of one in order, in turns."""
+    queues = [dialogue_lines(uid, utterances=2, steps=2) for uid in uids]
+    lines = []
+    while queues:
+        queue = rng.choice(queues)
+        lines.append(queue.pop(0))
+        if rng.random() < 0.1:
+            lines.append("no row")
+        queues = [each for each in queues if each]
+    return lines
+
+
+def first_dialogues(files: list[list[str]], limit: int) -> list[list[str]]:
+    """Return the files less the rows of all but the first dialogues; the last file is cut."""
+    uids: list[str] = []
+    kept = []
+    for lines in files:
+        rows = [None if line == "no row" else json.loads(line)["dialogue_uid"] for line in lines]
+        before = len(uids)
+        if before == limit:
+            break
+        uids += [uid for uid in dict.fromkeys(rows) if uid is not None and uid not in uids]
+        uids = uids[:limit]
+        theirs = [place for place, uid in enumerate(rows) if uid in uids]
+        rest = [place for place, uid in enumerate(rows) if uid and place > theirs[-1]]
+        kept.append(
+            [
+                line if uid is None or uid in uids else ""
+                for line, uid in zip(lines, rows, strict=True)
+            ][: rest[0] if rest else None]
+        )
+    return kept
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 1000),
+    limit=st.integers(1, 8),
+    shard_bytes=st.sampled_from([300, 1 << 20]),
+    packing=st.sampled_from(["", ".gz", ".zst"]),
+)
+def test_a_limit_takes_the_first_dialogues_whole(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, limit: int, shard_bytes: int, packing: str
+) -> None:
+    rng, folder = random.Random(seed), tmp_path_factory.mktemp("limit")
+    files = [interleaved(rng, [f"d{file}-{n}" for n in range(3)]) for file in range(2)]
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[packing]
+    paths, wanted = [], []
+    for index, lines in enumerate(files):
+        paths.append(folder / f"{index}.jsonl{packing}")
+        paths[-1].write_bytes(pack("\n".join(lines).encode()))
+    for index, lines in enumerate(first_dialogues(files, limit)):
+        (folder / "by hand").mkdir(exist_ok=True)
+        wanted.append(folder / "by hand" / f"{index}.jsonl")
+        wanted[-1].write_text("\n".join(lines))
+    run = run_of(paths, folder / "run", Choice(limit=limit), shard_bytes)
+    expected = scored(wanted)
+    assert run.signature.endswith(f"|limit={limit}")
+    for name, table in expected.tables.items():
+        assert (
+            run.table(name)
+            .collect()
+            .drop("file", strict=False)
+            .equals(table.drop("file", strict=False))
+        ), name
+    places = run.rejects.select("line", "reason").collect()
+    assert places.equals(expected.rejects.select("line", "reason"))
+    counts = run.manifest.counts
+    parts = ("blank", "rows", "rejects", "left_out")
+    assert counts["lines"] == sum(counts.get(name, 0) for name in parts)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    order=st.integers(0, 1000),
+    size=st.integers(1, 14),
+    seed=st.sampled_from([0, 7]),
+    shard_bytes=st.sampled_from([300, 1 << 20]),
+)
+def test_a_sample_is_the_same_in_any_order_and_shard_size(
+    tmp_path_factory: pytest.TempPathFactory, order: int, size: int, seed: int, shard_bytes: int
+) -> None:
+    rng, folder = random.Random(order), tmp_path_factory.mktemp("sample")
+    uids = [f"d{number}" for number in range(12)]
+    whole = folder / "whole.jsonl"
+    whole.write_text("\n".join(line for uid in uids for line in dialogue_lines(uid)))
+    rng.shuffle(uids)
+    paths = [folder / "a.jsonl", folder / "b.jsonl"]
+    for path, part in zip(paths, (uids[:5], uids[5:]), strict=True):
+        path.write_text("\n".join(interleaved(rng, part)))
+    chosen = run_of(paths, folder / "run", Choice(sample=size, seed=seed), shard_bytes)
+    again = scored(whole, sample=size, seed=seed)
+    found = set(chosen.table("dialogues").collect()["dialogue"])
+    assert found == set(again.tables["dialogues"]["dialogue"])
+    assert len(found) == min(size, 12)
+    assert chosen.signature.endswith(f"|sample={size}|seed={seed}")
+    fewer = scored(whole, sample=max(1, size - 1), seed=seed)
+    assert set(fewer.tables["dialogues"]["dialogue"]) <= found
+    # what is chosen is scored as it is in the whole log
+    everything = scored(whole).tables["dialogues"]
+    assert again.tables["dialogues"].equals(
+        everything.filter(pl.col("dialogue").is_in(list(found)))
+    )
+
+
+def test_seeds_take_other_samples(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(line for n in range(40) for line in dialogue_lines(f"d{n}")))
+    samples = {
+        tuple(scored(path, sample=5, seed=seed).tables["dialogues"]["dialogue"])
+        for seed in range(5)
+    }
+    assert len(samples) == 5
+
+
+def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    traces = [dialog(turn("hello"), dialog_id=f"d{number}") for number in range(9)]
+    path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    limited = fastscore.score(path, "memory_finance", limit=4)
+    assert limited.tables["dialogues"]["line"].to_list() == [1, 2, 3, 4]
+    sampled = fastscore.score(path, "memory_finance", sample=4)
+    assert sampled.tables["dialogues"].height == 4
+    frame = fastscore.score(traces, "memory_finance", limit=4)
+    assert frame.tables["dialogues"].height == 4
+    both = [path, tmp_path / "other.jsonl"]
+    both[1].write_text("broken")  # not read any more
+    assert fastscore.score(both, "memory_finance", limit=9).rejects.is_empty()
+
+
+def test_a_sample_of_more_files_is_scored_anew(tmp_path: Path) -> None:
+    paths = write_logs(tmp_path / "logs", files=3)
+    choice = Choice(sample=3)
+    run_of(paths[:1], tmp_path / "run", choice, 1 << 20)
+    more = run_of(paths, tmp_path / "run", choice, 1 << 20)
+    anew = run_of(paths, tmp_path / "anew", choice, 1 << 20)
+    assert more.table("dialogues").collect().equals(anew.table("dialogues").collect())
+
+
+def pipe(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "fastscore", "score", SUITE, "-", "--lex-weight", "1"]
+    return subprocess.run(
+        [*command, *arguments], input=data, capture_output=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("packing", ["", "gz", "zst"])
+def test_standard_input_is_scored_as_a_file_is(tmp_path: Path, packing: str) -> None:
+    log = write_logs(tmp_path / "logs", files=1)[0]
+    rows = pl.read_ndjson(log)
+    rows.write_parquet(tmp_path / "log.parquet")
+    pack = {"": bytes, "gz": gzip.compress, "zst": zstandard.compress}[packing]
+    given = {"jsonl": log}
+    if not packing:
+        given["parquet"] = tmp_path / "log.parquet"
+    expected = scored(log)
+    for name, path in given.items():
+        flags = ["--format", name] if name != "jsonl" else []
+        run = tmp_path / f"run-{name}"
+        done = pipe(pack(path.read_bytes()), "-o", str(run), *flags)
+        assert done.returncode == 0, done.stderr.decode()
+        found = fastscore.open_run(run)
+        assert [entry["name"] for entry in found.manifest.inputs] == ["-"]
+        steps = found.table("steps").collect()
+        assert steps.drop("line").equals(expected.tables["steps"].drop("line"))
+        again = pipe(pack(path.read_bytes()), "-o", str(run), *flags)
+        assert b"1 of 1 shards are scored already" in again.stderr
+
+
+def test_rejects_of_standard_input_name_it(tmp_path: Path) -> None:
+    done = pipe(b"nothing\n", "-o", str(tmp_path / "run"))
+    assert done.returncode == 3
+    assert b"-:1" in done.stderr
+    assert b"/tmp" not in done.stderr.replace(str(tmp_path).encode(), b"")
+
+
+def test_a_format_that_the_suite_does_not_read_is_told(tmp_path: Path) -> None:
+    done = pipe(b"a,b\n", "-o", str(tmp_path / "run"), "--format", "csv")
+    assert done.returncode == 2
+    assert b"--format is 'csv'" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_format_reads_named_files_without_a_suffix(tmp_path: Path) -> None:
+    log = write_logs(tmp_path, files=1)[0]
+    other = log.rename(tmp_path / "log.txt")
+    with pytest.raises(fastscore.FastscoreError, match="names no format"):
+        scored(other)
+    assert scored(other, format="jsonl").tables["steps"].height
