@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
-    from fastscore.api import Scores, scan, score
+    from fastscore.api import scan, score
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.runs import Run, open_run
+    from fastscore.results.scores import Scores
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
@@ -27,7 +28,7 @@ _MODULE_OF = {
     "FastscoreError": "fastscore.errors",
     "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
-    "Scores": "fastscore.api",
+    "Scores": "fastscore.results.scores",
     "VectorStore": "fastscore.vectors.store",
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",

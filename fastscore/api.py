@@ -3,10 +3,10 @@
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, Unpack, overload
 
 import polars as pl
 
@@ -24,88 +24,132 @@ from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.scan import scan_rejects, scan_rows
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
+from fastscore.results.scores import Scores
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.inputs import readable_inputs
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
+from fastscore.score_options import (
+    GroupTravelKeywords,
+    GuestSimulationKeywords,
+    MemoryFinanceKeywords,
+    PreferenceShiftKeywords,
+    ScoreDialogueKeywords,
+)
 from fastscore.suites.base import Source
 from fastscore.suites.registry import load_suite
 
 StrPath = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Scores in memory.
-
-    Parameters
-    ----------
-    tables
-        One frame a table of the suite, rows in input order.
-    summary
-        One row a group and metric.
-    rejects
-        Rows that could not be used, each with its place and reason.
-    signature
-        The line that pins the numbers.
-    """
-
-    tables: Mapping[str, pl.DataFrame]
-    summary: pl.DataFrame
-    rejects: pl.DataFrame
-    signature: str
-
-
 @overload
 def score(
     source: Any,
-    suite: str,
+    suite: Literal["group_travel"],
     *,
     output: None = None,
-    embedder: str | None = ...,
-    precision: str = ...,
-    dim: int | None = ...,
-    store: StrPath | None = ...,
-    workers: int | None = ...,
-    max_rejects: float = ...,
-    columns: Mapping[str, str] | None = ...,
-    values: Mapping[str, Mapping[str, str]] | None = ...,
-    layout: str | None = ...,
-    strict: bool = ...,
-    overwrite: bool = ...,
-    format: Format | None = ...,
-    limit: int | None = ...,
-    sample: int | None = ...,
-    seed: int = ...,
-    **options: Any,
+    **options: Unpack[GroupTravelKeywords],
 ) -> Scores: ...
 
 
 @overload
 def score(
     source: Any,
-    suite: str,
+    suite: Literal["group_travel"],
     *,
     output: StrPath,
-    embedder: str | None = ...,
-    precision: str = ...,
-    dim: int | None = ...,
-    store: StrPath | None = ...,
-    workers: int | None = ...,
-    max_rejects: float = ...,
-    columns: Mapping[str, str] | None = ...,
-    values: Mapping[str, Mapping[str, str]] | None = ...,
-    layout: str | None = ...,
-    strict: bool = ...,
-    overwrite: bool = ...,
-    format: Format | None = ...,
-    limit: int | None = ...,
-    sample: int | None = ...,
-    seed: int = ...,
-    **options: Any,
+    **options: Unpack[GroupTravelKeywords],
 ) -> Run: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["guest_simulation"],
+    *,
+    output: None = None,
+    **options: Unpack[GuestSimulationKeywords],
+) -> Scores: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["guest_simulation"],
+    *,
+    output: StrPath,
+    **options: Unpack[GuestSimulationKeywords],
+) -> Run: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["memory_finance"],
+    *,
+    output: None = None,
+    **options: Unpack[MemoryFinanceKeywords],
+) -> Scores: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["memory_finance"],
+    *,
+    output: StrPath,
+    **options: Unpack[MemoryFinanceKeywords],
+) -> Run: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["preference_shift"],
+    *,
+    output: None = None,
+    **options: Unpack[PreferenceShiftKeywords],
+) -> Scores: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["preference_shift"],
+    *,
+    output: StrPath,
+    **options: Unpack[PreferenceShiftKeywords],
+) -> Run: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["score_dialogue"],
+    *,
+    output: None = None,
+    **options: Unpack[ScoreDialogueKeywords],
+) -> Scores: ...
+
+
+@overload
+def score(
+    source: Any,
+    suite: Literal["score_dialogue"],
+    *,
+    output: StrPath,
+    **options: Unpack[ScoreDialogueKeywords],
+) -> Run: ...
+
+
+@overload
+def score(source: Any, suite: str, *, output: None = None, **options: Any) -> Scores: ...
+
+
+@overload
+def score(source: Any, suite: str, *, output: StrPath, **options: Any) -> Run: ...
 
 
 def score(
@@ -299,7 +343,7 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
         )
     summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
-    return Scores(tables, summary, rejects, context.signature)
+    return Scores(suite.name, tables, summary, rejects, context.signature)
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

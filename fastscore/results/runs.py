@@ -13,9 +13,11 @@ from fastscore.run.commit import Committed
 from fastscore.run.layout import RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """A complete run.
 
@@ -34,6 +36,23 @@ class Run:
     manifest: Manifest
     verify: bool = True
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        from fastscore.results.overview import overview
+
+        return overview(*self._told(), self.signature)
+
+    def _repr_html_(self) -> str:
+        """Show what came out as a small table, in a notebook."""
+        from fastscore.results.overview import overview_html
+
+        return overview_html(*self._told(), self.signature)
+
+    def _told(self) -> tuple[str, Suite, pl.DataFrame, dict[str, int]]:
+        counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
+        counts["rejects"] = self.manifest.counts.get("rejects", 0)
+        title = f"Run {self.path} of {self.manifest.suite}"
+        return title, load_suite(self.manifest.suite), self.summary, counts
 
     @property
     def signature(self) -> str:

@@ -1,0 +1,49 @@
+"""Scores that stay in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from fastscore.results.overview import overview, overview_html
+from fastscore.suites.registry import load_suite
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scores:
+    """Scores in memory.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    tables
+        One frame a table of the suite, rows in input order.
+    summary
+        One row a group and metric.
+    rejects
+        Rows that could not be used, each with its place and reason.
+    signature
+        The line that pins the numbers.
+    """
+
+    suite: str
+    tables: Mapping[str, pl.DataFrame]
+    summary: pl.DataFrame
+    rejects: pl.DataFrame
+    signature: str
+
+    def __repr__(self) -> str:
+        counts = self._counts()
+        title = f"Scores of {self.suite}"
+        return overview(title, load_suite(self.suite), self.summary, counts, self.signature)
+
+    def _repr_html_(self) -> str:
+        """Show what came out as a small table, in a notebook."""
+        counts = self._counts()
+        title = f"Scores of {self.suite}"
+        return overview_html(title, load_suite(self.suite), self.summary, counts, self.signature)
+
+    def _counts(self) -> dict[str, int]:
+        counts = {name: table.height for name, table in self.tables.items()}
+        return {**counts, "rejects": self.rejects.height}
