@@ -1,14 +1,14 @@
 """Batches: whole lines of one or many files in one buffer, so that small files cost little."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.json.lines import scan_jsonl
+from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 
 from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines
@@ -51,7 +51,12 @@ class Batch:
         """Whether the lines are CSV, which their streams have scanned."""
         return any(lines.records for lines in self.segments)
 
-    def scan(self, keys: tuple[bytes, ...], array_key: bytes | None) -> LineScan:
+    def scan(
+        self,
+        keys: tuple[bytes, ...],
+        array_key: bytes | None,
+        fill: Mapping[bytes, int] | None = None,
+    ) -> LineScan:
         """Scan the batch, or join what its streams scanned; line numbers are those of the files.
 
         Parameters
@@ -60,6 +65,8 @@ class Batch:
             The names that are wanted; CSV streams were scanned by the same.
         array_key
             The one of them whose value a line is that is an array.
+        fill
+            Those whose values are wanted as Arrow columns too, see `scan_jsonl`.
         """
         if self.in_records:
             scans = [
@@ -74,6 +81,7 @@ class Batch:
             restarts=self._restarts(),
             n_ends=self._n_ends(),
             array_key=array_key,
+            fill=fill if self.data.size < MOST_VIEWED else None,
         )
         in_documents = self.segments[0].numbers is not None
         return of_jsonl(scan, "json" if in_documents else "jsonl")

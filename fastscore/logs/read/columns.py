@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 from fastscore_readers.csv import records as csv
 from fastscore_readers.json import located_values
+from fastscore_readers.json.fill import TEXT, TEXT_OR_WHOLE, WHOLE, Filled
 from fastscore_readers.json.jsonl_names import NamedLines
 from fastscore_readers.json.lines import (
     ABSENT,
@@ -63,7 +64,8 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Places:
     """Type and byte range of one column's value in every row; see `LineScan`.
 
-    ``plain`` are the views of its strings, where several columns' were made together.
+    ``plain`` are the views of its strings, where several columns' were made together; ``filled``
+    the column itself, where all its values are of its own kind.
     """
 
     syntax: Format
@@ -72,6 +74,7 @@ class Places:
     starts: Longs
     ends: Longs
     plain: PlainViews | None = None
+    filled: Filled | None = None
 
     def raw(self, row: int) -> bytes:
         """Bytes of a row's value, a JSON string's with its quotes."""
@@ -98,6 +101,21 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
+def fills(columns: Sequence[Column]) -> dict[bytes, int]:
+    """Say which values are wanted as Arrow columns at once: texts and integers."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        for name in column.keys:
+            if column.kind == "text":
+                # two columns may read one name
+                kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
+                if kinds.setdefault(name.encode(), kind) != kind:
+                    kinds[name.encode()] = -1
+            elif column.kind == "integer" and kinds.setdefault(name.encode(), WHOLE) != WHOLE:
+                kinds[name.encode()] = -1
+    return {name: kind for name, kind in kinds.items() if kind >= 0}
+
+
 def array_key(source: Source) -> bytes | None:
     """Return the key of the column that takes whole arrays."""
     taker = next((each for each in source.columns if each.name == source.array_column), None)
@@ -112,16 +130,34 @@ def places(
     names_dialogue: bool = False,
 ) -> Places:
     """Find a column's values: its own name's where present, else its aliases' in order."""
-    first, *others = (keys.index(name.encode()) for name in column.keys)
-    tags, starts, ends = scan.tags[first], scan.value_start[first], scan.value_end[first]
-    for other in others:
+    numbers = [keys.index(name.encode()) for name in column.keys]
+    there = [key for key in numbers if scan.tags[key].any()]
+    first, *others = there or numbers[:1]
+    syntax: Format = "jsonl"
+    if isinstance(scan, NamedLines):
+        bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
+    else:
+        syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first, column)
+        if filled is not None or not there:
+            nowhere = np.zeros(scan.line.size, np.int64)
+            return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
+        bytes_of = [scan.value_bytes(key) for key in (first, *others)]
+    tags, (starts, ends) = scan.tags[first], bytes_of[0]
+    for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
         absent = tags == ABSENT
         tags = np.where(absent, scan.tags[other], tags)
-        starts = np.where(absent, scan.value_start[other], starts)
-        ends = np.where(absent, scan.value_end[other], ends)
-    syntax = scan.syntax if isinstance(scan, LineScan) else "jsonl"
+        starts = np.where(absent, other_starts, starts)
+        ends = np.where(absent, other_ends, ends)
     found = Places(syntax, scan.data, tags, starts, ends)
     return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+
+
+def _taken_as_is(scan: LineScan, key: int, column: Column) -> Filled | None:
+    """Return the column that was filled with a key's values, if it is the column's as it is."""
+    filled = scan.filled.get(key)
+    if filled is None or filled.odd or (filled.values.ndim == 2) != (column.kind == "text"):
+        return None
+    return filled
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
@@ -173,13 +209,17 @@ def _masked(found: Places, where: Flags | None) -> Places:
     """Leave out the values of rows in which a column is not read."""
     if where is None:
         return found
-    return replace(found, tags=np.where(where, found.tags, ABSENT).astype(np.uint8))
+    filled = found.filled and replace(found.filled, valid=found.filled.valid & where)
+    tags = np.where(where, found.tags, ABSENT).astype(np.uint8)
+    return replace(found, tags=tags, filled=filled)
 
 
 def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[Places]:
     """Make the views of all text columns in one walk over the lines."""
     texts = [
-        place for place, kind in enumerate(kinds) if kind == "text" and located[place].tags.any()
+        place
+        for place, kind in enumerate(kinds)
+        if kind == "text" and located[place].filled is None and located[place].tags.any()
     ]
     if not texts:
         return list(located)
@@ -218,6 +258,8 @@ def describe(found: Places, row: int) -> str:
     tag = int(found.tags[row])
     if tag == ABSENT:
         return "absent"
+    if tag == NULL and found.syntax != "csv":
+        return "null"
     text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
     if found.syntax == "csv":
         return f"cell {text!r}"
@@ -270,8 +312,16 @@ def _absent(found: Places, column: Column) -> Converted:
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
+def _taken(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
+    """Take a filled column as it is."""
+    values = _series(kind, filled.valid, filled.values, *texts)
+    return Converted(values, np.zeros(filled.valid.size, np.uint8))
+
+
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
+    if found.filled is not None:
+        return _taken(found.filled, pa.string_view(), found.filled.texts)
     plain = found.plain
     if plain is None:
         (plain,) = located_values.plain_views(found.data, [(found.tags, found.starts, found.ends)])
@@ -364,6 +414,8 @@ def _boolean(found: Places, column: Column) -> Converted:
 
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and what else the column accepts as Python's ``int`` does."""
+    if found.filled is not None:
+        return _taken(found.filled, pa.int64())
     values = np.zeros(found.tags.size, np.int64)
     valid, booleans = _has(found, INTEGER), _has(found, FALSE, TRUE)
     odd: list[int] = []

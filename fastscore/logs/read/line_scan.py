@@ -1,11 +1,13 @@
 """What was found in a batch of lines, whatever they are written in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_readers.csv.records import CsvScan
+from fastscore_readers.json.fill import Filled
 from fastscore_readers.json.lines import JsonlScan
 
 from fastscore.logs.inputs.files import Format
@@ -29,7 +31,7 @@ class LineScan:
     fault_cells, fault_width
         How many cells a faulty record has and how many it should have, int64 (m,); 0 without
         cells.
-    n_lines, n_blank, next_line
+    n_lines, n_blank, next_line, filled, again
         As in `JsonlScan`.
     """
 
@@ -51,6 +53,13 @@ class LineScan:
     n_lines: int
     n_blank: int
     next_line: int
+    filled: Mapping[int, Filled] = field(default_factory=dict)
+    again: Callable[[], JsonlScan] | None = None
+
+    def value_bytes(self, key: int) -> tuple[Longs, Longs]:
+        """Return where the values of a key stand."""
+        scan = self if self.again is None or key not in self.filled else self.again()
+        return scan.value_start[key], scan.value_end[key]
 
 
 def of_jsonl(scan: JsonlScan, syntax: Format) -> LineScan:
@@ -75,6 +84,8 @@ def of_jsonl(scan: JsonlScan, syntax: Format) -> LineScan:
         n_lines=scan.n_lines,
         n_blank=scan.n_blank,
         next_line=scan.next_line,
+        filled=scan.filled,
+        again=cache(scan.again),
     )
 
 

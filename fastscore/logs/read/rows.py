@@ -24,6 +24,7 @@ from fastscore.logs.read.columns import (
     array_key,
     convert_columns,
     describe,
+    fills,
     places,
     wanted_keys,
 )
@@ -236,7 +237,7 @@ def _read_batch(
     if batch.alone:
         reject = last.refused or long_line(files[int(batch.parts[0])], last)
         return Part(pl.DataFrame(schema=row_schema(declared)), [reject], lines=1, blank=0)
-    scan = batch.scan(keys, array_key(source))
+    scan = batch.scan(keys, array_key(source), fills(source.columns))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
     columns["byte_offset"] = pl.Series(offsets)

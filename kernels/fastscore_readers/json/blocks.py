@@ -53,7 +53,7 @@ _STATE_ITEMS = 10
 _COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK]
 
 
-class _Room:
+class Room:
     """Memory for one block, as large as was needed so far."""
 
     def __init__(self, size: int) -> None:
@@ -75,13 +75,13 @@ class _Room:
 _own = threading.local()
 
 
-def _room_for(size: int) -> _Room:
+def _room_for(size: int) -> Room:
     """Return this thread's room, or a larger one that is not kept."""
     if size > _KEPT_BYTES:
-        return _Room(size)
-    room: _Room | None = getattr(_own, "room", None)
+        return Room(size)
+    room: Room | None = getattr(_own, "room", None)
     if room is None or room.size < size:
-        room = _own.room = _Room(max(size, BLOCK_BYTES))
+        room = _own.room = Room(max(size, BLOCK_BYTES))
     return room
 
 
@@ -142,7 +142,7 @@ class Walker:
     def __post_init__(self) -> None:
         self.state[NUMBER], self.state[ROOTS] = 1, self.roots
 
-    def walk(self, block: Bytes, begin: int) -> _Room:
+    def walk(self, block: Bytes, begin: int) -> Room:
         """Walk a block of whole lines that begins at a position; the room says what was noted."""
         if block.size >= MOST_BYTES:
             raise ValueError(f"a line of {block.size} bytes; expected fewer than {MOST_BYTES}")
@@ -150,7 +150,7 @@ class Walker:
         room.data[: block.size] = block
         return self.walk_room(room, block.size, begin)
 
-    def walk_room(self, room: _Room, size: int, begin: int) -> _Room:
+    def walk_room(self, room: Room, size: int, begin: int) -> Room:
         """Walk a block that stands in a room."""
         rounded = -(-(size + 1) // BEHIND) * BEHIND
         room.data[size] = _NEWLINE
@@ -172,7 +172,7 @@ class Walker:
                     raise RuntimeError("the index refuses a line that is JSON")
         return room
 
-    def _walk(self, room: _Room) -> None:
+    def _walk(self, room: Room) -> None:
         latest = np.full(self.plan.elements.size, -1, np.int32)
         walk_lines(
             room.data,
@@ -184,7 +184,7 @@ class Walker:
             self.state,
         )
 
-    def _judge(self, room: _Room, begin: int) -> list[tuple[int, int]]:
+    def _judge(self, room: Room, begin: int) -> list[tuple[int, int]]:
         """Note the faults of suspected lines; mend those that have none, and return their bytes."""
         good = []
         suspects = room.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)

@@ -6,16 +6,25 @@ them (``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. Two limits are this 
 values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
-from fastscore_readers.json.blocks import Walker, block_ends
+from fastscore_readers.json.blocks import Room, Walker, block_ends
 from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
+from fastscore_readers.json.fill import (
+    TEXT,
+    Filled,
+    fill_columns,
+    fill_room,
+    filled_columns,
+)
 from fastscore_readers.json.shapes import ShapePlan, plan_of_keys
 from fastscore_readers.json.tokens import (
     ABSENT,
@@ -49,6 +58,7 @@ __all__ = [
     "FLOAT",
     "INTEGER",
     "MAX_DEPTH",
+    "MOST_VIEWED",
     "NOT_JSON",
     "NOT_OBJECT",
     "NOT_UTF8",
@@ -66,6 +76,9 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 _FOREVER = (1 << 62, 0)
+_PAGE_ITEMS, _LINES_APART = 512, 40
+MOST_VIEWED = 1 << 31
+"""What data are shorter than that string views reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,11 @@ class JsonlScan:
         All lines, and those of white space alone.
     next_line
         The number of the line that would follow.
+    filled
+        The columns that were asked for, by their key's number.
+    again
+        Scans once more without filling columns: `value_start` and `value_end` of filled ones mean
+        nothing.
     """
 
     data: Bytes
@@ -110,34 +128,88 @@ class JsonlScan:
     n_lines: int
     n_blank: int
     next_line: int
+    filled: dict[int, Filled]
+    again: Callable[[], "JsonlScan"]
 
 
 class _Rows:
-    """The rows of some data and their values: room for as many as lines are expected."""
+    """The rows of some data and their values: room for as many as lines are expected.
 
-    def __init__(self, shape: ShapePlan, capacity: int) -> None:
-        self.places, self.capacity, self.n = shape.grain.size, capacity, 0
+    Of values that columns are filled with, the bytes are kept for one block alone.
+    """
+
+    def __init__(
+        self, shape: ShapePlan, capacity: int, fill: Mapping[int, int], most: int, n_bytes: int
+    ) -> None:
+        self.n, self.capacity = 0, capacity
+        self.of = (shape, fill, most, n_bytes)
+        places = shape.grain.size
         self.rows = np.empty((3, capacity), np.int64)
-        self.tags = np.zeros((self.places, capacity), np.uint8)
-        self.start, self.end = np.empty((2, self.places, capacity), np.int64)
-        self.owner = np.empty(capacity, np.int64)
+        self.tags = np.zeros((places, capacity), np.uint8)
+        self.bytes = np.empty((2, places * capacity + len(fill) * most), np.int64)
+        bases = np.arange(places, dtype=np.int64) * capacity
+        bytes_bases = bases.copy()
+        bytes_bases[list(fill)] = places * capacity + np.arange(len(fill)) * most
         self.tables = Tables(
-            shape.grain,
-            shape.is_element,
-            np.arange(self.places, dtype=np.int64) * capacity,
-            np.zeros(1, np.int64),
+            shape.grain, shape.is_element, bases, bytes_bases, np.zeros(1, np.int64)
         )
-        self.columns = Columns(
-            self.tags.reshape(-1), self.start.reshape(-1), self.end.reshape(-1), self.owner
+        starts, ends = self.bytes
+        owners = np.empty(capacity, np.int64)
+        self.columns = Columns(self.tags.reshape(-1), starts, ends, owners)
+        filled = np.array(list(fill), np.int64)
+        self.fills = fill_room(
+            list(fill.values()), (bases[filled], bytes_bases[filled]), capacity, n_bytes
         )
 
-    def widened(self, shape: ShapePlan, expected: int) -> "_Rows":
+    def add(self, room: Room, walker: Walker, begin: int) -> None:
+        """Add the rows of a block that begins at a position."""
+        n = walker.n_rows
+        own = slice(self.n, self.n + n)
+        self.rows[:, own] = room.rows[: 3 * n].reshape(n, 3).T
+        self.rows[1:, own] += begin
+        _, fill, _, _ = self.of
+        self.tables.bytes_base[list(fill)] = self.fills.bytes_base - self.n
+        count = np.array([self.n])
+        place_notes(
+            room.notes,
+            self.tables,
+            self.columns,
+            room.slots,
+            np.full(n, begin),
+            count,
+            walker.n_notes,
+        )
+        if fill:
+            fill_columns(room.data, self.columns, self.fills, begin, self.n, n)
+        self.n += n
+
+    def filled(self) -> dict[int, Filled]:
+        """Return the filled columns by the number of their key."""
+        _, fill, _, _ = self.of
+        columns = filled_columns(self.fills, self.capacity, self.n)
+        return {place - 1: column for place, column in zip(fill, columns, strict=True)}
+
+    def widened(self, capacity: int) -> "_Rows":
         """Return the same rows with more room."""
-        wider = _Rows(shape, expected)
-        wider.n = self.n
-        for name in ("rows", "tags", "start", "end", "owner"):
-            getattr(wider, name)[..., : self.n] = getattr(self, name)[..., : self.n]
-        return wider
+        shape, fill, most, n_bytes = self.of
+        wide = _Rows(shape, capacity, fill, most, n_bytes)
+        wide.n = self.n
+        for old, new in zip(self._matrices(), wide._matrices(), strict=True):
+            width = 2 * self.n if old.dtype == np.uint64 else self.n
+            new[:, :width] = old[:, :width]
+        used = int(self.fills.used[0])
+        wide.fills.texts[:used] = self.fills.texts[:used]
+        wide.fills.odd[:], wide.fills.used[:] = self.fills.odd, self.fills.used
+        return wide
+
+    def _matrices(self) -> list[npt.NDArray[Any]]:
+        """Return what is kept, row by row; two words of a filled column belong to a row."""
+        _, fill, _, _ = self.of
+        places, capacity = self.tags.shape
+        kept = [values[: places * capacity].reshape(places, capacity) for values in self.bytes]
+        valid = self.fills.valid.reshape(len(fill), capacity)
+        words = self.fills.words.reshape(len(fill), 2 * capacity)
+        return [self.rows, self.tags, *kept, valid, words]
 
 
 def scan_jsonl(
@@ -147,6 +219,7 @@ def scan_jsonl(
     restarts: Sequence[tuple[int, int]] | Longs = (),
     n_ends: int | None = None,
     array_key: bytes | None = None,
+    fill: Mapping[bytes, int] | None = None,
 ) -> JsonlScan:
     """Scan a buffer of JSON Lines in one pass.
 
@@ -163,6 +236,9 @@ def scan_jsonl(
         About how many line ends there are in ``data``, where that is known.
     array_key
         The key whose value a line is that is an array; without one such a line is a fault.
+    fill
+        The keys whose values are wanted as Arrow columns too, and of which kind: `fill.TEXT` or
+        `fill.WHOLE`. The data are shorter than 2 GiB then.
 
     Returns
     -------
@@ -173,38 +249,46 @@ def scan_jsonl(
         raise ValueError(
             f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
         )
+    if fill and data.size >= MOST_VIEWED:
+        raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
     compile_kernels()
     data = read_only(data)
     shape = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), _FOREVER)
     walker = Walker(shape.plan, OBJECTS if array_key is None else CONTAINERS, table)
-    found = _Rows(shape, 1 + n_ends if n_ends is not None else 1 + data.size // 64)
-    counts = np.zeros(1, np.int64)
+    ends = block_ends(data)
+    most = max(np.diff(ends, prepend=0).tolist(), default=0)
+    # columns a power of two apart would share the same few lines of the cache
+    most += -most % _PAGE_ITEMS + _LINES_APART
+    capacity = 1 + n_ends if n_ends is not None else 1 + data.size // 64
+    places = {1 + keys.index(key): kind for key, kind in (fill or {}).items()}
+    found = _Rows(shape, capacity, places, most, data.size if fill else 0)
     begin = 0
-    for end in block_ends(data):
+    for end in ends:
         room = walker.walk(data[begin:end], begin)
-        n = walker.n_rows
-        if found.n + n > found.capacity:
-            ahead = (found.n + n) * (data.size + 1) // end
-            found = found.widened(shape, max(ahead + 64, found.n + n))
-        rows = room.rows[: 3 * n].reshape(n, 3).T
-        own = slice(found.n, found.n + n)
-        found.rows[:, own] = rows
-        found.rows[1:, own] += begin
-        shifts = np.full(n, begin)
-        place_notes(
-            room.notes, found.tables, found.columns, room.slots, shifts, counts, walker.n_notes
-        )
-        found.n += n
+        behind = found.n + walker.n_rows
+        if behind > found.capacity:
+            found = found.widened(max(behind * (data.size + 1) // end + 64, behind))
+        found.add(room, walker, begin)
         begin = end
-    return _scan_of(data, keys, array_key, found, walker)
+    again = partial(scan_jsonl, data, keys, restarts=restarts, n_ends=found.n, array_key=array_key)
+    return _scan_of(data, keys, array_key, found, walker, again)
 
 
 def _scan_of(
-    data: Bytes, keys: Sequence[bytes], array_key: bytes | None, found: _Rows, walker: Walker
+    data: Bytes,
+    keys: Sequence[bytes],
+    array_key: bytes | None,
+    found: _Rows,
+    walker: Walker,
+    again: Callable[[], JsonlScan],
 ) -> JsonlScan:
-    n = found.n
-    tags, start, end = found.tags[:, :n], found.start[:, :n], found.end[:, :n]
+    n, capacity = found.n, found.capacity
+    places = len(found.tags)
+    start, end = (
+        values[: places * capacity].reshape(places, capacity)[:, :n] for values in found.bytes
+    )
+    tags = found.tags[:, :n]
     if array_key is not None:
         column = 1 + keys.index(array_key)
         arrays = tags[0] == ARRAY
@@ -229,6 +313,8 @@ def _scan_of(
         n_lines=n_lines,
         n_blank=n_blank,
         next_line=next_line,
+        filled=found.filled(),
+        again=again,
     )
 
 
@@ -239,7 +325,6 @@ def compile_kernels() -> None:
 
 def _compile() -> None:
     shape = plan_of_keys((b"a",))
-    room = Walker(shape.plan, OBJECTS, np.array(_FOREVER)).walk(np.zeros(0, np.uint8), 0)
-    found = _Rows(shape, 1)
-    none = np.zeros(1, np.int64)
-    place_notes(room.notes, found.tables, found.columns, room.slots, none, none, 0)
+    walker = Walker(shape.plan, OBJECTS, np.array(_FOREVER))
+    room = walker.walk(np.zeros(0, np.uint8), 0)
+    _Rows(shape, 1, {1: TEXT}, 1, 0).add(room, walker, 0)

@@ -352,8 +352,8 @@ class Tables(NamedTuple):
         members of one for each place of elements.
     is_element : int8 (places,)
         Whether its values are numbered, lines or elements; members are numbered as their object.
-    base : int64 (places,)
-        Where its value of number 0 goes.
+    base, bytes_base : int64 (places,)
+        Where the kind and the bytes of its value of number 0 go.
     owner_base : int64 (grains,)
         Where the owner of a grain's value of number 0 goes.
     """
@@ -361,6 +361,7 @@ class Tables(NamedTuple):
     grain: npt.NDArray[np.int32]
     is_element: npt.NDArray[np.int8]
     base: Longs
+    bytes_base: Longs
     owner_base: Longs
 
 
@@ -401,7 +402,7 @@ def place_notes(
             shift = signed(item_at(shifts, line))
         put_item(slots, note, slot)
         kind, start, end = note_of(item_at(notes.value, note))
-        at = item_at(tables.base, place) + slot
-        put_item(columns.tags, at, kind)
+        put_item(columns.tags, item_at(tables.base, place) + slot, kind)
+        at = item_at(tables.bytes_base, place) + slot
         put_item(columns.start, at, start + shift)
         put_item(columns.end, at, end + shift)

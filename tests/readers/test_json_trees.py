@@ -9,7 +9,6 @@ from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_trees import Nodes, find_nodes
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.kernels.test_json_paths import VALUES, Members, written
 from tests.kernels.test_jsonl import tag_of
 

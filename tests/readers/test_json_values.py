@@ -9,7 +9,6 @@ from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_values import array_elements, value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.kernels.test_jsonl import tag_of
 
 VALUES = st.recursive(
