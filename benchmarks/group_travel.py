@@ -97,6 +97,8 @@ class Bench:
         """Score with fastscore; without a store, without an embedder."""
         command = [sys.executable, "-m", "fastscore", "score", "group_travel", str(self.logs(logs))]
         command += ["--output", str(run), "-q"]
+        # as published, and as the plain scorer does it
+        command += ["--m12-long", "cut"]
         command += ["--store", str(store)] if store else ["--embedder", "none"]
         if self.settings.workers:
             command += ["--workers", str(self.settings.workers)]

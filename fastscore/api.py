@@ -343,7 +343,9 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
         )
     summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
-    return Scores(suite.name, tables, summary, rejects, context.signature)
+    cut = pl.concat([part.cut_texts for part in parts])
+    cut = cut.unique(["id_high", "id_low"], maintain_order=True)
+    return Scores(suite.name, tables, summary, rejects, context.signature, cut)
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

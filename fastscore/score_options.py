@@ -25,6 +25,11 @@ class GroupTravelKeywords(RunOptions, total=False):
     output, or the entries alone. Default: plan.
     """
 
+    m12_long: Literal["windows", "cut"]
+    """How M12 reads what is longer than the model takes: in windows whose vectors are averaged by
+    tokens, or, as published, cut at the model's limit. Default: windows.
+    """
+
     negation: Literal["rooms", "all"]
     """Where negations count: in wishes for rooms, or for categories too: one that stands after a
     negator in its clause is then not wished for. Default: rooms.

@@ -5,7 +5,7 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
-from fastscore.suites.base import ChecksOptions, ScoresPerplexity, Suite
+from fastscore.suites.base import ChecksOptions, ComparesLongTexts, ScoresPerplexity, Suite
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
@@ -15,7 +15,7 @@ def test_adding_a_suite_names_everything_that_the_protocols_ask_for() -> None:
     section = DESIGN.split("## Adding a suite")[1]
     asked = {
         name
-        for protocol in (Suite, ChecksOptions, ScoresPerplexity)
+        for protocol in (Suite, ChecksOptions, ComparesLongTexts, ScoresPerplexity)
         for name, member in vars(protocol).items()
         if not name.startswith("_") and inspect.isfunction(member)
     }

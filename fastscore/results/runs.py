@@ -10,7 +10,8 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.processors import available_processors
 from fastscore.run.commit import Committed
-from fastscore.run.layout import RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
+from fastscore.run.compared_texts import CUT_SCHEMA
+from fastscore.run.layout import CUT_TEXTS, RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.suites.base import Suite
@@ -81,6 +82,18 @@ class Run:
     def rejects(self) -> pl.LazyFrame:
         """The rejected rows, in input order."""
         return self._scan(REJECTS)
+
+    @property
+    def cut_texts(self) -> pl.LazyFrame:
+        """The texts of which the embedder's model took the beginning only.
+
+        One row each: its id, its tokens, how many the model takes (``limit``) and how it begins.
+        Empty without an embedder.
+        """
+        if self.manifest.embedder is None:
+            return pl.LazyFrame(schema=CUT_SCHEMA)
+        # of several shards that have a text each lists it
+        return self._scan(CUT_TEXTS).unique(["id_high", "id_low"], maintain_order=True)
 
     @property
     def tables(self) -> Mapping[str, pl.LazyFrame]:

@@ -25,6 +25,8 @@ class Scores:
         Rows that could not be used, each with its place and reason.
     signature
         The line that pins the numbers.
+    cut_texts
+        Texts of which the embedder's model took the beginning only, as in `Run.cut_texts`.
     """
 
     suite: str
@@ -32,6 +34,7 @@ class Scores:
     summary: pl.DataFrame
     rejects: pl.DataFrame
     signature: str
+    cut_texts: pl.DataFrame
 
     def __repr__(self) -> str:
         counts = self._counts()

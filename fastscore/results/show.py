@@ -22,7 +22,7 @@ from fastscore.results.summary_table import (
     summary_records,
     whole_grid,
 )
-from fastscore.run.layout import REJECTS, SUMMARY_JSON
+from fastscore.run.layout import CUT_TEXTS, REJECTS, SUMMARY_JSON
 from fastscore.suites.base import CountsCases, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
@@ -180,7 +180,9 @@ def _counted(run: Run) -> str:
     lines = counted(counts.get("lines", 0), "lines")
     files = counted(len(run.manifest.inputs), "files")
     rejects = counted(counts.get("rejects", 0), "rejects")
-    return f"{run.manifest.suite}: {tables}; from {lines} of {files}, {rejects}"
+    cut = counted(counts[CUT_TEXTS], "texts") if CUT_TEXTS in counts else ""
+    more = f", {cut} cut at the model's limit" if cut else ""
+    return f"{run.manifest.suite}: {tables}; from {lines} of {files}, {rejects}{more}"
 
 
 def _show_files(console: Console, run: Run) -> None:
@@ -188,6 +190,8 @@ def _show_files(console: Console, run: Run) -> None:
     console.print(f"tables     {run.path}/{{{','.join(run.manifest.tables)}}}/*.parquet")
     if run.manifest.counts.get("rejects", 0):
         console.print(f"rejects    {run.path / REJECTS}/*.parquet (file, line, reason)")
+    if run.manifest.counts.get(CUT_TEXTS, 0):
+        console.print(f"cut texts  {run.path / CUT_TEXTS}/*.parquet (text, tokens, limit)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
     code = (
         f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))})"

@@ -39,6 +39,7 @@ from fastscore.run.inputs import (
     screened_inputs,
 )
 from fastscore.run.layout import (
+    CUT_TEXTS,
     LEGACY,
     REJECTS,
     SUMMARY_JSON,
@@ -233,7 +234,7 @@ def _committed(
         "score",
         shard.index,
         context.fingerprint(shard.fingerprint),
-        tasks.score_outputs(suite, shard.index),
+        tasks.score_outputs(context, suite, shard.index),
         damaged=damaged,
     )
 
@@ -341,9 +342,20 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
         table.name: {"rows": counts.pop(f"rows:{table.name}", 0), "parts": len(receipts)}
         for table in run.suite.tables
     }
+    if run.context.embedder is not None:
+        counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.save_manifest()
+
+
+def _count_cut_texts(run: _Execution, receipts: Sequence[Receipt]) -> int:
+    """Count the distinct texts of the run of which the model took the beginning only."""
+    if not receipts:
+        return 0
+    parts = [run.folder / CUT_TEXTS / part_name(receipt.index) for receipt in receipts]
+    ids = pl.scan_parquet(parts, glob=False).select("id_high", "id_low")
+    return int(ids.unique().select(pl.len()).collect().item())
 
 
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:

@@ -19,6 +19,7 @@ from fastscore.processors import available_processors
 from fastscore.run.commit import remove_temporaries
 from fastscore.run.config import RunConfig
 from fastscore.run.layout import (
+    CUT_TEXTS,
     LEGACY,
     RECEIPTS,
     REJECTS,
@@ -142,7 +143,7 @@ def _environment() -> dict[str, Any]:
 def _clear(folder: Path, suite: Suite) -> None:
     """Remove a run's own files; a folder that holds anything else is refused."""
     names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
-    folders = {WORK, RECEIPTS, REJECTS, LEGACY, *(table.name for table in suite.tables)}
+    folders = {WORK, RECEIPTS, REJECTS, CUT_TEXTS, LEGACY, *(table.name for table in suite.tables)}
     with contextlib.suppress(RunError):  # a damaged manifest is replaced with the rest
         earlier = read_manifest(folder)
         folders |= set(earlier.tables) if earlier is not None else set()
@@ -194,7 +195,7 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:
     """Remove parts of shards that are no longer planned."""
     kept = {part_name(index) for index in range(n_shards)}
-    for name in (REJECTS, *manifest.tables):
+    for name in (REJECTS, CUT_TEXTS, *manifest.tables):
         for part in (folder / name).glob("part-*.parquet"):
             if part.name not in kept:
                 part.unlink()

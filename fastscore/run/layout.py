@@ -6,6 +6,7 @@ SUMMARY_PARQUET = "summary.parquet"
 SUMMARY_JSON = "summary.json"
 RECEIPTS = "receipts"
 REJECTS = "rejects"
+CUT_TEXTS = "cut_texts"
 LEGACY = "legacy"
 WORK = ".work"
 

@@ -5,33 +5,34 @@ sees the same folders, it leaves the same bytes under the same names. Only task 
 pass between a task and the engine that runs it.
 """
 
-import functools
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 import polars as pl
 
 from fastscore.errors import StoreError
 from fastscore.logs.plan.shards import Shard
 from fastscore.logs.read.rows import Rows, join_parts, read_parts, read_shard
-from fastscore.paths import cache_root
 from fastscore.run.commit import Committed, commit_table
-from fastscore.run.context import PerplexitySettings, RunContext
+from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
+from fastscore.run.context import EmbedderSettings, PerplexitySettings, RunContext
 from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.layout import REJECTS, WORK, part_name, receipts_folder, texts_part
+from fastscore.run.layout import (
+    CUT_TEXTS,
+    REJECTS,
+    WORK,
+    part_name,
+    receipts_folder,
+    texts_part,
+)
+from fastscore.run.opened import open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
-from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.missing import embed_missing
-from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.store import VectorStore
-from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView
 
 TEXTS_PER_BUCKET = 16_384
@@ -50,18 +51,23 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ShardScores:
-    """What scoring a shard gives: frames by table, rejects in input order, counts by name."""
+    """What scoring a shard gives.
+
+    Frames by table, rejects in input order, counts by name, and the texts that the model cut.
+    """
 
     tables: Mapping[str, pl.DataFrame]
     rejects: pl.DataFrame
     counts: Mapping[str, int]
+    cut_texts: pl.DataFrame
 
 
-def score_outputs(suite: Suite, index: int) -> frozenset[str]:
+def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[str]:
     """Return the names of the files that scoring a shard commits, relative to the run."""
+    beside = (REJECTS,) if context.embedder is None else (REJECTS, CUT_TEXTS)
     return frozenset(
         f"{folder}/{part_name(index)}"
-        for folder in (REJECTS, *(table.name for table in suite.tables))
+        for folder in (*beside, *(table.name for table in suite.tables))
     )
 
 
@@ -76,18 +82,18 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Score the shard at once where the store has all of its texts; else commit its texts."""
     suite, options = context.load()
     events, counts = _read_events(context, suite, options, shard)
-    texts = suite.texts(events, options)
-    ids = text_ids(texts)
-    missing = _store(context).missing(ids)
-    if context.perplexity is not None or missing.any():
-        return _commit_texts(context, shard, texts, ids, missing)
-    _commit_scores(context, shard, _score_events(context, _files(shard), events, counts, texts))
+    compared = ComparedTexts.of(suite, events, options)
+    listed = compared.listed(_settings(context))
+    if context.perplexity is not None or listed["missing"].any():
+        return _commit_texts(context, shard, listed)
+    scored = _score_events(context, _files(shard), events, counts, compared)
+    _commit_scores(context, shard, scored)
     # the receipt of the scores says what is done
     return Receipt(
         stage="texts",
         index=shard.index,
         fingerprint=context.fingerprint(shard.fingerprint),
-        counts={"distinct": texts.len(), "missing": 0, "rows": counts["rows"]},
+        counts={"distinct": len(compared), "missing": 0, "rows": counts["rows"]},
     )
 
 
@@ -95,25 +101,13 @@ def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
     suite, options = context.load()
     events, _ = _read_events(context, suite, options, shard)
-    texts = suite.texts(events, options)
-    ids = text_ids(texts)
-    return _commit_texts(context, shard, texts, ids, _store(context).missing(ids))
+    compared = ComparedTexts.of(suite, events, options)
+    return _commit_texts(context, shard, compared.listed(_settings(context)))
 
 
-def _commit_texts(
-    context: RunContext,
-    shard: Shard,
-    texts: pl.Series,
-    ids: npt.NDArray[np.uint64],
-    missing: npt.NDArray[np.bool_],
-) -> Receipt:
-    frame = pl.DataFrame(
-        {"id_high": ids[:, 0], "id_low": ids[:, 1], "text": texts, "missing": missing}
-    )
-    frame = frame.with_columns(pl.when("missing").then("text").alias("text")).sort(
-        "id_high", "id_low"
-    )
+def _commit_texts(context: RunContext, shard: Shard, listed: pl.DataFrame) -> Receipt:
     path = texts_part(context.run, shard.index)
+    frame = listed.with_columns(pl.when("missing").then("text").alias("text"))
     return _receipt(
         context,
         Receipt(
@@ -121,7 +115,11 @@ def _commit_texts(
             index=shard.index,
             fingerprint=context.fingerprint(shard.fingerprint),
             outputs=(_commit(context, path, frame, {}),),
-            counts={"distinct": texts.len(), "missing": int(missing.sum()), "rows": 0},
+            counts={
+                "distinct": listed.height,
+                "missing": int(listed["missing"].sum()),
+                "rows": 0,
+            },
         ),
     )
 
@@ -129,22 +127,20 @@ def _commit_texts(
 def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
     """Embed the bucket's texts over all shards, each distinct one once."""
     in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
-    texts = (
+    listed = (
         pl.scan_parquet(collected_parts(context.run), glob=False)
         .filter(in_bucket, "missing")
-        .unique(["id_high", "id_low"], keep="any")
-        .sort("id_high", "id_low")
-        .select("text")
+        .unique(TEXT_KEY, keep="any")
+        .sort(TEXT_KEY)
         .collect()
-        .to_series()
     )
-    embedded = embed_missing(texts, _embedder(context), _store(context), progress=stop_if_asked)
+    embedded = embed_listed(listed, _settings(context))
     # the store itself says what is done: no receipt is kept
     return Receipt(
         stage="embed",
         index=bucket.index,
         fingerprint=f"{bucket.low:x}-{bucket.high:x}",
-        counts={"texts": texts.len(), "embedded": embedded},
+        counts={"texts": listed.height, "embedded": embedded},
     )
 
 
@@ -176,7 +172,7 @@ def count_texts(run: Path) -> dict[str, int]:
     """Count the distinct texts of all shards whose texts are collected."""
     return (
         pl.scan_parquet(collected_parts(run), glob=False)
-        .unique(["id_high", "id_low"], keep="any")
+        .unique(TEXT_KEY, keep="any")
         .select(
             texts=pl.len(),
             cached_texts=(~pl.col("missing")).sum(),
@@ -202,9 +198,13 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
         metadata = table_metadata(context.signature, suite, table)
         outputs.append(_commit(context, path, frame, metadata))
         counts[f"rows:{table.name}"] = frame.height
-    path = context.run / REJECTS / part_name(shard.index)
-    metadata = {"fastscore.signature": context.signature}
-    outputs.append(_commit(context, path, scored.rejects, metadata))
+    beside = {REJECTS: scored.rejects}
+    if context.embedder is not None:
+        beside[CUT_TEXTS] = scored.cut_texts
+    for folder, frame in beside.items():
+        path = context.run / folder / part_name(shard.index)
+        metadata = {"fastscore.signature": context.signature}
+        outputs.append(_commit(context, path, frame, metadata))
     return _receipt(
         context,
         Receipt(
@@ -227,7 +227,8 @@ def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> Shard
     """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
     suite, options = context.load()
     events, counts = _events(suite, options, rows)
-    return _score_events(context, files, events, counts, suite.texts(events, options))
+    compared = ComparedTexts.of(suite, events, options)
+    return _score_events(context, files, events, counts, compared)
 
 
 def _files(shard: Shard) -> list[str]:
@@ -239,10 +240,10 @@ def _score_events(
     files: Sequence[str],
     events: Events,
     counts: Mapping[str, int],
-    texts: pl.Series,
+    compared: ComparedTexts,
 ) -> ShardScores:
     suite, options = context.load()
-    vectors = _view(context, texts)
+    vectors = compared.view(context.embedder)
     if context.perplexity is not None:
         judged = _perplexity_texts(suite, events, options)
         vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
@@ -252,6 +253,7 @@ def _score_events(
         tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
         rejects=rejects,
         counts={**counts, "rejects": rejects.height},
+        cut_texts=compared.cut(context.embedder),
     )
 
 
@@ -301,21 +303,10 @@ def _events(suite: Suite, options: Any, rows: Rows) -> tuple[Events, dict[str, i
     return replace(events, rejects=rejects), counts
 
 
-def _view(context: RunContext, texts: pl.Series) -> VectorView:
-    if context.embedder is None or texts.is_empty():
-        return VectorView.empty()
-    store = _store(context)
-    try:
-        return _embedded_view(context, store, texts)
-    except StoreError:
-        # a damaged segment is set aside when it is met: its texts are embedded again
-        return _embedded_view(context, store, texts)
-
-
-def _embedded_view(context: RunContext, store: VectorStore, texts: pl.Series) -> VectorView:
-    if store.missing(text_ids(texts)).any():
-        embed_missing(texts, _embedder(context), store, progress=stop_if_asked)
-    return store.view(texts, context.embedder.dim if context.embedder else None)
+def _settings(context: RunContext) -> EmbedderSettings:
+    if context.embedder is None:
+        raise TypeError("this run has no embedder")
+    return context.embedder
 
 
 def _perplexity_texts(suite: Suite, events: Events, options: Any) -> pl.Series:
@@ -328,7 +319,7 @@ def _fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
     """Evaluate the texts that the store lacks; return how many."""
     return embed_missing(
         texts,
-        _perplexity_model(settings.model),
+        open_perplexity_model(settings),
         _perplexity_store(settings),
         progress=stop_if_asked,
         texts_per_append=PERPLEXITIES_PER_APPEND,
@@ -346,8 +337,7 @@ def _perplexity_view(settings: PerplexitySettings, texts: pl.Series) -> VectorVi
 
 
 def _perplexity_store(settings: PerplexitySettings) -> VectorStore:
-    model = _perplexity_model(settings.model)
-    return _kept_store(model.fingerprint, model.dim, settings.store)
+    return open_store(open_perplexity_model(settings), settings.store)
 
 
 def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
@@ -376,52 +366,3 @@ def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
     context.check_writer()
     save_receipt(receipts_folder(context.run, receipt.stage), receipt)
     return receipt
-
-
-_model_lock = threading.Lock()
-
-
-@functools.cache
-def _loaded_embedder(recipe: str, precision: str) -> Embedder:
-    return Embedder(recipe, precision=precision)
-
-
-@functools.lru_cache(maxsize=2)  # vectors and perplexities
-def _opened_store(fingerprint: str, dim: int, root: Path) -> VectorStore:
-    return VectorStore.open(fingerprint, dim, root=root)
-
-
-@functools.cache
-def _loaded_perplexity_model(name: str) -> PerplexityModel:
-    return PerplexityModel(name)
-
-
-def _perplexity_model(name: str) -> PerplexityModel:
-    with _model_lock:
-        return _loaded_perplexity_model(name)
-
-
-def _embedder(context: RunContext) -> Embedder:
-    settings = context.embedder
-    if settings is None:
-        raise TypeError("this run has no embedder")
-    with _model_lock:
-        return _loaded_embedder(settings.recipe, settings.precision)
-
-
-def _store(context: RunContext) -> VectorStore:
-    settings = context.embedder
-    embedder = _embedder(context)
-    if settings is None:
-        raise TypeError("this run has no embedder")
-    return _kept_store(embedder.fingerprint, embedder.dim, settings.store)
-
-
-def _kept_store(fingerprint: str, dim: int, root: Path | None) -> VectorStore:
-    root = root or cache_root() / "vectors"
-    with _model_lock:
-        store = _opened_store(fingerprint, dim, root)
-        if not store.folder.is_dir():  # removed since
-            _opened_store.cache_clear()
-            store = _opened_store(fingerprint, dim, root)
-    return store

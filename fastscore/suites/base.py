@@ -549,6 +549,14 @@ class ScoresPerplexity(Protocol):
 
 
 @runtime_checkable
+class ComparesLongTexts(Protocol):
+    """A suite that compares texts longer than models take, read in windows."""
+
+    def long_texts(self, events: Events, options: Any) -> pl.Series:
+        """Return the distinct texts that `score` finds in the view's ``windowed``; may be empty."""
+
+
+@runtime_checkable
 class CountsCases(Protocol):
     """A suite whose published summary counts what each group of metrics left aside."""
 

@@ -31,7 +31,7 @@ class TextGroup(NamedTuple):
     Attributes
     ----------
     rows : int64 (texts,)
-        Their places among the texts that were given.
+        Their places among the texts that were given; of windows, those of their texts.
     ids : int64 (texts, tokens)
         Their token ids.
     encodings
@@ -43,8 +43,10 @@ class TextGroup(NamedTuple):
     encodings: list[Any]
 
 
-def load_tokenizer(path: Path, max_tokens: int) -> Any:
+def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
     """Load a tokenizer that truncates at `max_tokens`, special ones included, and never pads.
+
+    None truncates nothing.
 
     Raises
     ------
@@ -58,11 +60,15 @@ def load_tokenizer(path: Path, max_tokens: int) -> Any:
     except Exception as error:  # tokenizers raises bare Exception
         raise ModelError(f"{path} cannot be read: {error}") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
+    tokenizer.no_truncation()
+    if max_tokens is not None:
+        tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 
-def group_texts(texts: "pl.Series", tokenizer: Any, prefix: str = "") -> Iterator[TextGroup]:
+def group_texts(
+    texts: "pl.Series", tokenizer: Any, prefix: str = "", *, windows: bool = False
+) -> Iterator[TextGroup]:
     """Tokenise texts window by window and group each window's by token count, ascending.
 
     Parameters
@@ -73,19 +79,25 @@ def group_texts(texts: "pl.Series", tokenizer: Any, prefix: str = "") -> Iterato
         From `load_tokenizer`.
     prefix
         Put before every text.
+    windows
+        Whether what is truncated follows as texts of their own, each truncated in its turn.
     """
     for start in range(0, len(texts), _TEXTS_PER_WINDOW):
         window = texts.slice(start, _TEXTS_PER_WINDOW).to_list()
         if prefix:
             window = [prefix + text for text in window]
         encodings = tokenizer.encode_batch_fast(window)
+        places = np.arange(start, start + len(window))
+        if windows:
+            places = np.repeat(places, [1 + len(whole.overflowing) for whole in encodings])
+            encodings = [part for whole in encodings for part in (whole, *whole.overflowing)]
         tokens = [encoding.ids for encoding in encodings]
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         order = np.argsort(lengths, kind="stable")
         cuts = np.flatnonzero(np.diff(lengths[order])) + 1
         for rows in np.split(order, cuts):
             yield TextGroup(
-                start + rows,
+                places[rows],
                 np.array([tokens[row] for row in rows], np.int64),
                 [encodings[row] for row in rows],
             )

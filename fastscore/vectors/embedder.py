@@ -91,7 +91,7 @@ class Embedder:
         if threads is not None and threads < 1:
             raise UsageError(f"The number of threads is {threads}: expected at least 1.")
         self.precision = precision
-        self._threads = threads or available_processors()
+        self.threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
         self._graph_sha256 = graph_sha256(self._exported, precision)
         self._loaded: tuple[Inference, Any] | None = None
@@ -166,13 +166,23 @@ class Embedder:
         run, tokenizer = self._load()
         done = 0
         batches = self._batches(series, tokenizer)
-        calls = calls_at_once(self.precision, self._threads)
+        calls = calls_at_once(self.precision, self.threads)
         for output, rows in run_batches(run, batches, calls):
             vectors[rows] = truncate(output, width)
             done += len(rows)
             if progress is not None:
                 progress(done, len(series))
         return vectors
+
+    def open_model(self) -> Inference:
+        """Return the model itself: token ids of equal count to vectors, from any thread.
+
+        Raises
+        ------
+        ModelError
+            If the model's files are damaged.
+        """
+        return self._load()[0]
 
     def _load(self) -> tuple[Inference, Any]:
         """Check the model's files and open them, once for all threads."""
@@ -184,7 +194,7 @@ class Embedder:
                 except ModelExportError as error:
                     raise ModelError(error.message, error.hint) from error
                 self._loaded = (
-                    load_run(exported, self.precision, self._threads),
+                    load_run(exported, self.precision, self.threads),
                     load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens),
                 )
             return self._loaded

@@ -32,11 +32,15 @@ class VectorView:
         Text ids, sorted and distinct.
     log_perplexities : VectorView or None
         Of width 1: the natural logarithms of texts' pseudo-perplexities, where they were asked for.
+    windowed : VectorView or None
+        Of long texts, where they were asked for: the sums of their windows' vectors, each times its
+        tokens, so not of length 1.
     """
 
     matrix: npt.NDArray[np.float32]
     ids: TextIds
     log_perplexities: "VectorView | None" = None
+    windowed: "VectorView | None" = None
 
     @property
     def dim(self) -> int:

@@ -249,4 +249,4 @@ def test_a_damaged_manifest_does_not_hide_other_models(own_cache, monkeypatch):
 def test_processors_are_counted_where_affinity_is_unknown(monkeypatch, tiny_cache):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert Embedder("tiny", cache_dir=tiny_cache)._threads == 3
+    assert Embedder("tiny", cache_dir=tiny_cache).threads == 3

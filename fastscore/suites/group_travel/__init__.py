@@ -26,7 +26,7 @@ class GroupTravelSuite:
 
     name: str = "group_travel"
     title: str = "How well an assistant mediates a group's wishes, and the trip plan that results"
-    version: int = 1
+    version: int = 2
     options: type[GroupTravelOptions] = GroupTravelOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
@@ -46,6 +46,10 @@ class GroupTravelSuite:
     def texts(self, events: Events, options: GroupTravelOptions) -> pl.Series:
         """Return the distinct texts that any metric compares by meaning."""
         return events.frames["compared"]["text"]
+
+    def long_texts(self, events: Events, options: GroupTravelOptions) -> pl.Series:
+        """Return the distinct texts that M12 reads in windows; none where it cuts them."""
+        return events.frames["windowed"]["text"]
 
     def score(
         self, events: Events, vectors: "VectorView", options: GroupTravelOptions

@@ -59,7 +59,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         ``synthesis_texts`` and ``resolutions`` by dialogue and slot; ``plan_texts`` and
         ``plan_lines`` by dialogue; what `_choices` says by ``choice``, a slot of an itinerary;
         ``places``, ``place_texts`` and ``itineraries``; ``vocabulary``, parts of categories by
-        catalogue and slot; ``compared``, as `number_compared` says.
+        catalogue and slot; ``compared`` and ``windowed``, as `number_compared` says.
     """
     lexicon = load_lexicon(options.lexicon)
     read = read_turns(raw)
@@ -99,7 +99,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         "pairs": pairs.height,
         PARTIAL_REJECTS: read.n_partial,
     }
-    return Events({**frames, **number_compared(frames)}, read.rejects, counts)
+    return Events({**frames, **number_compared(frames, options)}, read.rejects, counts)
 
 
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
@@ -302,8 +302,8 @@ def _choices(
 
     All frames have ``choice``. ``choice_places``: ``text``, a place's record or, where it has
     none, its name. ``choice_texts``: all that lexical evidence may stand in. ``choice_targets``:
-    what M12 compares. ``choice_rooms`` and ``choice_components``: room types of the records, and
-    the parts of their categories.
+    what M12 compares, in one text or in parts. ``choice_rooms`` and ``choice_components``: room
+    types of the records, and the parts of their categories.
     """
     itinerary = choices["itinerary"].to_numpy()
     slot = choices["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
@@ -318,12 +318,6 @@ def _choices(
     names = _owned("choice", choice, grounded.names.gather(rows))
     described = _owned("choice", of_record, records["text"])
     raw = plans.plans["raw_output"].gather(plan)
-    target = _slot_texts(plans, plan, slot)
-    is_said = target.str.strip_chars() != ""
-    if options.m12_target == "plan":
-        target = target + "\n" + raw
-        has_raw = plans.plans["raw_output"].str.strip_chars() != ""
-        is_said |= has_raw.gather(plan)
     rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
     parts = records["components"]
     components = pl.DataFrame(
@@ -332,14 +326,31 @@ def _choices(
             "component": parts.explode(empty_as_null=False),
         }
     )
-    targets = _owned("choice", np.arange(len(plan)), target)
     return {
         "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
         "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
-        "choice_targets": targets.filter(is_said),
+        "choice_targets": _targets(_slot_texts(plans, plan, slot), raw, options),
         "choice_rooms": rooms.drop_nulls(),
         "choice_components": components,
     }
+
+
+def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravelOptions) -> pl.DataFrame:
+    """Return what M12 compares, by choice: the plan's entries and its raw output.
+
+    Read in windows they are two texts, as the raw output is that of every slot; blank ones are
+    left out.
+    """
+    choice = np.arange(len(entered))
+    parts = [entered] if options.m12_target == "slot" else [entered, raw]
+    if options.m12_long == "windows":
+        targets = pl.concat([_owned("choice", choice, part) for part in parts])
+        return targets.filter(pl.col("text").str.strip_chars() != "")
+    is_said = pl.Series(np.zeros(len(entered), np.bool_))
+    for part in parts:
+        is_said |= part.str.strip_chars() != ""
+    joined = entered if len(parts) == 1 else entered + "\n" + raw
+    return _owned("choice", choice, joined).filter(is_said)
 
 
 _PLACE_SLOT = {slot: number for number, slot in enumerate(PLACE_SLOTS)}

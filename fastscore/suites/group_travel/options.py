@@ -33,6 +33,12 @@ class GroupTravelOptions:
         "planner's raw output, or the entries alone.",
         choices=("plan", "slot"),
     )
+    m12_long: str = option(
+        "windows",
+        help="How M12 reads what is longer than the model takes: in windows whose vectors are "
+        "averaged by tokens, or, as published, cut at the model's limit.",
+        choices=("windows", "cut"),
+    )
     negation: str = option(
         "rooms",
         help="Where negations count: in wishes for rooms, or for categories too: one that stands "

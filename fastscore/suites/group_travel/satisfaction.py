@@ -178,9 +178,7 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     said = pairs["compared"] >= 0
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
     choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
-    to_slot = similarity.pairwise(
-        wanted, _row_by_owner(similarity, "choice_targets", frames["choice_targets"], choice)
-    )
+    to_slot = similarity.to_targets(wanted, choice)
     if similarity.is_on:
         to_slot = np.where((choice >= 0) & (wanted >= 0) & np.isnan(to_slot), 0.0, to_slot)
     resolution = _row_by_owner(similarity, "resolutions", frames["resolutions"], slot_row)

@@ -3,7 +3,7 @@
 Every distinct text has one vector, whichever metrics compare it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.terms import NULLS
 from fastscore.suites.ragged import Ragged, group_rows
 
@@ -23,30 +24,47 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = dict[str, Indices]
 
 _LONGEST_NULL = max(map(len, NULLS))
+_TARGETS = "choice_targets"
 _COMPARED = {
     "pairs": "preference",
     "synthesis_texts": "text",
     "resolutions": "text",
     "plan_lines": "text",
     "choice_places": "text",
-    "choice_targets": "text",
+    _TARGETS: "text",
     "place_texts": "text",
 }
 """By frame of the events the column whose texts are compared."""
 
 
-def number_compared(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+def number_compared(
+    frames: Mapping[str, pl.DataFrame], options: GroupTravelOptions
+) -> dict[str, pl.DataFrame]:
     """Give the texts that are compared by meaning numbers.
 
     Returns
     -------
     dict of pl.DataFrame
-        ``compared``, their distinct ``text``; and the frames that they stand in, with the row of
-        each in ``compared``, -1 for one that stands for nothing: it has no similarity.
+        ``compared``, their distinct ``text``, and ``windowed``, that of those that are read in
+        windows; and the frames that they stand in, with the row of each in the one or the other as
+        ``compared``, -1 for one that stands for nothing: it has no similarity.
     """
-    columns = [frames[name][column].rename("text") for name, column in _COMPARED.items()]
+    in_windows = (_TARGETS,) if options.m12_long == "windows" else ()
+    return {
+        **_numbered(frames, [name for name in _COMPARED if name not in in_windows], "compared"),
+        **_numbered(frames, in_windows, "windowed"),
+    }
+
+
+def _numbered(
+    frames: Mapping[str, pl.DataFrame], names: Sequence[str], into: str
+) -> dict[str, pl.DataFrame]:
+    if not names:
+        return {into: pl.DataFrame(schema={"text": pl.String})}
+    columns = [frames[name][_COMPARED[name]].rename("text") for name in names]
     codes, texts = distinct(pl.concat(columns))
     said = _say_something(texts)
     rows = np.where(said, np.cumsum(said) - 1, -1)[codes]
@@ -54,9 +72,9 @@ def number_compared(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFram
     return {
         **{
             name: frames[name].with_columns(pl.Series("compared", part))
-            for name, part in zip(_COMPARED, np.split(rows, cuts), strict=True)
+            for name, part in zip(names, np.split(rows, cuts), strict=True)
         },
-        "compared": texts.filter(pl.Series(said)).to_frame("text"),
+        into: texts.filter(pl.Series(said)).to_frame("text"),
     }
 
 
@@ -80,23 +98,61 @@ class Similarity:
         empty without vectors.
     is_on
         Whether there are vectors.
+    target_of : int64 (choices + 1,)
+        The row in `targets` of what M12 compares of each choice, -1 for nothing; the last entry is
+        that of no choice.
+    targets : float32 (targets, dim)
+        Its vectors.
     """
 
     matrix: npt.NDArray[np.float32]
     rows: Mapping[str, Indices]
     is_on: bool
+    target_of: Indices
+    targets: npt.NDArray[np.float32]
 
     @classmethod
     def of(cls, events: Events, vectors: "VectorView") -> "Similarity":
         """Find the vectors of the events' texts."""
-        is_on = len(vectors) > 0
-        rows: dict[str, Indices] = {}
-        if is_on:
-            row_of = np.append(vectors.codes(events.frames["compared"]["text"]), -1).astype(
-                np.int64
-            )
-            rows = {name: row_of[events.frames[name]["compared"].to_numpy()] for name in _COMPARED}
-        return cls(vectors.matrix, rows, is_on)
+        if len(vectors) == 0:
+            return cls(vectors.matrix, {}, False, np.full(1, -1), vectors.matrix)
+        frames = events.frames
+        windowed = vectors.windowed
+
+        def rows_in(view: "VectorView", texts: pl.Series, names: Iterable[str]) -> Rows:
+            row_of = np.append(view.codes(texts), -1).astype(np.int64)
+            return {name: row_of[frames[name]["compared"].to_numpy()] for name in names}
+
+        if frames["windowed"].is_empty():
+            rows = rows_in(vectors, frames["compared"]["text"], _COMPARED)
+            target_of = _last_of(frames[_TARGETS]["choice"].to_numpy(), rows[_TARGETS])
+            return cls(vectors.matrix, rows, True, target_of, vectors.matrix)
+        if windowed is None:
+            raise TypeError("the view has no vectors of texts that are read in windows")
+        names = [name for name in _COMPARED if name != _TARGETS]
+        rows = rows_in(vectors, frames["compared"]["text"], names)
+        parts = rows_in(windowed, frames["windowed"]["text"], [_TARGETS])[_TARGETS]
+        target_of, targets = _join_windows(
+            windowed.matrix, frames[_TARGETS]["choice"].to_numpy(), parts
+        )
+        return cls(vectors.matrix, rows, True, target_of, targets)
+
+    def to_targets(self, rows: Indices, choices: Indices) -> Reals:
+        """Return the similarity of texts to what M12 compares of choices, float64 (n,).
+
+        NaN where either is negative or there is nothing.
+        """
+        found = np.full(len(choices), np.nan)
+        if not self.is_on:
+            return found
+        targets = self.target_of[np.minimum(choices, len(self.target_of) - 1)]
+        present = np.flatnonzero((rows >= 0) & (targets >= 0))
+        asked, texts = np.unique(rows[present], return_inverse=True)
+        chosen, others = np.unique(targets[present], return_inverse=True)
+        both = np.concatenate((self.matrix[asked], self.targets[chosen]))
+        cosines = cosine_pairs(both, texts, len(asked) + others, threads=1)
+        found[present] = np.maximum(cosines, 0.0)
+        return found
 
     def grouped(self, name: str, owners: pl.Series, n_owners: int) -> Ragged:
         """Return for each owner the rows of its texts in a frame that say something."""
@@ -142,6 +198,26 @@ class Similarity:
             cosines = cosine_pairs(self.matrix, rows[present], others[present], threads=1)
             found[present] = np.maximum(cosines, 0.0)
         return found
+
+
+def _last_of(owners: Indices, rows: Indices) -> Indices:
+    """Return each owner's row, and -1 for those without one and, at the end, for nobody."""
+    found = np.full(int(owners.max(initial=-1)) + 2, -1, np.int64)
+    found[owners] = rows
+    return found
+
+
+def _join_windows(
+    sums: npt.NDArray[np.float32], owners: Indices, rows: Indices
+) -> tuple[Indices, npt.NDArray[np.float32]]:
+    """Add up the parts of each owner's text, and scale the sum to length 1."""
+    said = rows >= 0
+    joined, place = np.unique(owners[said], return_inverse=True)
+    total = np.zeros((len(joined), sums.shape[1]))
+    np.add.at(total, place, sums[rows[said]])
+    lengths = np.sqrt(np.einsum("ij,ij->i", total, total))
+    total /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return _last_of(joined, np.arange(len(joined))), total.astype(np.float32)
 
 
 def reaches(similarity: Reals, threshold: float) -> Mask:

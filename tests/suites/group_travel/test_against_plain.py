@@ -8,6 +8,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ OTHERWISE = Options(
     negation="all",
     strict_overnight=True,
 )
+AS_PUBLISHED = GroupTravelOptions(m12_long="cut")
 Tables = Mapping[str, pl.DataFrame]
 
 
@@ -83,6 +85,11 @@ def score_with_suite(
             texts = SUITE.texts(events, options)
             assert texts.n_unique() == len(texts)
             view = VectorView.from_texts(texts, encode(texts))
+            long_texts = SUITE.long_texts(events, options)
+            if len(long_texts):
+                words = long_texts.str.count_matches(r"\S+").to_numpy()[:, None]
+                sums = VectorView.from_texts(long_texts, encode(long_texts) * words)
+                view = replace(view, windowed=sums)
             if encoded is not None:
                 encoded.update(texts)
         for name, table in SUITE.score(events, view, options).items():
@@ -144,6 +151,7 @@ def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
         satisfy_sim=options.satisfy_sim,
         serendipity_sim=options.serendipity_threshold,
         m12_target="slot" if options.m12_target == "slot" else "plan",
+        m12_long="cut",
         negation=options.negation,
         strict_overnight=options.strict_overnight,
     )
@@ -162,7 +170,7 @@ def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool) -> Non
         return
     write_logs(tmp_path / "twin", dialogues=dialogues, layout="csv", defects=0.3, seed=5)
     plain = score_plainly(tmp_path / "twin" / "logs", DEFAULTS, semantic=semantic)
-    tables = score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=semantic)
+    tables = score_with_suite(tmp_path / "logs", AS_PUBLISHED, semantic=semantic)
     assert differences(tables, plain) == []
 
 
@@ -210,7 +218,7 @@ def test_real_plans(tmp_path: Path, data: str | None, request: pytest.FixtureReq
 def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
     write_logs(tmp_path, dialogues=50, seed=8)
     encoded: set[str] = set()
-    score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=True, encoded=encoded)
+    score_with_suite(tmp_path / "logs", AS_PUBLISHED, semantic=True, encoded=encoded)
     vectors = Vectors(lambda texts: encode(texts))
     for dialogue in read_dialogues([tmp_path / "logs"]):
         score_dialogue(dialogue, vectors)

@@ -3,16 +3,19 @@
 import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.suites.group_travel import GroupTravelOptions
+from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from tests.suites.group_travel.travelling import (
+    DEFAULTS,
     dialogue,
     embed,
     opening,
     pairs_of,
     ratio,
+    read,
     score,
     turn,
 )
@@ -271,7 +274,7 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
             "resolution_explanation": "pizza for all"}),
         turn("System", "x", plan=plan, ref_info_restaurants=records),
     ]  # fmt: skip
-    tables = score(turns, semantic=True)
+    tables = score(turns, semantic=True, options=GroupTravelOptions(m12_long="cut"))
     row = tables["dialogues"].row(0, named=True)
     record, target = "Luigi. Pizza. wood oven", "Luigi, Rome; Anna\nstroll"
     x = [near("pizza oven", target), near("luigi stroll", target)]
@@ -354,3 +357,46 @@ def test_one_letter_names_and_names_across_two_wishes_are_never_explicit() -> No
         "blue door": False,
         "art hall": True,
     }
+
+
+def test_m12_averages_windows_by_tokens() -> None:
+    vectors = {
+        "pizza": [1.0, 0.0, 0.0],
+        "far": [0.0, 0.0, 1.0],
+        "Luigi, Rome": [1.0, 0.0, 0.0],
+        "a long way to go": [0.0, 1.0, 0.0],
+    }
+
+    def vector(text: str) -> Any:
+        return np.array(vectors.get(text, [0.0, 0.0, 1.0]), np.float32)
+
+    plan = {"days": [{"lunch": "Luigi, Rome"}], "raw_output": "a long way to go"}
+    turns = [
+        opening("C2"),
+        wish("a", "cuisine", "pizza"),
+        wish("b", "cuisine", "far"),
+        wish("a", "event", "pizza"),
+        turn("System", "x", plan=plan),
+    ]
+    # the entries are two tokens, the raw output five: (2, 5, 0) / 7, scaled to length 1; of the
+    # event nothing is entered, so the raw output alone is compared
+    rows = pairs_of(*turns, semantic=vector)
+    assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(2 / math.sqrt(29), rel=1e-6)
+    assert rows["b", "cuisine"]["slot_similarity"] == 0.0
+    assert rows["a", "event"]["slot_similarity"] == 0.0
+    slot = GroupTravelOptions(m12_target="slot")
+    rows = pairs_of(*turns, semantic=vector, options=slot)
+    assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(1.0)
+    assert rows["a", "event"]["slot_similarity"] == 0.0
+
+
+def test_only_m12_reads_in_windows() -> None:
+    plan = {"days": [{"lunch": "Luigi"}], "raw_output": "one\ntwo"}
+    turns = [opening("C2"), wish("a", "cuisine", "pizza"), turn("System", "x", plan=plan)]
+    events = read(turns)
+    assert SUITE.long_texts(events, DEFAULTS).to_list() == ["Luigi", "one\ntwo"]
+    assert "Luigi\none\ntwo" not in SUITE.texts(events, DEFAULTS).to_list()
+    cut = GroupTravelOptions(m12_long="cut")
+    events = read(turns, options=cut)
+    assert SUITE.long_texts(events, cut).is_empty()
+    assert "Luigi\none\ntwo" in SUITE.texts(events, cut).to_list()

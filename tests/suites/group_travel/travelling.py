@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,11 @@ def score(
         vector = semantic if callable(semantic) else embed
         texts = SUITE.texts(events, options)
         view = VectorView.from_texts(texts, np.stack([vector(text) for text in texts]))
+        long_texts = SUITE.long_texts(events, options)
+        if len(long_texts):
+            # every text is one window, of as many tokens as words
+            sums = [len(text.split()) * vector(text) for text in long_texts]
+            view = replace(view, windowed=VectorView.from_texts(long_texts, np.stack(sums)))
     tables = SUITE.score(events, view, options)
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema

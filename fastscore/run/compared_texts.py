@@ -1,0 +1,155 @@
+"""The texts that a suite compares by meaning: which are missing, their vectors, which are cut."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.errors import StoreError
+from fastscore.run.context import EmbedderSettings
+from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.opened import StoredEncoder, open_embedder, open_store
+from fastscore.suites.base import ComparesLongTexts, Events, Suite
+from fastscore.vectors.missing import embed_missing
+from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import VectorView
+from fastscore.vectors.windows import TokenCounter, WindowEmbedder
+
+TEXT_SCHEMA: dict[str, pl.DataType] = {
+    "windowed": pl.Boolean(),
+    "id_high": pl.UInt64(),
+    "id_low": pl.UInt64(),
+    "text": pl.String(),
+    "missing": pl.Boolean(),
+}
+"""One row a text: whether it is read in windows, its id, and whether its store lacks it."""
+
+TEXT_KEY = ("windowed", "id_high", "id_low")
+
+CUT_SCHEMA: dict[str, pl.DataType] = {
+    "id_high": pl.UInt64(),
+    "id_low": pl.UInt64(),
+    "tokens": pl.Int64(),
+    "limit": pl.Int64(),
+    "text": pl.String(),
+}
+"""One row a text of which the model took the beginning only: its id, its tokens, how many the model
+takes, and how it begins."""
+
+_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTexts:
+    """The distinct texts of a shard: those that the model takes or cuts, and those in windows."""
+
+    texts: pl.Series
+    long_texts: pl.Series
+
+    @classmethod
+    def of(cls, suite: Suite, events: Events, options: Any) -> "ComparedTexts":
+        """Ask a suite for the texts of its events."""
+        long_texts = pl.Series("text", [], dtype=pl.String)
+        if isinstance(suite, ComparesLongTexts):
+            long_texts = suite.long_texts(events, options)
+        return cls(suite.texts(events, options), long_texts)
+
+    def __len__(self) -> int:
+        return len(self.texts) + len(self.long_texts)
+
+    def listed(self, settings: EmbedderSettings) -> pl.DataFrame:
+        """Return all texts in `TEXT_SCHEMA`, sorted by id."""
+        parts = []
+        for windowed, texts in ((False, self.texts), (True, self.long_texts)):
+            ids = text_ids(texts)
+            store = open_store(_encoder(settings, windowed=windowed), settings.store)
+            missing = store.missing(ids) if len(texts) else np.zeros(0, np.bool_)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "windowed": np.full(len(texts), windowed),
+                        "id_high": ids[:, 0],
+                        "id_low": ids[:, 1],
+                        "text": texts,
+                        "missing": missing,
+                    },
+                    schema=TEXT_SCHEMA,
+                )
+            )
+        return pl.concat(parts).sort(TEXT_KEY)
+
+    def view(self, settings: EmbedderSettings | None) -> VectorView:
+        """Return the texts' vectors, after embedding those that the store lacks."""
+        if settings is None:
+            return VectorView.empty()
+        view = VectorView.empty()
+        if len(self.texts):
+            view = _filled_view(open_embedder(settings), settings, self.texts, settings.dim)
+        if not len(self.long_texts):
+            return view
+        windowed = _filled_view(_encoder(settings, windowed=True), settings, self.long_texts, None)
+        # sums are not scaled to length 1: only whoever joins them does that
+        matrix = np.ascontiguousarray(windowed.matrix[:, : settings.dim])
+        return replace(view, windowed=replace(windowed, matrix=matrix))
+
+    def cut(self, settings: EmbedderSettings | None) -> pl.DataFrame:
+        """Return the texts of which the model takes the beginning only, in `CUT_SCHEMA`."""
+        if settings is None:
+            return pl.DataFrame(schema=CUT_SCHEMA)
+        counter = TokenCounter(open_embedder(settings))
+        texts = self.texts.filter(pl.Series(counter.may_be_cut(self.texts)))
+        if texts.is_empty():
+            return pl.DataFrame(schema=CUT_SCHEMA)
+        counts = _filled_view(counter, settings, texts, None)
+        tokens = counts.matrix[counts.codes(texts), 0].astype(np.int64)
+        ids = text_ids(texts)
+        return pl.DataFrame(
+            {
+                "id_high": ids[:, 0],
+                "id_low": ids[:, 1],
+                "tokens": tokens,
+                "limit": np.full(len(texts), counter.limit),
+                "text": texts.str.head(_SHOWN_CHARACTERS),
+            },
+            schema=CUT_SCHEMA,
+        ).filter(pl.col("tokens") > counter.limit)
+
+
+def embed_listed(listed: pl.DataFrame, settings: EmbedderSettings) -> int:
+    """Embed texts in `TEXT_SCHEMA`; return how many their stores lacked."""
+    embedded = 0
+    for windowed in (False, True):
+        texts = listed.filter(pl.col("windowed") == windowed)["text"]
+        if len(texts):
+            embedded += _embed(_encoder(settings, windowed=windowed), settings, texts)
+    return embedded
+
+
+def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
+    embedder = open_embedder(settings)
+    return WindowEmbedder(embedder) if windowed else embedder
+
+
+def _embed(encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series) -> int:
+    store = open_store(encoder, settings.store)
+    return embed_missing(texts, encoder, store, progress=stop_if_asked)
+
+
+def _filled_view(
+    encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series, dim: int | None
+) -> VectorView:
+    try:
+        return _embedded_view(encoder, settings, texts, dim)
+    except StoreError:
+        # a damaged segment is set aside when it is met: its texts are embedded again
+        return _embedded_view(encoder, settings, texts, dim)
+
+
+def _embedded_view(
+    encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series, dim: int | None
+) -> VectorView:
+    store = open_store(encoder, settings.store)
+    if store.missing(text_ids(texts)).any():
+        _embed(encoder, settings, texts)
+    return store.view(texts, dim)

@@ -1,0 +1,68 @@
+"""The models and vector stores that tasks share: each loaded once in a process."""
+
+import functools
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from fastscore.paths import cache_root
+from fastscore.run.context import EmbedderSettings, PerplexitySettings
+from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.missing import Encoder
+from fastscore.vectors.perplexity import PerplexityModel
+from fastscore.vectors.store import VectorStore
+
+KINDS_OF_STORES = 4
+"""Vectors, sums over windows, counts of tokens, perplexities."""
+
+_model_lock = threading.Lock()
+
+
+class StoredEncoder(Encoder, Protocol):
+    """What makes rows of numbers of texts, which a store keeps."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides the numbers."""
+
+    @property
+    def dim(self) -> int:
+        """How many there are of a text."""
+
+
+def open_embedder(settings: EmbedderSettings) -> Embedder:
+    """Return the run's embedder."""
+    with _model_lock:
+        return _loaded_embedder(settings.recipe, settings.precision)
+
+
+def open_perplexity_model(settings: PerplexitySettings) -> PerplexityModel:
+    """Return the run's masked language model."""
+    with _model_lock:
+        return _loaded_perplexity_model(settings.model)
+
+
+def open_store(encoder: StoredEncoder, root: Path | None) -> VectorStore:
+    """Return the store of what an encoder makes, below the folder of stores."""
+    wanted = (encoder.fingerprint, encoder.dim, root or cache_root() / "vectors")
+    with _model_lock:
+        store = _opened_store(*wanted)
+        if not store.folder.is_dir():  # removed since
+            _opened_store.cache_clear()
+            store = _opened_store(*wanted)
+    return store
+
+
+@functools.cache
+def _loaded_embedder(recipe: str, precision: str) -> Embedder:
+    return Embedder(recipe, precision=precision)
+
+
+@functools.cache
+def _loaded_perplexity_model(name: str) -> PerplexityModel:
+    return PerplexityModel(name)
+
+
+@functools.lru_cache(maxsize=KINDS_OF_STORES)
+def _opened_store(fingerprint: str, dim: int, root: Path) -> VectorStore:
+    return VectorStore.open(fingerprint, dim, root=root)

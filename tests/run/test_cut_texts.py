@@ -1,0 +1,125 @@
+"""What the model cuts is counted, each text once, whatever the shards; and long texts are kept."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from fastscore_models import export
+
+import fastscore
+from tests.conftest import fastscore_command
+from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+
+WORDS = [f"w{number}" for number in range(20)]
+LIMIT = 16
+"""The most tokens of the tiny model, of which two are special: fourteen words."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    cache = tmp_path_factory.mktemp("cache")
+    folder = write_folder(cache / "source", word_tokenizer(WORDS))
+    patch = pytest.MonkeyPatch()
+    kernels = fastscore.paths.cache_root() / "kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    (cache / "kernels").symlink_to(kernels)
+    patch.setenv("FASTSCORE_CACHE", str(cache))
+    export(make_recipe(name="cut-tiny", max_tokens=LIMIT), cache, folder=folder)
+    yield "cut-tiny"
+    patch.undo()
+
+
+def write_log(path: Path, uid: str, truth: str, prediction: str) -> None:
+    rows = [
+        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": prediction},
+        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": truth},
+    ]
+    path.write_text("".join(json.dumps({**row, "dialogue_uid": uid}) + "\n" for row in rows))
+
+
+LONG = " ".join(WORDS[:15])
+LONGER = " ".join(WORDS)
+WHOLE = " ".join(WORDS[:14])
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    write_log(folder / "a.jsonl", "a", LONG, WHOLE)
+    write_log(folder / "b.jsonl", "b", LONG, LONGER)
+    return folder
+
+
+def score(logs: Path, output: Path, model: str, *more: object) -> str:
+    done = fastscore_command(
+        ["score", "score_dialogue", logs, "-o", output, "--embedder", model,
+         "--lex-weight", "0.5", "--store", output.with_name("store"), *more]
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, model: str) -> None:
+    shown = score(logs, tmp_path / "run", model)
+    assert "2 texts cut at the model's limit" in shown
+    run = fastscore.open_run(tmp_path / "run")
+    assert run.manifest.counts["cut_texts"] == 2
+    listed = run.cut_texts.sort("tokens").collect()
+    assert listed["tokens"].to_list() == [17, 22]
+    assert listed["limit"].to_list() == [LIMIT, LIMIT]
+    assert listed["text"].to_list() == [LONG, LONGER]
+    assert run.damaged() == []
+    # again, with all vectors and counts in the store
+    score(logs, tmp_path / "again", model)
+    assert fastscore.open_run(tmp_path / "again").manifest.counts["cut_texts"] == 2
+
+
+def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model: str) -> None:
+    config = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
+    scores = fastscore.score(logs, "score_dialogue", **config)
+    assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
+    from fastscore.run.config import RunConfig
+    from fastscore.run.drive import execute
+    from fastscore.run.progress import SilentReporter
+
+    outcome = execute(
+        RunConfig(
+            suite="score_dialogue", inputs=(str(logs),), output=tmp_path / "run",
+            options={"lex_weight": 0.5}, embedder=model, store=tmp_path / "store", shard_bytes=1,
+        ),
+        SilentReporter(),
+    )  # fmt: skip
+    assert (outcome.manifest.shards, outcome.manifest.counts["cut_texts"]) == (2, 2)
+
+
+def test_without_an_embedder_nothing_is_cut(logs: Path, tmp_path: Path) -> None:
+    run = fastscore.score(
+        logs, "score_dialogue", output=tmp_path / "run", embedder=None, lex_weight=1.0
+    )
+    assert "cut_texts" not in run.manifest.counts
+    assert run.cut_texts.collect().is_empty()
+    assert not (tmp_path / "run" / "cut_texts").exists()
+
+
+def test_long_texts_of_a_run_are_embedded_once(tmp_path: Path, model: str) -> None:
+    plan = {"days": [{"lunch": "w1", "dinner": "w2"}], "raw_output": " ".join(WORDS * 3)}
+    turns = [
+        {"speaker": "a", "intent": "user_provide_cuisine", "utterance": "w1 w2"},
+        {"speaker": "System", "intent": "sys_present_plan", "utterance": "w3", "plan": plan},
+    ]
+    path = tmp_path / "trips.jsonl"
+    path.write_text("".join(json.dumps({"dialogue_id": d, "turns": turns}) + "\n" for d in "xy"))
+    found = {}
+    for long in ("windows", "cut"):
+        options = {"embedder": model, "store": tmp_path / "store", "m12_long": long}
+        run = fastscore.score(path, "group_travel", output=tmp_path / long, **options)
+        in_memory = fastscore.score(path, "group_travel", **options)
+        found[long] = run.table("dialogues").collect()["M12"].to_list()
+        assert in_memory.tables["dialogues"]["M12"].to_list() == found[long]
+        # M8 reads the raw output line by line and still cuts it; M12 as published cuts it too
+        assert run.manifest.counts["cut_texts"] == {"windows": 1, "cut": 2}[long]
+    assert found["windows"] != found["cut"]
+    assert pl.Series(found["windows"]).n_unique() == 1
