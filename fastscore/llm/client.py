@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, UsageError
 from fastscore.llm.answers import AnswerStore
@@ -81,6 +81,17 @@ class _Failure(Exception):
     def __init__(self, what: str, wait: float = 0.0) -> None:
         super().__init__(what)
         self.wait = wait
+
+
+class Asks(Protocol):
+    """Whatever answers requests: the client, or what only counts them."""
+
+    @property
+    def options(self) -> ModelOptions:
+        """How models are asked."""
+
+    def ask(self, request: ChatRequest) -> Answer:
+        """Return the answer to a request."""
 
 
 class ChatClient:

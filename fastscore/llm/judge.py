@@ -14,14 +14,13 @@ import orjson
 import polars as pl
 
 from fastscore.llm.client import ChatClient
-from fastscore.llm.requests import ASSISTANT, LENGTH, SYSTEM, USER, Answer, ChatRequest
+from fastscore.llm.options import ModelOptions
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest
 from fastscore.llm.rubrics import Rubric
+from fastscore.llm.structured import UnusableError, ask_until_read
 from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.progress import Reporter
-
-MOST_AGAIN = 2
-"""How often an answer that cannot be used is asked for again."""
 
 _STAGE = "judge"
 
@@ -53,10 +52,6 @@ class Judgements:
 
     scores: pl.DataFrame
     rejects: pl.DataFrame
-
-
-class _UnusableError(Exception):
-    """An answer that holds no scores; says why."""
 
 
 def judge(
@@ -116,21 +111,18 @@ def _judge(
 ) -> tuple[list[Any], list[Any]]:
     """Return the rows of one repeat: scores, or one reject."""
     dimensions = rotated(tuple(rubric.questions), repeat)
-    request = judge_request(transcript, rubric, model, client, repeat, seed)
-    for attempt in range(1, MOST_AGAIN + 2):
-        answer = client.ask(request)
-        try:
-            scores = read_scores(answer, rubric)
-        except _UnusableError as error:
-            fault = str(error)
-            words = {"fault": fault, **_slots(rubric, dimensions)}
-            again = rubric.prompts["again"].format(**words).strip()
-            request = request.again((ASSISTANT, answer.text or "(nothing)"), (USER, again))
-            continue
-        places = {name: place for place, name in enumerate(dimensions, 1)}
-        return [(name, places[name], scores[name], attempt) for name in rubric.questions], []
-    expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
-    return [], [(fault, expected, answer.text, MOST_AGAIN + 1)]
+
+    def again(fault: str) -> str:
+        words = {"fault": fault, **_slots(rubric, dimensions)}
+        return rubric.prompts["again"].format(**words).strip()
+
+    request = judge_request(transcript, rubric, model, client.options, repeat, seed)
+    found = ask_until_read(client, request, lambda read: checked_scores(read, rubric), again)
+    if found.value is None:
+        expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
+        return [], [(found.fault, expected, found.answer.text, found.attempts)]
+    scores, places = found.value, {name: place for place, name in enumerate(dimensions, 1)}
+    return [(name, places[name], scores[name], found.attempts) for name in rubric.questions], []
 
 
 def rotated(dimensions: tuple[str, ...], repeat: int) -> tuple[str, ...]:
@@ -140,7 +132,7 @@ def rotated(dimensions: tuple[str, ...], repeat: int) -> tuple[str, ...]:
 
 
 def judge_request(
-    transcript: Transcript, rubric: Rubric, model: str, client: ChatClient, repeat: int, seed: int
+    transcript: Transcript, rubric: Rubric, model: str, asked: ModelOptions, repeat: int, seed: int
 ) -> ChatRequest:
     """Return what is asked of a judge about a dialogue."""
     dimensions = rotated(tuple(rubric.questions), repeat)
@@ -158,7 +150,6 @@ def judge_request(
         conversation="\n".join(lines),
         **slots,
     )
-    asked = client.options
     return ChatRequest(
         model=model,
         messages=((SYSTEM, rubric.prompts["system"].format(**slots).strip()), (USER, user.strip())),
@@ -178,43 +169,23 @@ def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def read_scores(answer: Answer, rubric: Rubric) -> dict[str, int]:
-    """Read an answer strictly.
+def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
+    """Return an answer's scores.
 
     Raises
     ------
-    _UnusableError
-        It is no object with exactly the rubric's members, each a whole number inside the scale; a
-        fence around it is no fault.
+    UnusableError
+        It has not exactly the rubric's members, each a whole number inside the scale.
     """
-    if answer.refused:
-        raise _UnusableError("refused to judge")
-    if answer.finish_reason == LENGTH:
-        raise _UnusableError("cut off before its end")
-    try:
-        found = orjson.loads(_unfenced(answer.text))
-    except orjson.JSONDecodeError:
-        raise _UnusableError("not a JSON object" if answer.text.strip() else "empty") from None
-    if not isinstance(found, dict):
-        raise _UnusableError("not a JSON object")
     for name in rubric.questions:
         if name not in found:
-            raise _UnusableError(f"without {name!r}")
+            raise UnusableError(f"without {name!r}")
         if type(found[name]) is not int:
-            raise _UnusableError(
-                f"{name} is {orjson.dumps(found[name]).decode():.40}, no whole number"
-            )
+            said = orjson.dumps(found[name]).decode()
+            raise UnusableError(f"{name} is {said:.40}, no whole number")
         if not rubric.low <= found[name] <= rubric.high:
-            raise _UnusableError(f"{name} is {found[name]}, out of range")
+            raise UnusableError(f"{name} is {found[name]}, out of range")
     for name in found:
         if name not in rubric.questions:
-            raise _UnusableError(f"with {name!r:.40}, which nobody asked for")
+            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
     return found
-
-
-def _unfenced(text: str) -> str:
-    """Return what stands inside one fence of a code block, or the text itself."""
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```") and len(stripped) > 6:
-        return stripped[3:-3].removeprefix("json").strip()
-    return stripped

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from fastscore.content_hash import hash_bytes
-from fastscore.llm.client import ChatClient
+from fastscore.llm.client import Asks
 from fastscore.llm.options import OPENAI
 from fastscore.llm.requests import ASSISTANT, SYSTEM, USER, Answer, ChatRequest
 from fastscore.simulation.agents import SHOWN, Reply, Respond, Turn, understood
@@ -57,7 +57,7 @@ class ModelAgent:
 
     model: str
     retrieval: Retrieval
-    client: ChatClient
+    client: Asks
     off_catalogue: str = MARK
 
     @property
@@ -187,7 +187,7 @@ class ModelPhrasing:
     """A chat model that says a planned turn in other words."""
 
     model: str
-    client: ChatClient
+    client: Asks
 
     @property
     def identity(self) -> str:

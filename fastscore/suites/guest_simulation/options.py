@@ -18,8 +18,9 @@ class GuestSimulationOptions:
     )
     states: str = option(
         "auto",
-        help="Where a guest's states come from; auto takes the first that a conversation has.",
-        choices=("auto", "columns", "tools", "heuristic"),
+        help="Where a guest's states come from; auto takes the first that a conversation has, llm "
+        "is what a chat model read into files (--states-from).",
+        choices=("auto", "columns", "tools", "heuristic", "llm"),
     )
     states_from: str = option(
         "",
@@ -41,7 +42,12 @@ class GuestSimulationOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.states_from and self.states not in ("auto", "columns"):
+        if self.states == "llm" and not self.states_from:
+            raise UsageError(
+                "--states is 'llm', but no files of states are named.",
+                "`fastscore annotate states` writes them; name their folder by --states-from.",
+            )
+        if self.states_from and self.states not in ("auto", "columns", "llm"):
             raise UsageError(
                 f"--states is {self.states!r}, but --states-from names files of states.",
                 "Leave one of them out.",

@@ -10,6 +10,7 @@ import polars as pl
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.preference_shift.aliases import read_aliases
+from fastscore.suites.preference_shift.annotated import annotated_concepts
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
@@ -72,6 +73,11 @@ def extract_concepts(
         found = concepts_by_ngrams(texts, concepts, options)
         if options.plot_keywords:
             found = _with_plot_keywords(found, matcher.extract(texts), concepts)
+    elif options.extract == "llm":
+        matched = matcher.extract(texts)
+        found = annotated_concepts(texts, matched, concepts, options)
+        if options.plot_keywords:
+            found = _with_plot_keywords(found, matched, concepts)
     else:
         found = matcher.extract(texts)
     height = turns.height

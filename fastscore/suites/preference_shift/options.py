@@ -67,8 +67,14 @@ class PreferenceShiftOptions:
     extract: str = option(
         "lexical",
         help="How concepts are found: values that stand in the text, or the values nearest to it "
-        "in meaning by vectors (embed) or in spelling by character n-grams (ngrams).",
-        choices=("lexical", "embed", "ngrams"),
+        "in meaning by vectors (embed) or in spelling by character n-grams (ngrams), or those that "
+        "a chat model read, in a file (llm).",
+        choices=("lexical", "embed", "ngrams", "llm"),
+    )
+    annotations: str = option(
+        "",
+        help="With --extract llm: the file of `fastscore annotate concepts`.",
+        names_file=True,
     )
     match: str | None = option(
         None,
@@ -157,6 +163,12 @@ class PreferenceShiftOptions:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",
                 "Name one: --catalogue FILE.",
+            )
+        if (self.extract == "llm") != bool(self.annotations):
+            raise UsageError(
+                f"--extract is {self.extract} and --annotations {self.annotations or 'not given'}.",
+                "A model's concepts come from a file: --extract llm --annotations FILE, which "
+                "`fastscore annotate concepts` writes.",
             )
         resolved = dict(PROFILES[self.profile])
         resolved["recovery_cc"] = RECOVERY_CC[self.recovery or resolved["recovery"]]

@@ -1,0 +1,301 @@
+"""Annotating logs by a chat model: what the scoring of a suite then reads from a file.
+
+Nothing that scores asks a model. So a model's reading is a step of its own, which writes a file
+that is an input like others, with its hash in the signature: concepts of texts for
+`preference_shift --extract llm`, states of guests for `guest_simulation --states-from`.
+"""
+
+import csv
+import io
+import tomllib
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import polars as pl
+
+from fastscore.api import scan
+from fastscore.errors import InputError
+from fastscore.llm.client import ChatClient, Spent
+from fastscore.llm.options import OPENAI, ModelOptions
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest, Messages
+from fastscore.llm.structured import Structured, UnusableError, ask_until_read
+from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
+from fastscore.options import build_options
+from fastscore.run.commit import commit_bytes
+from fastscore.run.progress import Reporter
+from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.personas import MOODS
+from fastscore.suites.guest_simulation.rows import Rows, by_conversation
+from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
+from fastscore.suites.guest_simulation.state_files import message_indices
+from fastscore.suites.preference_shift.events import read_logs
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+
+Read = TypeVar("Read")
+
+_STATES: dict[str, tuple[str, ...]] = dict(
+    zip(
+        STATE_COLUMNS,
+        (
+            ("yes", "no"),
+            ("explores_menu", "does_not_explore_menu"),
+            MOODS,
+            ("one_by_one", "all_at_once"),
+        ),
+        strict=True,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotating:
+    """What is annotated.
+
+    Parameters
+    ----------
+    inputs
+        Logs of the suite.
+    model
+        The model's name at its server, with or without ``openai:`` before it.
+    output
+        The file or folder to write.
+    models
+        How it is asked.
+    seed
+        Passed on.
+    """
+
+    inputs: tuple[str, ...]
+    model: str
+    output: Path
+    models: ModelOptions = field(default_factory=ModelOptions)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """What was done: annotations that were read, those that could not be, and what was spent."""
+
+    read: int
+    unread: int
+    spent: Spent
+
+
+def annotate_concepts(
+    asked: Annotating, catalogue: str, reporter: Reporter, *, merge_speakers: bool = False
+) -> Annotated:
+    """Write the concepts of all texts of logs of preference_shift, a line a distinct text.
+
+    A line has ``text`` and ``concepts``, lists of values by field as the model wrote them; where no
+    answer could be used the lists are empty and ``fault`` and ``answer`` say why.
+
+    Raises
+    ------
+    InputError
+        No conversation can be read.
+    """
+    given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
+    options = build_options(PreferenceShiftOptions, given)
+    events = read_logs(_rows(asked.inputs, "preference_shift", reporter), options)
+    turns, gold = events.frames["turns"], events.frames["gold"]
+    said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
+    texts = said.unique(maintain_order=True).to_list()
+    if not texts:
+        raise InputError(f"{', '.join(asked.inputs)}: no conversation has a turn.")
+    fields = options.field_names
+    prompt = prompts()["concepts"]
+    schema = _object({name: {"type": "array", "items": {"type": "string"}} for name in fields})
+    system = prompt["system"].format(fields=", ".join(fields)).strip()
+    messages: list[Messages] = [
+        ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
+    ]
+    answers, spent = _ask_all(
+        asked, messages, schema, lambda found: _concepts(found, fields), reporter
+    )
+    lines = []
+    for text, answer in zip(texts, answers, strict=True):
+        nothing: dict[str, list[str]] = {name: [] for name in fields}
+        line = {"text": text, "concepts": nothing if answer.value is None else answer.value}
+        lines.append(line | _fault(answer))
+    content = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    commit_bytes(asked.output, content)
+    return _annotated(answers, spent)
+
+
+def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[str]]:
+    concepts = {}
+    for name in fields:
+        values = found.get(name, [])
+        listed = [values] if isinstance(values, str) else values
+        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+            raise UnusableError(f"{name} is no list of strings")
+        concepts[name] = listed
+    for name in found:
+        if name not in fields:
+            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
+    return concepts
+
+
+def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) -> Annotated:
+    """Write the states of guests, a file a conversation as published, below a folder.
+
+    A message of which no answer could be used has no row.
+
+    Raises
+    ------
+    InputError
+        No guest says anything.
+    """
+    options = build_options(GuestSimulationOptions, {"level": level})
+    rows, labels = by_conversation(_rows(asked.inputs, "guest_simulation", reporter), options)
+    asked_rows = [
+        row
+        for row in range(len(rows))
+        if rows.is_guest[row] and not rows.is_exit[row] and not rows.is_case[row]
+    ]
+    if not asked_rows:
+        raise InputError(f"{', '.join(asked.inputs)}: no guest says anything.")
+    enums = {name: {"type": "string", "enum": list(words)} for name, words in _STATES.items()}
+    item = _object({"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}})
+    schema = _object({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
+    messages = _guest_messages(rows, asked_rows)
+    answers, spent = _ask_all(asked, messages, schema, _state, reporter)
+    _write_states(asked.output, rows, labels, asked_rows, answers)
+    return _annotated(answers, spent)
+
+
+def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
+    """Return what is asked of each message: it, and what was said before."""
+    prompt = prompts()["states"]
+    length = prompt["characters"]
+    speakers, contents = rows["role"].to_list(), rows["content"].to_list()
+    messages: list[Messages] = []
+    for row in asked_rows:
+        before = [
+            f"{speakers[at]}: {(contents[at] or '')[:length]}"
+            for at in range(max(0, row - prompt["order_history"]), row)
+            if rows.conversation[at] == rows.conversation[row] and not rows.is_case[at]
+        ]
+        user = prompt["user"].format(
+            conversation="\n".join(before) or "(nothing before)",
+            message=(contents[row] or "")[:length],
+        )
+        messages.append(((SYSTEM, prompt["system"].strip()), (USER, user.strip())))
+    return messages
+
+
+def _state(found: dict[str, Any]) -> dict[str, Any]:
+    for name, words in _STATES.items():
+        if found.get(name) not in words:
+            raise UnusableError(f"{name} is {found.get(name)!r:.40}, none of {', '.join(words)}")
+    items = found.get(ORDER_COLUMN)
+    if not isinstance(items, list) or not all(map(_is_item, items)):
+        raise UnusableError(f"{ORDER_COLUMN} is no list of items with name and quantity")
+    return found
+
+
+def _is_item(item: object) -> bool:
+    if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+        return False
+    return type(item.get("quantity")) is int and item["quantity"] >= 1
+
+
+def _write_states(
+    folder: Path,
+    rows: Rows,
+    labels: pl.DataFrame,
+    asked_rows: Sequence[int],
+    answers: Sequence[Structured[dict[str, Any]]],
+) -> None:
+    index, ids = message_indices(rows), rows["message_id"].to_list()
+    header = ("message_index", "message_id", *STATE_COLUMNS, ORDER_COLUMN)
+    by_file: dict[Path, list[Any]] = {}
+    for row, answer in zip(asked_rows, answers, strict=True):
+        label = labels.row(int(rows.conversation[row]), named=True)
+        name = f"exp{label['experiment_level'] or 0}/{label['dialogue']}_states.csv"
+        written = by_file.setdefault(folder / name, [])
+        if answer.value is not None:
+            state = [answer.value[each] for each in STATE_COLUMNS]
+            order = orjson.dumps(answer.value[ORDER_COLUMN]).decode()
+            written.append((int(index[row]), ids[row], *state, order))
+    for path, written in by_file.items():
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([header, *written])
+        commit_bytes(path, text.getvalue().encode())
+
+
+def _rows(inputs: Sequence[str], suite: str, reporter: Reporter) -> pl.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rejects are counted below
+        rows = scan(list(inputs), suite).collect()
+    rejected = scan(list(inputs), suite, rejects=True).collect().height
+    if rejected:
+        reporter.note(f"{rejected:,} rows of the logs were rejected and are not annotated.")
+    return rows
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _ask_all(
+    asked: Annotating,
+    messages: Sequence[Messages],
+    schema: dict[str, Any],
+    read: Callable[[dict[str, Any]], Read],
+    reporter: Reporter,
+) -> tuple[list[Structured[Read]], Spent]:
+    """Ask for every annotation; return them in order."""
+    client = ChatClient(asked.models)
+
+    def ask(said: Messages) -> Structured[Read]:
+        request = ChatRequest(
+            model=asked.model.removeprefix(OPENAI),
+            messages=said,
+            temperature=client.options.temperature,
+            seed=asked.seed,
+            max_tokens=client.options.answer_tokens,
+            schema=schema,
+        )
+        return ask_until_read(client, request, read, _again)
+
+    answers: dict[int, Structured[Read]] = {}
+    with reporter.stage("annotate", len(messages)) as progress, asking_threads(client) as pool:
+        shown = SpendingProgress(progress, client)
+        futures = {pool.submit(ask, said): number for number, said in enumerate(messages)}
+        for future in as_done(futures):
+            answers[futures[future]] = future.result()
+            shown.advance(annotations=1)
+    return [answers[number] for number in range(len(messages))], client.spent
+
+
+def _again(fault: str) -> str:
+    return str(prompts()["again"]).format(fault=fault).strip()
+
+
+def _fault(answer: Structured[Any]) -> dict[str, str]:
+    return {"fault": answer.fault, "answer": answer.answer.text} if answer.fault else {}
+
+
+def _annotated(answers: Sequence[Structured[Any]], spent: Spent) -> Annotated:
+    unread = sum(bool(answer.fault) for answer in answers)
+    return Annotated(len(answers) - unread, unread, spent)
+
+
+@cache
+def prompts() -> dict[str, Any]:
+    """Return what a model is told."""
+    return tomllib.loads(
+        files(__package__).joinpath("annotations.toml").read_text(encoding="utf-8")
+    )

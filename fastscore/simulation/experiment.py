@@ -1,0 +1,341 @@
+"""An experiment: agents × sessions, simulated, judged, scored and analysed in one folder.
+
+Every agent meets the same users. Each stage is finished on a rerun by its own means: shards with
+receipts, answers that are kept, the run's committed parts. The folder holds ``logs/AGENT``,
+``judgements``, ``scores`` (a run directory), ``comparison``, ``analysis`` and the answers' file.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from fastscore.errors import RunConflictError
+from fastscore.llm.client import Spent
+from fastscore.llm.judge import judge_request
+from fastscore.llm.judgements import JUDGEMENTS
+from fastscore.llm.judging import Judging, run_judge
+from fastscore.llm.options import OPENAI, ModelOptions
+from fastscore.llm.requests import Answer, ChatRequest, estimated_tokens
+from fastscore.llm.rubrics import load_rubric
+from fastscore.llm.transcripts import Transcript
+from fastscore.results.analyse import analyse
+from fastscore.results.compare import compare
+from fastscore.run.commit import commit_json, commit_table
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
+from fastscore.run.progress import Reporter
+from fastscore.simulation.experiment_file import Experiment, JudgePart
+from fastscore.simulation.models import ModelAgent, ModelPhrasing
+from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
+
+LOGS, JUDGED, SCORES, COMPARISON, ANALYSIS = (
+    "logs",
+    "judgements",
+    "scores",
+    "comparison",
+    "analysis",
+)
+ANSWERS, DESCRIPTION, SUMMARY = "answers.sqlite", "experiment.json", "summary.json"
+SUITE = "preference_shift"
+
+_UNSIGNED = ("prices",)
+"""What may change when an experiment goes on."""
+
+_TYPICAL_ANSWER = "x" * 320
+"""As long as a recommender's answer of two sentences, for expectations."""
+
+_TYPICAL_JUDGEMENT = '{"proactiveness": 3, "coherence": 3, "personalization": 3}'
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an experiment will ask of chat models at most, if nothing is asked again."""
+
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    currency: str
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    reporter: Reporter,
+    *,
+    workers: int = 1,
+    replay: bool = False,
+) -> dict[str, Any]:
+    """Run an experiment, or what is left of it.
+
+    Parameters
+    ----------
+    experiment
+        What to do.
+    folder
+        Where to.
+    reporter
+        Shows the progress.
+    workers
+        Processes for what needs no model.
+    replay
+        Whether only answers that are kept are used.
+
+    Returns
+    -------
+    dict
+        What was done and spent, as ``summary.json`` has it.
+
+    Raises
+    ------
+    RunConflictError
+        The folder holds another experiment.
+    FastscoreError
+        A stage cannot go on; the same command does later.
+    """
+    _check_folder(experiment, folder)
+    purse = _Purse(replace(experiment.models, answers=folder / ANSWERS, replay=replay), Spent())
+    for agent in experiment.agents:
+        asked = _simulation(experiment, agent, folder / LOGS / _folder_name(agent), purse, workers)
+        purse.spend(simulate(asked, reporter).spent)
+        reporter.note(f"simulated {agent}{_costs(experiment, purse)}")
+    if experiment.judge is not None:
+        purse.spend(run_judge(_judging(experiment.judge, folder, purse), reporter)[1])
+        reporter.note(f"judged{_costs(experiment, purse)}")
+    _score(experiment, folder, reporter, workers)
+    _compare(experiment, folder)
+    page = _analyse(experiment, folder)
+    summary = {
+        "agents": list(experiment.agents),
+        "sessions": experiment.sessions,
+        "turns": experiment.turns,
+        "page": str(page),
+    }
+    commit_json(folder / SUMMARY, {**summary, "page": str(page.relative_to(folder))})
+    cost = experiment.prices.cost(purse.spent.prompt_tokens, purse.spent.completion_tokens)
+    spent = {**dataclasses.asdict(purse.spent), "cost": cost}
+    return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}
+
+
+@dataclass(slots=True)
+class _Purse:
+    """How models are asked, and what was spent so far: the budget is the whole experiment's."""
+
+    options: ModelOptions
+    spent: Spent
+
+    def spend(self, spent: Spent | None) -> None:
+        """Add what a stage spent."""
+        if spent is not None:
+            values = (dataclasses.asdict(each) for each in (self.spent, spent))
+            one, two = values
+            self.spent = Spent(**{name: one[name] + two[name] for name in one})
+
+    @property
+    def left(self) -> ModelOptions:
+        """The options with what is left of the budget."""
+        given = self.options
+        requests, tokens = given.max_requests, given.max_tokens
+        return replace(
+            given,
+            max_requests=None if requests is None else max(0, requests - self.spent.requests),
+            max_tokens=None if tokens is None else max(0, tokens - self.spent.tokens),
+        )
+
+
+def _costs(experiment: Experiment, purse: _Purse) -> str:
+    """Say what was spent so far; nothing where no model takes part."""
+    if not experiment.asks_models:
+        return ""
+    cost = experiment.prices.cost(purse.spent.prompt_tokens, purse.spent.completion_tokens)
+    return f"; {purse.spent.line()}, {cost:.4f} {experiment.prices.currency}"
+
+
+def _folder_name(agent: str) -> str:
+    """Return an agent's name as a folder can have it: no two agents share one."""
+    return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"%{ord(found[0]):02X}", agent)
+
+
+def _check_folder(experiment: Experiment, folder: Path) -> None:
+    described = dataclasses.asdict(experiment)
+    described["models"] = {"temperature": experiment.models.temperature}
+    signed = orjson.loads(orjson.dumps(described))
+    path = folder / DESCRIPTION
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        found = None
+    if found is not None:
+        differing = [
+            name
+            for name, value in signed.items()
+            if name not in _UNSIGNED and found.get(name) != value
+        ]
+        if differing:
+            raise RunConflictError(
+                f"{folder}: holds an experiment with another {' and another '.join(differing)}.",
+                "Choose another folder with -o.",
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise RunConflictError(
+            f"{folder}: holds files that no experiment wrote.", "Choose another folder with -o."
+        )
+    commit_json(path, signed)
+
+
+def _simulation(
+    experiment: Experiment, agent: str, output: Path, purse: _Purse, workers: int
+) -> Simulation:
+    return Simulation(
+        catalogue=experiment.catalogue,
+        agent=agent,
+        user=experiment.user,
+        models=purse.left,
+        off_catalogue=experiment.off_catalogue,
+        sessions=experiment.sessions,
+        turns=experiment.turns,
+        seed=experiment.seed,
+        output=output,
+        policy=None if experiment.policy is None else Path(experiment.policy),
+        workers=workers,
+    )
+
+
+def _judging(part: JudgePart, folder: Path, purse: _Purse) -> Judging:
+    return Judging(
+        inputs=(str(folder / LOGS),),
+        model=part.model,
+        output=folder / JUDGED,
+        rubric=part.rubric,
+        repeats=part.repeats,
+        seed=part.seed,
+        models=purse.left,
+    )
+
+
+def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: int) -> None:
+    options = {"segments": "metadata", **experiment.score}
+    embedder = options.pop("embedder", "none")
+    config = RunConfig(
+        suite=SUITE,
+        inputs=(str(folder / LOGS),),
+        output=folder / SCORES,
+        options={"catalogue": experiment.catalogue, **options},
+        embedder=None if embedder == "none" else embedder,
+        workers=workers,
+    )
+    outcome = execute(config, reporter)
+    if outcome.refusal is not None:
+        raise outcome.refusal
+
+
+def _compare(experiment: Experiment, folder: Path) -> None:
+    """Compare the agents, paired by session."""
+    if len(experiment.agents) < 2:
+        return
+    part = experiment.analysis
+    found = compare(folder / SCORES, by="model", samples=part.samples, seed=part.seed)
+    for name in ("sides", "differences"):
+        frame = getattr(found, name)
+        commit_table(folder / COMPARISON / f"{name}.parquet", frame, {"fastscore.by": "model"})
+
+
+def _analyse(experiment: Experiment, folder: Path) -> Path:
+    judged: dict[str, Any] = {}
+    if experiment.judge is not None:
+        rubric = load_rubric(experiment.judge.rubric)
+        judged = {
+            "judge": folder / JUDGED / JUDGEMENTS,
+            "judge_scale": (rubric.low, rubric.high),
+        }
+    part = experiment.analysis
+    made = analyse(
+        folder / SCORES, folder / ANALYSIS, samples=part.samples, seed=part.seed, **judged
+    )
+    return made.page
+
+
+class _Counting:
+    """Answers at once with as much text as a model would, and counts."""
+
+    def __init__(self, options: ModelOptions) -> None:
+        self.options = options.resolved()
+        self.requests: list[int] = []
+
+    def ask(self, request: ChatRequest) -> Answer:
+        """Return a typical answer."""
+        sent = sum(len(text) for _, text in request.messages)
+        self.requests.append(estimated_tokens(sent))
+        return Answer(
+            text=_TYPICAL_ANSWER,
+            refused=False,
+            finish_reason="stop",
+            prompt_tokens=self.requests[-1],
+            completion_tokens=estimated_tokens(len(_TYPICAL_ANSWER)),
+            seconds=0.0,
+        )
+
+
+def expect(experiment: Experiment) -> Expectation:
+    """Say what an experiment will ask, from one session of each agent that asks nothing.
+
+    What is kept already is not taken off, what is asked again not added.
+    """
+    requests = prompt_tokens = completion_tokens = 0
+    for agent in experiment.agents:
+        counting, log = _rehearse(experiment, agent)
+        requests += len(counting.requests) * experiment.sessions
+        prompt_tokens += sum(counting.requests) * experiment.sessions
+        answers = len(counting.requests) * estimated_tokens(len(_TYPICAL_ANSWER))
+        completion_tokens += answers * experiment.sessions
+        if experiment.judge is not None:
+            judged = experiment.sessions * experiment.judge.repeats
+            requests += judged
+            prompt_tokens += judged * _judge_tokens(experiment.judge, experiment.models, log)
+            completion_tokens += judged * estimated_tokens(len(_TYPICAL_JUDGEMENT))
+    cost = experiment.prices.cost(prompt_tokens, completion_tokens)
+    return Expectation(requests, prompt_tokens, completion_tokens, cost, experiment.prices.currency)
+
+
+def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, Any]]:
+    """Simulate an agent's first session without a model."""
+    counting = _Counting(experiment.models)
+    is_model = agent.startswith(OPENAI)
+    purse = _Purse(experiment.models, Spent())
+    local = _simulation(experiment, "offline" if is_model else agent, Path(), purse, 1)
+    world: World = open_world(replace(local, user=TEMPLATE))
+    if is_model:
+        model = agent.removeprefix(OPENAI)
+        known = ModelAgent(model, world.retrieval, counting, experiment.off_catalogue)
+        world = replace(world, agent=known)
+    if experiment.user.startswith(OPENAI):
+        phrase = ModelPhrasing(experiment.user.removeprefix(OPENAI), counting)
+        world = replace(world, phrase=phrase)
+    return counting, orjson.loads(world.session(0))
+
+
+def _judge_tokens(part: JudgePart, models: ModelOptions, log: dict[str, Any]) -> int:
+    said = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
+    transcript = Transcript("", None, "", 0, said)
+    rubric = load_rubric(part.rubric)
+    request = judge_request(transcript, rubric, part.model, models, 0, part.seed)
+    return estimated_tokens(sum(len(text) for _, text in request.messages))
+
+
+def expectation_lines(experiment: Experiment, expectation: Expectation) -> Iterator[str]:
+    """Say an expectation in words."""
+    dialogues = len(experiment.agents) * experiment.sessions
+    yield f"agents     {', '.join(experiment.agents)}"
+    yield f"dialogues  {dialogues:,} of {experiment.turns:,} turns"
+    yield f"requests   {expectation.requests:,}, more where an answer must be asked for again"
+    yield (
+        f"tokens     about {expectation.prompt_tokens:,} sent and "
+        f"{expectation.completion_tokens:,} received"
+    )
+    if expectation.cost:
+        yield f"cost       about {expectation.cost:.2f} {expectation.currency}"

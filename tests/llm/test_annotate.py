@@ -1,0 +1,200 @@
+import csv
+import json
+
+import pytest
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.llm import client as client_module
+from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
+from fastscore.llm.options import ModelOptions
+from fastscore.run.progress import SilentReporter
+from tests.llm.stub_server import Stub, serving
+
+MOVIES = [
+    {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},
+    {"name": "Alien", "genre": ["Horror Film"], "actor": ["Sigourney Weaver"], "year": "1979"},
+]
+FIELDS = ("genre", "actor", "director", "writer", "language", "year", "name")
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    with serving(Stub()) as served:
+        yield served
+
+
+@pytest.fixture
+def shifting(tmp_path):
+    (tmp_path / "movies.jsonl").write_text("".join(json.dumps(m) + "\n" for m in MOVIES))
+    log = {
+        "session_id": "1",
+        "model_name": "m",
+        "shift_events": [],
+        "conversation": [
+            {
+                "speaker": "USER",
+                "text": "something scary",
+                "user_meta": {"constraints": {"genre": "Horror"}},
+            },
+            {"speaker": "SYSTEM", "text": "the one with Ripley"},
+            {"speaker": "USER", "text": "a drama with the heat robber"},
+            {"speaker": "SYSTEM", "text": "a drama then"},
+        ],
+    }  # fmt: skip
+    (tmp_path / "logs.jsonl").write_text(json.dumps(log) + "\n")
+    return tmp_path
+
+
+def asked(stub, folder, logs, output):
+    models = ModelOptions(base_url=stub.url, answers=folder / "answers.sqlite", timeout=1.0)
+    return Annotating(inputs=(str(logs),), model="reader", output=folder / output, models=models)
+
+
+READ = {
+    "something scary": {"genre": ["horror movie", "suspense"]},
+    "the one with Ripley": {"genre": "Horror", "actor": ["Weaver"]},  # a part of a name
+    "a drama with the heat robber": {"actor": ["Mr Al Pacino himself"]},  # contains a name
+    "a drama then": {},  # nothing: what words find
+    "Horror": {"genre": ["Horror"]},
+}
+
+
+def reading(body):
+    return json.dumps(
+        {name: READ[body["messages"][-1]["content"]].get(name, []) for name in FIELDS}
+    )
+
+
+def score(folder, **options):
+    return fastscore.score(
+        [str(folder / "logs.jsonl")],
+        "preference_shift",
+        catalogue=str(folder / "movies.jsonl"),
+        segments="metadata",
+        embedder=None,
+        **options,
+    )
+
+
+def test_concepts_that_a_model_reads_are_scored(stub, shifting):
+    stub.answer = reading
+    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl")
+    done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
+    assert (done.read, done.unread) == (5, 0)
+    turns = score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl")).tables[
+        "turns"
+    ]
+    assert turns["user_concepts"].to_list() == [["genre=horror"], ["actor=al pacino"]]
+    assert turns["system_concepts"].to_list() == [
+        ["actor=sigourney weaver", "genre=horror"],
+        ["genre=drama"],
+    ]
+    assert turns["gold_concepts"].to_list() == [["genre=horror"], None]
+    assert turns["cc"].to_list() == [0.5, 0.0]
+    again = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
+    assert again.spent.requests == 0
+
+
+def test_the_file_stands_in_the_signature(stub, shifting):
+    (shifting / "concepts.jsonl").write_text(
+        "".join(json.dumps({"text": text, "concepts": {}}) + "\n" for text in READ)
+    )
+    scores = score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
+    assert "|annotations=blake2b:" in scores.signature or "annotations=" in scores.signature
+    assert str(shifting) not in scores.signature
+    # without a concept anywhere the words decide, as published
+    lexical = score(shifting)
+    assert scores.tables["turns"].equals(lexical.tables["turns"])
+
+
+def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
+    stub.answer = lambda body: "no idea" if len(body["messages"]) < 9 else ""
+    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl")
+    done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
+    assert (done.read, done.unread) == (0, 5)
+    first = json.loads((shifting / "concepts.jsonl").read_text().splitlines()[0])
+    assert (first["fault"], first["answer"]) == ("not a JSON object", "no idea")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"text": "something scary", "concepts": {}}\n', "has no line for 4 texts"),
+        ('{"text": "a"}\n', "concepts.jsonl:1: no annotation"),
+        ('\n{"text": 1, "concepts": {}}\n', "concepts.jsonl:2: no annotation"),
+        ("nonsense\n", "concepts.jsonl:1: no annotation"),
+    ],
+)
+def test_annotations_that_do_not_fit_are_refused(shifting, content, message):
+    (shifting / "concepts.jsonl").write_text(content)
+    with pytest.raises(UsageError) as refused:
+        score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
+    assert message in str(refused.value)
+
+
+def test_both_options_or_none(shifting):
+    with pytest.raises(UsageError, match="--extract llm --annotations FILE"):
+        score(shifting, extract="llm")
+    with pytest.raises(UsageError, match="--extract is lexical"):
+        score(shifting, annotations="x.jsonl")
+
+
+GUEST = [
+    ("1", "system", "test_case_info", "{}"),
+    ("2", "guest", "guest", "What do you have?"),
+    ("3", "restaurant", "waiter", "Pizza and salad."),
+    ("4", "guest", "guest", "One pizza then."),
+    ("5", "guest", "guest", "exit"),
+]
+
+
+def test_states_that_a_model_reads_are_scored(stub, tmp_path):
+    rows = [
+        {
+            "conversation_id": "c1", "experiment_level": 2, "message_id": number, "role": role,
+            "name": name, "content": content, "guest_persona": "Curious Guest",
+        }
+        for number, role, name, content in GUEST
+    ]  # fmt: skip
+    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def answer(body):
+        asks = body["messages"][1]["content"].endswith("What do you have?")
+        if asks and len(body["messages"]) == 2:
+            return '{"mood_tone": "hungry"}'
+        return json.dumps(
+            {
+                "is_ordering_complete": "no" if asks else "yes",
+                "menu_exploration_style": "explores_menu" if asks else "does_not_explore_menu",
+                "mood_tone": "casual",
+                "ordering_style": "one_by_one",
+                "current_items_in_order": [] if asks else [{"name": "pizza", "quantity": 1}],
+            }
+        )
+
+    stub.answer = answer
+    task = asked(stub, tmp_path, tmp_path / "logs.jsonl", "states")
+    done = annotate_states(task, SilentReporter())
+    assert (done.read, done.unread, done.spent.requests) == (2, 0, 3)
+    path = tmp_path / "states" / "exp2" / "c1_states.csv"
+    found = list(csv.DictReader(path.open(newline="")))
+    assert [(row["message_index"], row["message_id"]) for row in found] == [("0", "2"), ("2", "4")]
+    assert json.loads(found[1]["current_items_in_order"]) == [{"name": "pizza", "quantity": 1}]
+    assert "restaurant: Pizza and salad." in stub.asked[-1]["messages"][-1]["content"] + str(
+        stub.asked
+    )
+    scores = fastscore.score(
+        [str(tmp_path / "logs.jsonl")], "guest_simulation",
+        states="llm", states_from=str(tmp_path / "states"), embedder=None,
+    )  # fmt: skip
+    messages = scores.tables["messages"]
+    styles = [value for value in messages["menu_exploration_style"].to_list() if value]
+    assert styles == ["explores_menu", "does_not_explore_menu"]
+
+
+def test_states_of_a_model_need_their_files():
+    with pytest.raises(UsageError, match="annotate states"):
+        fastscore.score([], "guest_simulation", states="llm", embedder=None)

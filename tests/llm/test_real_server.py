@@ -1,0 +1,114 @@
+"""A real model at a real server on this machine: `make test-llm`.
+
+Two agents, three sessions of five turns, judged, scored, analysed; then again from the kept answers
+without a connection. What the model says is poor, which is what a test needs: titles that nobody
+has, judgements that must be asked for again.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from fastscore.run.progress import SilentReporter
+from fastscore.simulation.experiment import run_experiment
+from fastscore.simulation.experiment_file import read_experiment
+from tests.simulation.worlds import SAMPLE
+
+pytestmark = pytest.mark.llm
+
+FILE = """
+catalogue = "{catalogue}"
+agents = ["offline", "openai:smollm2"]
+sessions = 3
+turns = 5
+[models]
+base_url = "{url}"
+concurrency = 1
+answer_tokens = 60
+timeout = 300.0
+[judge]
+model = "smollm2"
+[analysis]
+samples = 50
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Start the server, and stop it in the end."""
+    python, weights = os.environ["FASTSCORE_LLM_PYTHON"], os.environ["FASTSCORE_LLM_WEIGHTS"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    command = [python, "-m", "llama_cpp.server", "--model", weights, "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--n_ctx", "2048", "--n_threads", "2"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        url = f"http://127.0.0.1:{port}/v1"
+        for _ in range(240):
+            try:
+                urllib.request.urlopen(f"{url}/models", timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.5)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    kept = ("logs", "judgements", "comparison")
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for name in kept
+        for path in sorted((folder / name).rglob("*"))
+        if path.is_file() and path.parent.name != ".simulation"
+    }
+
+
+def test_agents_are_judged_scored_and_replayed(server, tmp_path, monkeypatch):
+    file, folder = tmp_path / "experiment.toml", tmp_path / "run"
+    file.write_text(FILE.format(catalogue=SAMPLE, url=server))
+    experiment = read_experiment(file)
+    summary = run_experiment(experiment, folder, SilentReporter())
+    print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+    assert summary["spent"]["requests"] >= 15 + 6
+    assert summary["spent"]["completion_tokens"] > 0
+    dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
+    assert dialogues.sort("model", "dialogue")["n_turns"].to_list() == [5] * 6
+    judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
+    rejected = (folder / "judgements" / "rejects.jsonl").read_text().splitlines()
+    print(*judged, *rejected, sep="\n")
+    assert len(judged) + len(rejected) == 6
+    assert (folder / "analysis" / "analysis.html").is_file()
+
+    before = contents(folder)
+    other = tmp_path / "replayed"
+    other.mkdir()
+    for path in folder.glob("*.*"):
+        shutil.copy(path, other / path.name)
+    monkeypatch.setattr(socket, "socket", None)
+    again = run_experiment(experiment, other, SilentReporter(), replay=True)
+    assert again["spent"]["requests"] == 0
+    assert [name for name in before if name.startswith(("logs", "comparison"))] != []
+    replayed = contents(other)
+    assert set(replayed) == set(before)
+    for name, content in before.items():
+        # where a judgement names the log's file, that is in another folder
+        here = content.replace(os.fsencode(folder), os.fsencode(other))
+        if not name.endswith(".parquet"):
+            assert replayed[name] == here
+    print("replayed with the same bytes")

@@ -1,0 +1,167 @@
+import json
+import socket
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from fastscore.cli.experiment import command
+from fastscore.errors import RunConflictError, UsageError
+from fastscore.llm import client as client_module
+from fastscore.llm.client import BudgetError
+from fastscore.run.progress import SilentReporter
+from fastscore.simulation.experiment import expect, run_experiment
+from fastscore.simulation.experiment_file import read_experiment
+from tests.llm.stub_server import Stub, serving
+from tests.simulation.worlds import SAMPLE
+
+FILE = """
+catalogue = "{catalogue}"
+agents = ["offline", "openai:tiny"]
+sessions = 4
+turns = 5
+seed = 3
+{top}
+[models]
+base_url = "{url}"
+timeout = 2.0
+{models}
+[judge]
+model = "judge"
+repeats = 2
+[prices]
+prompt = 2.0
+completion = 10.0
+[analysis]
+samples = 20
+"""
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    with serving(Stub(answer=answer)) as served:
+        yield served
+
+
+def answer(body):
+    if body["model"] == "tiny":
+        return "You want something nice. How about that?"
+    size = len(body["messages"][-1]["content"])
+    names = ("proactiveness", "coherence", "personalization")
+    return json.dumps({name: 1 + (size + k) % 5 for k, name in enumerate(names)})
+
+
+def written(tmp_path, stub, *, top="", models=""):
+    path = tmp_path / "experiment.toml"
+    path.write_text(FILE.format(catalogue=SAMPLE, url=stub.url, top=top, models=models))
+    return path
+
+
+def run(path, folder, **options):
+    return run_experiment(read_experiment(path), folder, SilentReporter(), **options)
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and (path.suffix == ".jsonl" or path.parent.name == "comparison")
+    }
+
+
+def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeypatch):
+    path, folder = written(tmp_path, stub), tmp_path / "run"
+    summary = run(path, folder)
+    # 4 sessions of 5 turns of one model, and 8 dialogues judged twice
+    assert summary["spent"]["requests"] == 20 + 16 == len(stub.asked)
+    assert summary["spent"]["cost"] == pytest.approx((2.0 * 10 + 10.0 * 5) * 36 / 1e6)
+    assert (folder / "analysis" / "analysis.html").is_file()
+    dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
+    assert sorted(dialogues["model"].unique()) == ["offline", "tiny"]
+    shifts = dialogues.group_by("dialogue").agg(pl.col("shift_points").n_unique())
+    assert shifts["shift_points"].to_list() == [1] * 4  # equal users
+    differences = pl.read_parquet(folder / "comparison" / "differences.parquet")
+    assert "context_adaptation_score" in differences["metric"]
+    judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
+    assert len(judged) == 8
+
+    before = contents(folder)
+    again = run(path, folder)
+    assert again["spent"]["requests"] == 0
+    assert contents(folder) == before
+    assert len(stub.asked) == 36
+
+    monkeypatch.setattr(socket, "socket", None)
+    other = tmp_path / "replayed"
+    other.mkdir()
+    (other / "experiment.json").write_bytes((folder / "experiment.json").read_bytes())
+    (other / "answers.sqlite").write_bytes((folder / "answers.sqlite").read_bytes())
+    for suffix in ("-wal", "-shm"):
+        kept = folder / f"answers.sqlite{suffix}"
+        if kept.exists():
+            (other / kept.name).write_bytes(kept.read_bytes())
+    run(path, other, replay=True)
+    assert (
+        contents(other)["logs/openai%3Atiny/sessions-00000.jsonl"]
+        == before["logs/openai%3Atiny/sessions-00000.jsonl"]
+    )
+
+
+def test_a_budget_is_the_whole_experiments(stub, tmp_path):
+    folder = tmp_path / "run"
+    path = written(tmp_path, stub, models="max_requests = 25")
+    with pytest.raises(BudgetError):
+        run(path, folder)
+    assert len(stub.asked) == 25
+    summary = run(path, folder)
+    assert len(stub.asked) == 36
+    assert summary["spent"]["requests"] == 11
+    assert max(stub.answered.values()) == 1
+
+
+def test_what_is_expected_is_what_is_asked(stub, tmp_path):
+    path = written(tmp_path, stub)
+    expected = expect(read_experiment(path))
+    assert expected.requests == 36
+    assert expected.prompt_tokens > 36 * 50
+    cost = (2.0 * expected.prompt_tokens + 10.0 * expected.completion_tokens) / 1e6
+    assert expected.cost == pytest.approx(cost)
+    assert stub.asked == []
+    shown = CliRunner().invoke(command, [str(path), "--dry-run"])
+    assert shown.exit_code == 0
+    assert "requests   36," in shown.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_experiment_is_not_mixed_in(stub, tmp_path):
+    run(written(tmp_path, stub), tmp_path / "run")
+    with pytest.raises(RunConflictError, match="another user"):
+        run(written(tmp_path, stub, top='user = "openai:tiny"'), tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("")
+    with pytest.raises(RunConflictError, match="no experiment wrote"):
+        run(written(tmp_path, stub), tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sessions = 4", "sesions = 4", "unknown key sesions. Did you mean 'sessions'?"),
+        ("sessions = 4", 'sessions = "4"', "sessions is '4', expected a whole number"),
+        ("sessions = 4", "sessions = 0", "sessions is 0, expected at least 1"),
+        ("repeats = 2", "repeets = 2", "unknown key judge.repeets. Did you mean 'repeats'?"),
+        ('model = "judge"', "", "judge.model is missing"),
+        ('["offline", "openai:tiny"]', '["offline", "offline"]', "agents names one twice"),
+        ('["offline", "openai:tiny"]', '"offline"', "expected a list of texts"),
+        ("turns = 5", "", "turns is missing"),
+        ("[prices]", "[prizes]", "unknown key prizes"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(stub, tmp_path, old, new, message):
+    path = written(tmp_path, stub)
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UsageError) as refused:
+        read_experiment(path)
+    assert message in str(refused.value)
