@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from fastscore_machine.objects import cache_folder, processor_level
+
 from fastscore.errors import FastscoreError
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
@@ -68,8 +70,7 @@ def examine(*, warm: bool) -> Iterator[Finding]:
     yield _checked("cache", lambda: _writable(cache_root()))
     yield _checked("model", _default_model)
     yield _checked("vectors", _default_store)
-    if warm:
-        yield _checked("kernels", _warm)
+    yield _checked("kernels", lambda: _compiled(warm=warm))
 
 
 def _package(name: str) -> Finding:
@@ -108,8 +109,20 @@ def _default_store() -> str:
     return f"{stats.vectors:,} vectors in {stats.segments:,} segments ({stats.folder})"
 
 
-def _warm() -> str:
-    import fastscore_kernels
+def _compiled(*, warm: bool) -> str:
+    from fastscore_machine.workers import compile_all, missing_kernels
 
-    fastscore_kernels.warm()
-    return "every kernel is compiled"
+    from fastscore.run.kernels import every_kernel
+
+    kernels = every_kernel()
+    missing = missing_kernels(kernels)
+    if warm:
+        compile_all(missing, lambda step: None)
+        missing = []
+    place = f"for {processor_level().name} ({cache_folder()})"
+    if missing:
+        return (
+            f"{len(kernels) - len(missing)} of {len(kernels)} are compiled {place}; "
+            "`fastscore kernels compile` compiles the others"
+        )
+    return f"all {len(kernels)} are compiled {place}"

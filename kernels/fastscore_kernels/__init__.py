@@ -101,7 +101,6 @@ __all__ = [
     "take_ranges",
     "text_hash128",
     "transition_rates",
-    "warm",
 ]
 
 
@@ -113,17 +112,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
-
-
-_FURTHER_MODULES = ("text_parts", "tool_cells")
-
-
-def warm() -> None:
-    """Compile every kernel and reader, or load it from the cache, so that no later call has to."""
-    for module in sorted({*_MODULE_OF.values(), *_FURTHER_MODULES}):
-        import_module(f"{__name__}.{module}").compile_kernels()
-    import_module("fastscore_machine.arrow").compile_kernels()
-    import_module("fastscore_readers").warm()
 
 
 def __dir__() -> list[str]:

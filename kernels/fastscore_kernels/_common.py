@@ -7,65 +7,55 @@ that nothing branches on the values; long runs are merged. Without compilation a
 from typing import Any
 
 import numpy as np
+from fastscore_machine import llvm
 from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.compiling import JIT_DISABLED, inlined, instruction
-from fastscore_machine.llvm import I64, broadcast, integer, load
 from fastscore_machine.memory import address_of
-from llvmlite import ir
-from numba.core import cgutils, types
 
 _LANES = 16
-_I32 = ir.IntType(32)
-_MEMBERS = ir.VectorType(_I32, _LANES)
-_BITS = ir.VectorType(ir.IntType(1), _LANES)
 _SHORT = 64
 
 
 def _first_lanes(builder: Any, count: Any) -> Any:
     """Return the mask of the first ``count`` lanes, all of them where it is more."""
-    lanes = ir.Constant(_MEMBERS, list(range(_LANES)))
-    limit = broadcast(builder, builder.trunc(count, _I32), _LANES)
+    lanes = llvm.constant(llvm.vector(32, _LANES), list(range(_LANES)))
+    limit = llvm.broadcast(builder, builder.trunc(count, llvm.number(32)), _LANES)
     return builder.icmp_signed("<", lanes, limit)
 
 
 def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
     """Load the masked lanes from an address; the others are not touched and get the fill."""
-    pointer = builder.inttoptr(address, _MEMBERS.as_pointer())
-    kind = ir.FunctionType(_MEMBERS, [pointer.type, _I32, _BITS, _MEMBERS])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v16i32.p0")
-    return builder.call(function, [pointer, ir.Constant(_I32, 4), mask, fill])
+    members = llvm.vector(32, _LANES)
+    place, alignment = llvm.pointer(builder, address, members), llvm.constant(llvm.number(32), 4)
+    given = [place, alignment, mask, fill]
+    return llvm.call(builder, "llvm.masked.load.v16i32.p0", members, given)
 
 
-@instruction
-def _members_in(context, members, count, others, other_count):  # type: ignore[no-untyped-def]
+@instruction("int64, int64, int64, int64 -> uint64")
+def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count: Any) -> Any:
     """Tell by bits which of up to sixteen members are among the others, all given by address."""
-    signature = types.uint64(types.int64, types.int64, types.int64, types.int64)
-
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        members, count, others, other_count = arguments
-        present = _first_lanes(builder, count)
-        block = _masked_load(builder, members, present, ir.Constant(_MEMBERS, [0] * _LANES))
-        found = cgutils.alloca_once(builder, _BITS)
-        builder.store(ir.Constant(_BITS, [0] * _LANES), found)
-        blocks = builder.udiv(builder.add(other_count, integer(_LANES - 1)), integer(_LANES))
-        with cgutils.for_range(builder, blocks) as loop:
-            done = builder.mul(loop.index, integer(_LANES))
-            address = builder.add(others, builder.mul(done, integer(4)))
-            # Lanes past the end repeat the first member, which changes nothing.
-            fill = broadcast(builder, load(builder, address, _I32, 4), _LANES)
-            taken = _first_lanes(builder, builder.sub(other_count, done))
-            other_block = _masked_load(builder, address, taken, fill)
-            equal = []
-            for lane in range(_LANES):
-                other = builder.extract_element(other_block, ir.Constant(_I32, lane))
-                equal.append(builder.icmp_signed("==", block, broadcast(builder, other, _LANES)))
-            while len(equal) > 1:
-                equal = [builder.or_(*pair) for pair in zip(equal[::2], equal[1::2], strict=True)]
-            builder.store(builder.or_(builder.load(found), equal[0]), found)
-        bits = builder.and_(builder.load(found), present)
-        return builder.zext(builder.bitcast(bits, ir.IntType(_LANES)), I64)
-
-    return signature, generate
+    bits = llvm.vector(1, _LANES)
+    present = _first_lanes(builder, count)
+    block = _masked_load(builder, members, present, llvm.constant(llvm.vector(32, _LANES), 0))
+    found = llvm.variable(builder, bits)
+    builder.store(llvm.constant(bits, 0), found)
+    blocks = builder.udiv(builder.add(other_count, llvm.integer(_LANES - 1)), llvm.integer(_LANES))
+    with llvm.loop(builder, blocks) as loop:
+        done = builder.mul(loop.index, llvm.integer(_LANES))
+        address = builder.add(others, builder.mul(done, llvm.integer(4)))
+        # Lanes past the end repeat the first member, which changes nothing.
+        first = llvm.load(builder, address, llvm.number(32), 4)
+        taken = _first_lanes(builder, builder.sub(other_count, done))
+        other_block = _masked_load(builder, address, taken, llvm.broadcast(builder, first, _LANES))
+        equal = []
+        for lane in range(_LANES):
+            other = builder.extract_element(other_block, llvm.constant(llvm.number(32), lane))
+            equal.append(builder.icmp_signed("==", block, llvm.broadcast(builder, other, _LANES)))
+        while len(equal) > 1:
+            equal = [builder.or_(*pair) for pair in zip(equal[::2], equal[1::2], strict=True)]
+        builder.store(builder.or_(builder.load(found), equal[0]), found)
+    common = builder.and_(builder.load(found), present)
+    return builder.zext(builder.bitcast(common, llvm.number(_LANES)), llvm.number(64))
 
 
 @inlined

@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-from fastscore_machine.compiling import JIT_DISABLED, instruction
-from llvmlite import ir
-from numba.core import cgutils, types
+from fastscore_machine import llvm
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_machine.memory import address_of
 
 _LANES = 16
 _ACCUMULATORS = 4
-_F32 = ir.FloatType()
-_VECTOR = ir.VectorType(_F32, _LANES)
+_ITEM = 4
+_STRIDE = _LANES * _ACCUMULATORS
 
 
 def _add_lanes(builder: Any, vector: Any) -> Any:
@@ -18,64 +18,62 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
     width = _LANES
     while width > 1:
         width //= 2
-        undefined = ir.Constant(vector.type, ir.Undefined)
         low, high = (
             builder.shuffle_vector(
                 vector,
-                undefined,
-                ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width))),
+                llvm.undefined(vector.type),
+                llvm.constant(llvm.vector(32, width), list(range(at, at + width))),
             )
             for at in (0, width)
         )
         vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+    return builder.extract_element(vector, llvm.constant(llvm.number(32), 0))
 
 
-@instruction
-def _dot_rows(context, matrix, a, b):  # type: ignore[no-untyped-def]
-    signature = types.float32(matrix, types.int64, types.int64)
+@instruction("int64, int64, int64 -> float32")
+def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
+    """Multiply and add the items of two rows, named by address, of so many columns."""
 
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array = target.make_array(signature.args[0])(target, builder, arguments[0])
-        columns = builder.extract_value(array.shape, 1)
-        word = columns.type
-        rows = [builder.gep(array.data, [builder.mul(row, columns)]) for row in arguments[1:]]
-        sums = [cgutils.alloca_once(builder, _VECTOR) for _ in range(_ACCUMULATORS)]
-        for place in sums:
-            builder.store(ir.Constant(_VECTOR, [0.0] * _LANES), place)
+    def products(start: Any, kind: Any) -> Any:
+        offset = builder.mul(start, llvm.integer(_ITEM))
+        loaded = (
+            llvm.load(builder, builder.add(row, offset), kind, _ITEM) for row in (left, right)
+        )
+        return builder.fmul(*loaded)
 
-        def accumulate(start, place):  # type: ignore[no-untyped-def]
-            products = []
-            for row in rows:
-                pointer = builder.bitcast(builder.gep(row, [start]), _VECTOR.as_pointer())
-                loaded = builder.load(pointer)
-                loaded.align = 4
-                products.append(loaded)
-            builder.store(builder.fadd(builder.load(place), builder.fmul(*products)), place)
+    lanes, item = llvm.float32(_LANES), llvm.float32()
+    sums = [llvm.variable(builder, lanes) for _ in range(_ACCUMULATORS)]
+    for place in sums:
+        builder.store(llvm.constant(lanes, 0.0), place)
 
-        stride = _LANES * _ACCUMULATORS
-        strides = builder.udiv(columns, ir.Constant(word, stride))
-        with cgutils.for_range(builder, strides) as loop:
-            for number, place in enumerate(sums):
-                start = builder.mul(loop.index, ir.Constant(word, stride))
-                accumulate(builder.add(start, ir.Constant(word, number * _LANES)), place)
-        done = builder.mul(strides, ir.Constant(word, stride))
-        vectors = builder.udiv(builder.sub(columns, done), ir.Constant(word, _LANES))
-        with cgutils.for_range(builder, vectors) as loop:
-            offset = builder.mul(loop.index, ir.Constant(word, _LANES))
-            accumulate(builder.add(done, offset), sums[0])
-        done = builder.add(done, builder.mul(vectors, ir.Constant(word, _LANES)))
-        first, second, third, fourth = (builder.load(place) for place in sums)
-        total = cgutils.alloca_once(builder, _F32)
-        both = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
-        builder.store(_add_lanes(builder, both), total)
-        with cgutils.for_range(builder, builder.sub(columns, done)) as loop:
-            at = builder.add(done, loop.index)
-            left, right = (builder.load(builder.gep(row, [at])) for row in rows)
-            builder.store(builder.fadd(builder.load(total), builder.fmul(left, right)), total)
-        return builder.load(total)
+    def accumulate(start: Any, place: Any) -> None:
+        builder.store(builder.fadd(builder.load(place), products(start, lanes)), place)
 
-    return signature, generate
+    strides = builder.udiv(columns, llvm.integer(_STRIDE))
+    with llvm.loop(builder, strides) as loop:
+        start = builder.mul(loop.index, llvm.integer(_STRIDE))
+        for number, place in enumerate(sums):
+            accumulate(builder.add(start, llvm.integer(number * _LANES)), place)
+    done = builder.mul(strides, llvm.integer(_STRIDE))
+    vectors = builder.udiv(builder.sub(columns, done), llvm.integer(_LANES))
+    with llvm.loop(builder, vectors) as loop:
+        accumulate(builder.add(done, builder.mul(loop.index, llvm.integer(_LANES))), sums[0])
+    done = builder.add(done, builder.mul(vectors, llvm.integer(_LANES)))
+    first, second, third, fourth = (builder.load(place) for place in sums)
+    total = llvm.variable(builder, item)
+    both = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
+    builder.store(_add_lanes(builder, both), total)
+    with llvm.loop(builder, builder.sub(columns, done)) as loop:
+        product = products(builder.add(done, loop.index), item)
+        builder.store(builder.fadd(builder.load(total), product), total)
+    return builder.load(total)
+
+
+@always_inlined
+def _dot_rows(matrix, a, b):  # type: ignore[no-untyped-def]
+    columns = matrix.shape[1]
+    base = address_of(matrix)
+    return _dot(base + _ITEM * columns * a, base + _ITEM * columns * b, columns)
 
 
 def _plain_dot_rows(matrix: Any, a: int, b: int) -> Any:

@@ -7,49 +7,38 @@ the alphabet is filled or cleared. `advance_lanes` then runs the recurrence for 
 
 from typing import Any
 
+from fastscore_machine import llvm
 from fastscore_machine.compiling import instruction
-from fastscore_machine.llvm import I64, broadcast, integer, load
-from llvmlite import ir
-from numba.core import cgutils, types
 
 LANES = 16
 
-_WORDS = ir.VectorType(I64, LANES)
+_WORD = 8
 
 
 def _splat(value: int) -> Any:
-    return ir.Constant(_WORDS, [value] * LANES)
+    return llvm.constant(llvm.vector(64, LANES), value)
 
 
 def _equality_words(bits: int, words: int) -> Any:
     """Make the comparison for symbols of so many bits and patterns of so many 64-symbol words."""
-    symbol = ir.IntType(bits)
-    block = ir.VectorType(symbol, 64)
 
-    @instruction
-    def compare(context, pattern, text, symbols, out):  # type: ignore[no-untyped-def]
-        signature = types.void(types.int64, types.int64, types.int64, types.int64)
-
-        def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            pattern, text, symbols, out = arguments
-            size = bits // 8
-            blocks = [
-                load(builder, builder.add(pattern, integer(64 * size * word)), block)
-                for word in range(words)
-            ]
-            with cgutils.for_range(builder, symbols) as loop:
-                at = builder.add(text, builder.mul(loop.index, integer(size)))
-                wanted = broadcast(builder, load(builder, at, symbol), 64)
-                row = builder.add(out, builder.mul(loop.index, integer(8 * LANES * words)))
-                for word, pattern_block in enumerate(blocks):
-                    equal = builder.icmp_signed("==", pattern_block, wanted)
-                    place = builder.add(row, integer(8 * LANES * word))
-                    builder.store(
-                        builder.bitcast(equal, I64), builder.inttoptr(place, I64.as_pointer())
-                    )
-            return target.get_dummy_value()
-
-        return signature, generate
+    @instruction("int64, int64, int64, int64")
+    def compare(builder: Any, pattern: Any, text: Any, symbols: Any, out: Any) -> None:
+        size = bits // 8
+        kind = llvm.vector(bits, 64)
+        blocks = [
+            llvm.load(builder, builder.add(pattern, llvm.integer(64 * size * word)), kind)
+            for word in range(words)
+        ]
+        with llvm.loop(builder, symbols) as loop:
+            at = builder.add(text, builder.mul(loop.index, llvm.integer(size)))
+            wanted = llvm.broadcast(builder, llvm.load(builder, at, llvm.number(bits)), 64)
+            stride = llvm.integer(_WORD * LANES * words)
+            row = builder.add(out, builder.mul(loop.index, stride))
+            for word, block in enumerate(blocks):
+                equal = builder.bitcast(builder.icmp_signed("==", block, wanted), llvm.number(64))
+                place = builder.add(row, llvm.integer(_WORD * LANES * word))
+                llvm.store(builder, equal, place, _WORD)
 
     return compare
 
@@ -57,40 +46,30 @@ def _equality_words(bits: int, words: int) -> Any:
 def _advance_lanes(words: int) -> Any:
     """Make the recurrence for patterns of so many words."""
 
-    @instruction
-    def advance(context, equal, columns, first, plus, minus):  # type: ignore[no-untyped-def]
-        signature = types.void(*[types.int64] * 5)
-
-        def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            equal, columns, first, plus, minus = arguments
-            first = load(builder, first, _WORDS, 8)
-            vertical = [
-                (cgutils.alloca_once(builder, _WORDS), cgutils.alloca_once(builder, _WORDS))
-                for _ in range(words)
-            ]
-            for place_plus, place_minus in vertical:
-                builder.store(_splat(-1), place_plus)
-                builder.store(_splat(0), place_minus)
-            with cgutils.for_range(builder, columns) as loop:
-                row = builder.add(equal, builder.mul(loop.index, integer(8 * LANES * words)))
-                column = broadcast(builder, loop.index, LANES)
-                live = builder.icmp_signed(">=", column, first)
-                # A lane whose text has not begun gets no horizontal step and stays as it is.
-                carry_plus = builder.zext(live, _WORDS)
-                carry_minus = None
-                for word, (place_plus, place_minus) in enumerate(vertical):
-                    x = load(builder, builder.add(row, integer(8 * LANES * word)), _WORDS, 8)
-                    carry_plus, carry_minus = _step(
-                        builder, x, place_plus, place_minus, carry_plus, carry_minus
-                    )
+    @instruction("int64, int64, int64, int64, int64")
+    def advance(builder: Any, equal: Any, columns: Any, first: Any, plus: Any, minus: Any) -> None:
+        kind = llvm.vector(64, LANES)
+        first = llvm.load(builder, first, kind, _WORD)
+        vertical = [
+            (llvm.variable(builder, kind), llvm.variable(builder, kind)) for _ in range(words)
+        ]
+        for place_plus, place_minus in vertical:
+            builder.store(_splat(-1), place_plus)
+            builder.store(_splat(0), place_minus)
+        with llvm.loop(builder, columns) as loop:
+            row = builder.add(equal, builder.mul(loop.index, llvm.integer(_WORD * LANES * words)))
+            column = llvm.broadcast(builder, loop.index, LANES)
+            live = builder.icmp_signed(">=", column, first)
+            # A lane whose text has not begun gets no horizontal step and stays as it is.
+            carry_plus, carry_minus = builder.zext(live, kind), None
             for word, places in enumerate(vertical):
-                for place, out in zip(places, (plus, minus), strict=True):
-                    address = builder.add(out, integer(8 * LANES * word))
-                    pointer = builder.inttoptr(address, _WORDS.as_pointer())
-                    builder.store(builder.load(place), pointer).align = 8
-            return target.get_dummy_value()
-
-        return signature, generate
+                at = builder.add(row, llvm.integer(_WORD * LANES * word))
+                x = llvm.load(builder, at, kind, _WORD)
+                carry_plus, carry_minus = _step(builder, x, *places, carry_plus, carry_minus)
+        for word, places in enumerate(vertical):
+            for place, out in zip(places, (plus, minus), strict=True):
+                address = builder.add(out, llvm.integer(_WORD * LANES * word))
+                llvm.store(builder, builder.load(place), address, _WORD)
 
     return advance
 

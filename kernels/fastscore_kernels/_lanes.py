@@ -160,7 +160,7 @@ def _assign(  # type: ignore[no-untyped-def]
         counts[key + 1] += 1
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], int64[:], int64[:], out(int32[:])", fastmath=False)
 def lane_distances(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, out
 ):
@@ -241,7 +241,10 @@ def lane_distances(  # type: ignore[no-untyped-def]
             out[row] = out[-2 - keys[row]]
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int64[:], int64[:], int64[:], int64[:], int32[:], out(float64[:])",
+    fastmath=False,
+)
 def similarities(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, distance, out
 ):

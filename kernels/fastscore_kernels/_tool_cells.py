@@ -144,7 +144,15 @@ def _number(begin: int, end: int, stop: int, values: Any, table: Any, count: int
     return table[place]
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int64[:], int64[:], "
+    "(uint8[:], int64[:], uint8[:], int64[:], (uint8[:], int64[:], uint64[:], uint8[:]), "
+    "uint8[:], int64), "
+    "int64, out(int64[:, :]), out(uint64[:]), out(int64[:]), int64, out(bool[:, :]), "
+    "out(int64[:, :]), out(int64[:]), out(bool[:]), out(bool[:])",
+    returns="int64, int64",
+    fastmath=False,
+)
 def walk_cells(
     addresses: Any,
     lengths: Any,

@@ -9,12 +9,10 @@ import zlib
 from typing import Any
 
 import numpy as np
+from fastscore_machine import llvm
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.llvm import I64, load
 from fastscore_machine.memory import address_of, load_word
-from llvmlite import ir
-from numba.core import types
 
 BLOCK = 64
 KEY_BYTES = 8
@@ -22,28 +20,23 @@ KEY_BYTES = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _APOSTROPHE = 39
 _PAGE = 4096
-_BYTES = ir.VectorType(ir.IntType(8), BLOCK)
 
 
-def _bytes_of(value: int) -> Any:
-    return ir.Constant(_BYTES, [value] * BLOCK)
-
-
-@instruction
-def _fold_block(context, address, out):  # type: ignore[no-untyped-def]
+@instruction("int64, int64 -> uint64")
+def _fold_block(builder: Any, address: Any, out: Any) -> Any:
     """Write 64 bytes with letters folded; return by bits which are letters or digits."""
+    kind = llvm.vector(8, BLOCK)
+    block = llvm.load(builder, address, kind)
+    # The bit that makes letters lower case is set in digits and the apostrophe anyway.
+    folded = builder.or_(block, llvm.constant(kind, 0x20))
+    llvm.store(builder, folded, out)
 
-    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        block = load(builder, arguments[0], _BYTES)
-        # The bit that makes letters lower case is set in digits and the apostrophe anyway.
-        folded = builder.or_(block, _bytes_of(0x20))
-        pointer = builder.inttoptr(arguments[1], _BYTES.as_pointer())
-        builder.store(folded, pointer).align = 1
-        letter = builder.icmp_unsigned("<", builder.sub(folded, _bytes_of(ord("a"))), _bytes_of(26))
-        digit = builder.icmp_unsigned("<", builder.sub(block, _bytes_of(ord("0"))), _bytes_of(10))
-        return builder.bitcast(builder.or_(letter, digit), I64)
+    def within(symbols: Any, first: str, count: int) -> Any:
+        start = llvm.constant(kind, ord(first))
+        return builder.icmp_unsigned("<", builder.sub(symbols, start), llvm.constant(kind, count))
 
-    return types.uint64(types.int64, types.int64), generate
+    marks = builder.or_(within(folded, "a", 26), within(block, "0", 10))
+    return builder.bitcast(marks, llvm.number(64))
 
 
 @always_inlined

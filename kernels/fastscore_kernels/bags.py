@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
 
@@ -43,7 +43,6 @@ def distinct_counts_ragged(
     """
     members = as_vector("values", values, np.int32)
     bounds = as_offsets("offsets", offsets, members.size)
-    compile_kernels()
     groups = bounds.size - 1
     ordered = members.copy()
     sizes = np.empty(groups, np.int64)
@@ -82,7 +81,6 @@ def idf_cosine_counted_csr(
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
     left, right = _bags("a", a, weights.size), _bags("b", b, weights.size)
     same_length("a", left[2].size - 1, "b", right[2].size - 1)
-    compile_kernels()
     out = np.empty(left[2].size - 1, np.float64)
     squares = read_only(weights * weights)
     _run(partial(_counted_cosine, *left, *right, squares, out), out.size, threads)
@@ -106,21 +104,7 @@ def _run(work: Any, groups: int, threads: int | None) -> None:
     run_chunks(work, groups, chunk=_GROUPS_PER_CHUNK, threads=threads)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    values, offsets = read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64))
-    counts, sizes, written = read_only(np.zeros(0, np.int64)), np.zeros(0, np.int64), values.copy()
-    _sort_groups(written, offsets, sizes, 0, 0)
-    _count_groups(written, offsets, offsets.copy(), written, sizes, 0, 0)
-    bag = (values, counts, offsets)
-    _counted_cosine(*bag, *bag, read_only(np.zeros(0)), np.empty(0), 0, 0)
-
-
-@kernel(fastmath=False)
+@kernel("out(int32[:]), int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untyped-def]
     """Sort each group in its place, and count its distinct values."""
     for group in range(start, stop):
@@ -133,7 +117,10 @@ def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untype
         sizes[group] = distinct
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int64[:], out(int32[:]), out(int64[:]), int64, int64",
+    fastmath=False,
+)
 def _count_groups(  # type: ignore[no-untyped-def]
     values, offsets, places, distinct, counts, start, stop
 ):
@@ -147,7 +134,11 @@ def _count_groups(  # type: ignore[no-untyped-def]
             counts[place] += 1
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int64[:], int32[:], int64[:], int64[:], float64[:], "
+    "out(float64[:]), int64, int64",
+    fastmath=False,
+)
 def _counted_cosine(  # type: ignore[no-untyped-def]
     a, a_counts, a_offsets, b, b_counts, b_offsets, squares, out, start, stop
 ):

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only
 
@@ -148,7 +148,6 @@ def nearest_by_character_ngrams(
         raise ValueError(
             f"`top` is {top} and `least` {least}; expected at least 1 and a number above 0"
         )
-    compile_kernels()
     n_groups = index.group_offsets.size - 1
     out = np.full((places.size - 1, n_groups * top), -1, np.int32)
     run_chunks(
@@ -236,18 +235,6 @@ def _tree(
     )
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    points = read_only(np.array([_SPACE, 97, _SPACE], np.uint32))
-    offsets = read_only(np.array([0, 2]))
-    index = index_character_ngrams(points, offsets, read_only(np.array([0, 1])))
-    _bound(index)(points, offsets, 1, 0.5, np.empty((1, 1), np.int32), 0, 1)
-
-
 @always_inlined
 def _find(values, low, high, value):  # type: ignore[no-untyped-def]
     """Return the place of a value in an ascending range, or -1."""
@@ -330,7 +317,12 @@ def _rank(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
     scores[place] = score
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint64[:], int64[:], int64[:], uint32[:], int64[:], int64[:], int64[:], float64[:], "
+    "int64[:], int32[:], float64[:], int64[:], uint32[:], int64[:], int64, float64, "
+    "out(int32[:, :]), int64, int64",
+    fastmath=False,
+)
 def _nearest(  # type: ignore[no-untyped-def]
     trigrams, trigram_ids, child_offsets, child_points, children, entry_offsets, entry_groups,
     entry_idf, posting_offsets, owners, weights, group_offsets, points, offsets, top, least, out,

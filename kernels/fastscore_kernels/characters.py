@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
-from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import load_byte
 from fastscore_machine.validation import read_only
 
@@ -36,7 +36,6 @@ def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
     import pyarrow as pa
 
     rows = text_rows("strings", strings)
-    compile_kernels()
     addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
     seen = np.zeros(_CODE_POINTS, np.bool_)
     largest = _mark_seen(addresses, lengths, seen)
@@ -69,18 +68,6 @@ def _replacements(
     return read_only(starts), read_only(np.frombuffer(bytes(written), np.uint8)), widest
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none, pieces = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0, np.uint8))
-    starts = read_only(np.zeros((1, 2), np.int32))
-    _mark_seen(none, none, np.zeros(1, np.bool_))
-    _write(none, none, starts, pieces, 1, 0, np.zeros(1, np.int64), np.empty(0, np.uint8))
-
-
 @always_inlined
 def _size_of(lead):  # type: ignore[no-untyped-def]
     if lead < 0x80:
@@ -101,7 +88,7 @@ def _code_point(address, at, size):  # type: ignore[no-untyped-def]
     return code
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(bool[:])", returns="int64", fastmath=False)
 def _mark_seen(addresses, lengths, seen):  # type: ignore[no-untyped-def]
     """Mark the code points that stand in rows; return the largest."""
     largest = np.int64(-1)
@@ -116,7 +103,11 @@ def _mark_seen(addresses, lengths, seen):  # type: ignore[no-untyped-def]
     return largest
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int64[:], int64[:], int32[:, :], uint8[:], int64, int64, out(int64[:]), out(uint8[:])",
+    returns="int64",
+    fastmath=False,
+)
 def _write(  # type: ignore[no-untyped-def]
     addresses, lengths, starts, pieces, widest, row, offsets, out
 ):

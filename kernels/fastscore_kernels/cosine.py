@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_matrix, as_offsets, as_rows, read_only, same_length
 
@@ -54,7 +54,6 @@ def cosine_pairs(
     a = as_rows("rows_a", rows_a, len(vectors))
     b = as_rows("rows_b", rows_b, len(vectors))
     same_length("rows_a", a.size, "rows_b", b.size)
-    compile_kernels()
     out = np.empty(a.size, np.float64)
     run_chunks(
         lambda start, stop: _dots(vectors, a, b, start, stop, out),
@@ -104,7 +103,6 @@ def mean_pair_cosine_groups(
     bounds = as_offsets("offsets", offsets, members.size)
     if pairs < 1:
         raise ValueError(f"`pairs` is {pairs}; expected at least 1")
-    compile_kernels()
     out = np.zeros(bounds.size - 1, np.float64)
     sizes = np.diff(bounds)
     by_size = np.argsort(sizes, kind="stable")
@@ -167,7 +165,6 @@ def max_cosine_ragged(
     bounds = as_offsets("offsets", offsets, choices.size)
     asked = as_rows("groups", groups, bounds.size - 1, least=-1)
     same_length("rows", queries.size, "groups", asked.size)
-    compile_kernels()
     best, position = np.empty(queries.size, np.float64), np.empty(queries.size, np.int64)
     order = read_only(group_rows(queries, len(vectors))[0])
     run_chunks(
@@ -190,27 +187,17 @@ def _distinct_pairs(
     return read_only(first), read_only(second), read_only(counts.astype(np.float64))
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    vectors, rows = read_only(np.zeros((1, 1), np.float32)), read_only(np.zeros(1, np.int64))
-    _dots(vectors, rows, rows, 0, 1, np.empty(1))
-    weight = read_only(np.ones(1))
-    _weighted_means(vectors, rows, rows, rows, rows, weight, 1, np.empty(1), 0, 1)
-    none = np.empty(0, np.int64)
-    _nearest(vectors, (rows, rows, rows), (rows, rows), np.empty(0), none, 0, 0)
-
-
-@kernel(fastmath=False)
+@kernel("float32[:, :], int64[:], int64[:], int64, int64, out(float64[:])", fastmath=False)
 def _dots(matrix, rows_a, rows_b, start, stop, out):  # type: ignore[no-untyped-def]
     for pair in range(start, stop):
         out[pair] = dot_rows(matrix, rows_a[pair], rows_b[pair])
 
 
-@kernel(fastmath=False)
+@kernel(
+    "float32[:, :], int64[:], int64[:], int64[:], int64[:], float64[:], int64, "
+    "out(float64[:]), int64, int64",
+    fastmath=False,
+)
 def _weighted_means(  # type: ignore[no-untyped-def]
     matrix, members, starts, first, second, weight, pairs, means, start, stop
 ):
@@ -223,7 +210,11 @@ def _weighted_means(  # type: ignore[no-untyped-def]
         means[group] = total / pairs
 
 
-@kernel(fastmath=False)
+@kernel(
+    "float32[:, :], (int64[:], int64[:], int64[:]), (int64[:], int64[:]), "
+    "out(float64[:]), out(int64[:]), int64, int64",
+    fastmath=False,
+)
 def _nearest(matrix, asked, groups, best, position, start, stop):  # type: ignore[no-untyped-def]
     """Answer the rows from place ``start`` of the order on, equal ones one after the other."""
     rows, group_of, order = asked

@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine import plain
-from fastscore_machine.compiling import first_use, inlined, instruction_or, kernel
-from fastscore_machine.llvm import I64
+from fastscore_machine import llvm, plain
+from fastscore_machine.compiling import inlined, instruction, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word
 from fastscore_machine.validation import as_rows, as_vector, read_only, same_length
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 from fastscore_kernels.hashing import text_hash128
 
@@ -44,7 +40,6 @@ def checksum_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
         raise ValueError(
             f"`rows` has dtype {rows.dtype}, shape {rows.shape}; expected C-contiguous uint8 (n, m)"
         )
-    compile_kernels()
     checksums = np.empty(len(rows), np.uint64)
     _checksum_rows(read_only(rows), *_factors(rows.shape[1]), checksums)
     return checksums
@@ -88,7 +83,6 @@ def read_rows(
     targets = as_rows("places", places, len(out))
     same_length("rows", len(wanted), "places", len(targets))
     sums = as_vector("checksums", checksums, np.uint64)
-    compile_kernels()
     factors = _factors(out.shape[1])
     return int(_read_rows(descriptor, offset, wanted, sums, *factors, out, targets))
 
@@ -102,31 +96,12 @@ def _factors(size: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
     return read_only(whole), read_only(upper)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    rows, none = np.empty((0, 8), np.uint8), read_only(np.empty(0, np.uint64))
-    _checksum_rows(read_only(rows), none, none, np.empty(0, np.uint64))
-    longs = read_only(np.empty(0, np.int64))
-    _read_rows(-1, 0, longs, none, none, none, rows, longs)
-
-
-@instruction_or(plain.read_at)
-def _read_at(typing_context: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
+@instruction("int64, int64, int64, int64 -> int64", plain=plain.read_at)
+def _read_at(builder: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
     """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        descriptor, address, size, place = arguments
-        integer, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(I64, [integer, pointer, I64, I64])
-        function = cgutils.get_or_insert_function(builder.module, kind, "pread")
-        target = builder.inttoptr(address, pointer)
-        return builder.call(function, [builder.trunc(descriptor, integer), target, size, place])
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+    target = llvm.pointer(builder, address, llvm.number(8))
+    given = [builder.trunc(descriptor, llvm.number(32)), target, size, place]
+    return llvm.call(builder, "pread", llvm.number(64), given)
 
 
 @inlined
@@ -145,14 +120,18 @@ def _checksum(address, size, whole, upper):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:, :], uint64[:], uint64[:], out(uint64[:])", fastmath=False)
 def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-def]
     size = rows.shape[1]
     for row in range(rows.shape[0]):
         checksums[row] = _checksum(address_of(rows) + row * size, size, whole, upper)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int64, int64, int64[:], uint64[:], uint64[:], uint64[:], out(uint8[:, :]), int64[:]",
+    returns="int64",
+    fastmath=False,
+)
 def _read_rows(  # type: ignore[no-untyped-def]
     descriptor, offset, rows, checksums, whole, upper, out, places
 ):

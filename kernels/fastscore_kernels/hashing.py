@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import load_byte, load_word
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import read_only
@@ -32,7 +32,6 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         string is (0, 0).
     """
     rows = text_rows("strings", strings)
-    compile_kernels()
     addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
     out = np.empty((len(lengths), 2), np.uint64)
     run_chunks(
@@ -42,16 +41,6 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         threads=threads,
     )
     return out
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = read_only(np.zeros(0, np.int64))
-    _hash_rows(none, none, 0, 0, np.empty((0, 2), np.uint64))
 
 
 @inlined
@@ -79,7 +68,7 @@ def _finish(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> np.uint64(33))
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], int64, int64, out(uint64[:, :])", fastmath=False)
 def _hash_rows(addresses, lengths, start, stop, out):  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         address, end = addresses[row], lengths[row]

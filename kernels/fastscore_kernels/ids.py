@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, read_only, same_length
 
 Words = npt.NDArray[np.uint64]
@@ -38,7 +38,6 @@ def distinct_ids(ids: Words) -> tuple[Words, Words, Longs, Longs]:
         raise ValueError(
             f"`ids` has dtype {ids.dtype}, shape {ids.shape}; expected uint64 of shape (n, 2)"
         )
-    compile_kernels()
     order = read_only(np.argsort(ids[:, 0]))
     first, second = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
     positions, inverse = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
@@ -63,7 +62,6 @@ def bucket_starts(sorted_first: Words) -> npt.NDArray[np.int32]:
     words = as_vector("sorted_first", sorted_first, np.uint64)
     if words.size > _MOST_IDS:
         raise ValueError(f"`sorted_first` has {words.size} words; expected at most {_MOST_IDS}")
-    compile_kernels()
     starts = np.empty((1 << max(1, words.size.bit_length() - 1)) + 1, np.int32)
     _bucket_starts(words, starts)
     return starts
@@ -102,26 +100,16 @@ def find_ids(
     bounds = as_vector("starts", starts, np.int32)
     if bounds.size < 3 or bounds[-1] != len(sorted_first):
         raise ValueError("`starts` was made of other ids than `sorted_first`")
-    compile_kernels()
     places = np.empty(len(first), np.int64)
     _find(*needles, *sought, bounds, places)
     return places
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    words, starts = read_only(np.zeros(0, np.uint64)), np.empty(3, np.int32)
-    ids, longs, new = np.zeros((0, 2), np.uint64), np.zeros(0, np.int64), np.empty(0, np.uint64)
-    _distinct(read_only(ids), read_only(longs), new, new, longs, longs)
-    _bucket_starts(words, starts)
-    _find(words, words, words, words, read_only(starts), np.empty(0, np.int64))
-
-
-@kernel(fastmath=False)
+@kernel(
+    "uint64[:, :], int64[:], out(uint64[:]), out(uint64[:]), out(int64[:]), out(int64[:])",
+    returns="int64",
+    fastmath=False,
+)
 def _distinct(  # type: ignore[no-untyped-def]
     ids, order, first, second, positions, inverse
 ):
@@ -161,7 +149,7 @@ def _distinct(  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel(fastmath=False)
+@kernel("uint64[:], out(int32[:])", fastmath=False)
 def _bucket_starts(words: Any, starts: Any) -> None:
     shift = np.uint64(64)
     buckets = starts.size - 1
@@ -177,7 +165,7 @@ def _bucket_starts(words: Any, starts: Any) -> None:
     starts[bucket:] = words.size
 
 
-@kernel(fastmath=False)
+@kernel("uint64[:], uint64[:], uint64[:], uint64[:], int32[:], out(int64[:])", fastmath=False)
 def _find(  # type: ignore[no-untyped-def]
     first, second, sorted_first, sorted_second, starts, places
 ):

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector, read_only
+from fastscore_machine.validation import as_offsets, as_vector
 
 _GROUPS_PER_CHUNK = 1 << 14
 _INSERTION_LIMIT = 48
@@ -50,7 +50,6 @@ def gini_ragged(
     if flat.size and np.fmin.reduce(flat) < 0:
         at = int(np.flatnonzero(flat < 0)[0])
         raise ValueError(f"`values` holds {flat[at]} at position {at}; expected none below 0")
-    compile_kernels()
     out = np.empty(bounds.size - 1, np.float64)
     run_chunks(
         partial(_gini, flat, bounds, float(minimum_mean), out),
@@ -59,16 +58,6 @@ def gini_ragged(
         threads=threads,
     )
     return out
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    bounds = read_only(np.zeros(1, np.int64))
-    _gini(read_only(np.zeros(0)), bounds, 1e-12, np.empty(0), 0, 0)
 
 
 @inlined
@@ -80,7 +69,7 @@ def _insert_sorted(ordered, size, value):  # type: ignore[no-untyped-def]
     ordered[at] = value
 
 
-@kernel(fastmath=False)
+@kernel("float64[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False)
 def _gini(values, offsets, minimum_mean, out, start, stop):  # type: ignore[no-untyped-def]
     scratch = np.empty(_INSERTION_LIMIT, np.float64)
     for group in range(start, stop):

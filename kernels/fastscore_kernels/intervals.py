@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import string_column, text_rows
-from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import load_byte
 from fastscore_machine.validation import read_only
 
@@ -45,19 +45,8 @@ def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs, Long
         time: an hour above 24, one of AM or PM that is not 1 to 12, a minute above 59.
     """
     rows, known = text_rows("strings", strings), string_column("leads", leads)
-    compile_kernels()
     found = _find(read_only(rows.addresses), read_only(rows.lengths), known.data, known.offsets)
     return found[0], found[1], found[2], found[3]
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none, offsets = read_only(np.zeros(0, np.int64)), read_only(np.zeros(1, np.int64))
-    _find(none, none, read_only(np.zeros(0, np.uint8)), offsets)
 
 
 @always_inlined
@@ -157,7 +146,7 @@ def _code_points(address, begin, end):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], uint8[:], int64[:]", returns="int64[:, :]", fastmath=False)
 def _find(addresses, lengths, leads, offsets):  # type: ignore[no-untyped-def]
     found = np.full((4, lengths.size), -1)
     for row in range(lengths.size):

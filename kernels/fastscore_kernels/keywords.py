@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, lower_bytes, prefetch_text
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word
 from fastscore_machine.validation import read_only
 
@@ -59,20 +59,9 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
     rows = text_rows("texts", texts)
     bits = np.zeros((rows.lengths.size, max(1, -(-len(groups) // _WORD))), np.uint64)
     if any(groups) and rows.lengths.size:
-        compile_kernels()
         automaton = _automaton(tuple(map(tuple, groups)))
         _search(read_only(rows.addresses), read_only(rows.lengths), *automaton, bits)
     return bits
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = read_only(np.zeros(0, np.int64))
-    _search(none, none, *_automaton((("a",),)), np.zeros((0, 1), np.uint64))
 
 
 @lru_cache(maxsize=2)
@@ -133,7 +122,11 @@ def _build(
     return table[0], classes, table[1]
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], uint8[:], int64, uint64[:, :]",
+    returns="uint32[:, :], uint64[:, :]",
+    fastmath=False,
+)
 def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> Any:
     """Build the trie, then follow failure links breadth first until every transition is known."""
     n_keywords, n_words = masks.shape
@@ -202,7 +195,10 @@ def _marks_from(marks: Any, place: int) -> Any:
     return marks >> np.uint64(place) << np.uint64(place)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int64[:], int64[:], uint32[:, :], uint8[:], uint64[:, :], uint32[:], out(uint64[:, :])",
+    fastmath=False,
+)
 def _search(
     addresses: Any,
     lengths: Any,

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.addressed_texts import compile_addressing, located_rows
+from fastscore_machine.addressed_texts import located_rows
 from fastscore_machine.arrow import AddressedStrings, addressed_strings
-from fastscore_machine.compiling import JIT_DISABLED, first_use
+from fastscore_machine.compiling import JIT_DISABLED
 from fastscore_machine.threads import run_chunks, thread_count
 from fastscore_machine.validation import same_length
 
@@ -65,7 +65,6 @@ def levenshtein_similarity_pairs(
 def _columns(a: Any, b: Any) -> tuple[AddressedStrings, AddressedStrings]:
     column_a, column_b = addressed_strings("a", a), addressed_strings("b", b)
     same_length("a", len(column_a), "b", len(column_b))
-    compile_kernels()
     return column_a, column_b
 
 
@@ -102,15 +101,3 @@ def _run_plain(
         longest = max(len(left), len(right))
         if similarity is not None:
             similarity[row] = max(0.0, 1.0 - int(distance[row]) / longest) if longest else 0.0
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = np.empty(0, np.int64)
-    compile_addressing()
-    lane_distances(none, none, none, none, np.empty(0, np.int32))
-    similarities(none, none, none, none, np.empty(0, np.int32), np.empty(0))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, first_use, kernel
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import read_only, same_length
 
@@ -49,7 +49,6 @@ def ngram_copy_ratio(
         raise ValueError(f"`orders` is {orders!r}; expected one or more integers of at least 1")
     left, right = string_column("system", system), string_column("user", user)
     same_length("system", len(left), "user", len(right))
-    compile_kernels()
     out = np.empty(len(left), np.float64)
     run_chunks(
         partial(
@@ -66,16 +65,6 @@ def ngram_copy_ratio(
         threads=threads,
     )
     return out
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
-    _copy_ratios(data, offsets, data, offsets, read_only(np.zeros(1, np.int64)), np.empty(0), 0, 0)
 
 
 @always_inlined
@@ -221,12 +210,24 @@ def _longest(offsets, start, stop):  # type: ignore[no-untyped-def]
     return longest
 
 
-@kernel(fastmath=False)
+@always_inlined
+def _least(orders):  # type: ignore[no-untyped-def]
+    least = orders[0]
+    for order in orders:
+        least = min(least, order)
+    return least
+
+
+@kernel(
+    "uint8[:], int64[:], uint8[:], int64[:], int64[:], out(float64[:]), int64, int64",
+    fastmath=False,
+)
 def _copy_ratios(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, orders, out, start, stop
 ):
     longest = max(_longest(a_offsets, start, stop), _longest(b_offsets, start, stop))
     most = (longest + 1) // 2
+    shortest = _least(orders)
     folded = np.empty((2, longest + 2 * BLOCK), np.uint8)
     inside = np.empty(longest // BLOCK + 2, np.uint64)
     spare = np.zeros(BLOCK, np.uint8)
@@ -250,7 +251,7 @@ def _copy_ratios(  # type: ignore[no-untyped-def]
             sizes[0],
             keys[0],
         )
-        if count >= orders.min():
+        if count >= shortest:
             user_count = words(
                 b,
                 b_offsets[row],

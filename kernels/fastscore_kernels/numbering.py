@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.byte_blocks import prefetch_text
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import load_byte, load_word, same_bytes
 from fastscore_machine.validation import read_only
 
@@ -30,7 +30,6 @@ def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:
         raise ValueError(
             f"hashes must be a vector of uint64, found {hashes.dtype} of shape {hashes.shape}"
         )
-    compile_kernels()
     codes, firsts = _number(read_only(np.ascontiguousarray(hashes)))
     return codes, firsts
 
@@ -49,21 +48,9 @@ def number_texts(texts: Any) -> tuple[Longs, Longs]:
     tuple of arrays
         Each row's number, int64 (n,); and the first row of each number, ascending.
     """
-    compile_kernels()
     rows = text_rows("texts", texts, nulls=True)
     codes, firsts = _number_texts(read_only(rows.addresses), read_only(rows.lengths))
     return codes, firsts
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    _number(read_only(np.zeros(1, np.uint64)))
-    none = read_only(np.zeros(0, np.int64))
-    _number_texts(none, none)
 
 
 @inlined
@@ -72,7 +59,7 @@ def _slot(value: Any, mask: Any) -> Any:
     return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
 
 
-@kernel(fastmath=False)
+@kernel("uint64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _number(hashes: Any) -> Any:
     """Give distinct hashes numbers by first appearance; find the first row of each."""
     size = 16
@@ -146,7 +133,7 @@ def _same(one: int, other: int, length: int) -> bool:
     return bool(different == np.uint64(0))
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _number_texts(addresses: Any, lengths: Any) -> Any:
     """Give distinct texts numbers by first appearance; find the first row of each."""
     n = lengths.size

@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_ranges, as_rows, as_vector, read_only
 
 Longs = npt.NDArray[np.int64]
@@ -25,7 +25,6 @@ def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:
         begin, (n_owners + 1,).
     """
     of_rows = as_rows("owners", owners, n_owners)
-    compile_kernels()
     order, offsets = _group(of_rows, n_owners)
     return order, offsets
 
@@ -50,23 +49,11 @@ def take_ranges(
     flat, first = as_vector("values", values, np.int64), as_vector("starts", starts, np.int64)
     ends = first + as_vector("sizes", sizes, np.int64)
     as_ranges("starts", first, "ends", ends, flat.size)
-    compile_kernels()
     taken, offsets = _take(flat, first, read_only(ends))
     return taken, offsets
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = read_only(np.zeros(0, np.int64))
-    _group(none, 0)
-    _take(none, none, none)
-
-
-@kernel(fastmath=False)
+@kernel("int64[:], int64", returns="int64[:], int64[:]", fastmath=False)
 def _group(owners, n_owners):  # type: ignore[no-untyped-def]
     """Sort rows by owner: count those of each, then put each row behind those before it."""
     offsets = np.zeros(n_owners + 1, np.int64)
@@ -81,7 +68,7 @@ def _group(owners, n_owners):  # type: ignore[no-untyped-def]
     return order, offsets
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _take(values, starts, ends):  # type: ignore[no-untyped-def]
     offsets = np.zeros(starts.size + 1, np.int64)
     for row in range(starts.size):

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
-from fastscore_machine.validation import as_ranges, as_vector, read_only
+from fastscore_machine.validation import as_ranges, as_vector
 
 _SMALLEST_TABLE = 1 << 10
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -33,19 +33,8 @@ def number_ranges(
     """
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "ends", ends, flat.size)
-    compile_kernels()
     codes, firsts = number(flat, first, last)
     return codes, firsts
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = read_only(np.zeros(0, np.int64))
-    number(read_only(np.zeros(0, np.uint8)), none, none)
 
 
 @always_inlined
@@ -120,7 +109,7 @@ def _doubled(table: Any, hashes: Any, count: int) -> Any:
     return larger
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
 def number(buffer: Any, starts: Any, ends: Any) -> Any:
     """Give distinct ranges numbers by first appearance; find the first range of each."""
     data, size = address_of(buffer), buffer.size

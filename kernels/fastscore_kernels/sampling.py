@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 
 _STATE_WORDS = 624
@@ -36,7 +36,6 @@ def mt19937_pairs(n: int, pairs: int, seed: int) -> npt.NDArray[np.int64]:
         raise ValueError(f"`n` is {n}; expected 2 to 2**32 items")
     if pairs < 0:
         raise ValueError(f"`pairs` is {pairs}; expected 0 or more")
-    compile_kernels()
     out = np.empty((int(pairs), 2), np.int64)
     _draw_pairs(np.int64(n), np.int64(int(n).bit_length()), _seed_words(int(seed)), out)
     return out
@@ -46,15 +45,6 @@ def _seed_words(seed: int) -> npt.NDArray[np.uint32]:
     magnitude = abs(seed)
     words = max(1, -(-magnitude.bit_length() // 32))
     return read_only(np.frombuffer(magnitude.to_bytes(4 * words, "little"), np.dtype("<u4")))
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    _draw_pairs(np.int64(2), np.int64(2), _seed_words(0), np.empty((1, 2), np.int64))
 
 
 @inlined
@@ -108,7 +98,7 @@ def _temper(word):  # type: ignore[no-untyped-def]
     return (word ^ (word >> np.uint64(18))) & np.uint64(0xFFFFFFFF)
 
 
-@kernel(fastmath=False)
+@kernel("int64, int64, uint32[:], out(int64[:, :])", fastmath=False)
 def _draw_pairs(n, bits, key, out):  # type: ignore[no-untyped-def]
     state = np.empty(_STATE_WORDS, np.uint64)
     _seed_state(key, state)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector, read_only
+from fastscore_machine.validation import as_offsets, as_vector
 
 _GROUPS_PER_CHUNK = 1 << 16
 
@@ -31,7 +31,6 @@ def segment_first_argmax(
     """
     flat = as_vector("values", values, np.float64)
     bounds = as_offsets("offsets", offsets, flat.size)
-    compile_kernels()
     out = np.empty(bounds.size - 1, np.int64)
     run_chunks(
         lambda start, stop: _first_argmax(flat, bounds, start, stop, out),
@@ -42,17 +41,7 @@ def segment_first_argmax(
     return out
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    bounds = read_only(np.zeros(1, np.int64))
-    _first_argmax(read_only(np.zeros(0)), bounds, 0, 0, np.empty(0, np.int64))
-
-
-@kernel(fastmath=False)
+@kernel("float64[:], int64[:], int64, int64, out(int64[:])", fastmath=False)
 def _first_argmax(values, offsets, start, stop, out):  # type: ignore[no-untyped-def]
     for group in range(start, stop):
         best = np.int64(-1)

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_rows, as_vector, read_only, same_length
 
@@ -32,7 +32,6 @@ def transition_rates(
     """
     codes = as_vector("states", states, np.int64)
     bounds = as_offsets("offsets", offsets, codes.size)
-    compile_kernels()
     out = np.empty(bounds.size - 1, np.float64)
     run_chunks(
         partial(_transition_rates, codes, bounds, out),
@@ -89,7 +88,6 @@ def first_recovery(
         raise ValueError(f"`starts` holds {first[at]} at position {at}; expected turns from 0")
     if window is not None and window < 1:
         raise ValueError(f"`window` is {window}; expected None or at least 1 turn")
-    compile_kernels()
     out = np.empty(first.size, np.int64)
     reach = tests.size if window is None else min(int(window), tests.size)
     run_chunks(
@@ -101,19 +99,7 @@ def first_recovery(
     return out
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    places = read_only(np.zeros(1, np.int64))
-    none = np.empty(0, np.int64)
-    _transition_rates(places, places, np.empty(0), 0, 0)
-    _first_recovery(read_only(np.zeros(0, np.bool_)), places, places, places, 0, none, 0, 0)
-
-
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
 def _transition_rates(states, offsets, out, start, stop):  # type: ignore[no-untyped-def]
     # groups are short: one running count over all of them costs less than a loop for each
     begin, size = offsets[start], offsets[stop] - offsets[start]
@@ -128,7 +114,7 @@ def _transition_rates(states, offsets, out, start, stop):  # type: ignore[no-unt
             out[group] = 0.0
 
 
-@kernel(fastmath=False)
+@kernel("bool[:], int64[:], int64[:], int64[:], int64, out(int64[:]), int64, int64", fastmath=False)
 def _first_recovery(  # type: ignore[no-untyped-def]
     met, offsets, groups, starts, reach, out, start, stop
 ):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
 
@@ -177,7 +177,6 @@ def least_jaccard_groups(
     float64 (groups,)
         From 0 to 1; NaN for a group with fewer than two sets that are not empty.
     """
-    compile_kernels()
     values, set_offsets = _column("sets", sets)
     bounds = as_offsets("offsets", offsets, set_offsets.size - 1)
     out = np.empty(bounds.size - 1, np.float64)
@@ -186,7 +185,6 @@ def least_jaccard_groups(
 
 
 def _two_columns(a: Sets, b: Sets, names: tuple[str, str] = ("a", "b")) -> tuple[_Csr, _Csr]:
-    compile_kernels()
     left, right = _column(names[0], a), _column(names[1], b)
     same_length(names[0], left[1].size - 1, names[1], right[1].size - 1)
     return left, right
@@ -211,24 +209,7 @@ def _run(work: Any, rows: int, threads: int | None) -> None:
     run_chunks(work, rows, chunk=_ROWS_PER_CHUNK, threads=threads)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    values, offsets = read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64))
-    column = (values, offsets)
-    _first_disorder(values, offsets)
-    _intersections(*column, *column, np.empty(0, np.int64), 0, 0)
-    _jaccard(*column, *column, 1.0, np.empty(0), 0, 0)
-    _f1(*column, *column, 1.0, np.empty(0), 0, 0)
-    _idf_cosine(*column, *column, read_only(np.zeros(0)), np.empty(0), 0, 0)
-    _differences(*column, *column, offsets, np.empty(0, np.int32), 0, 0)
-    _least_jaccard(*column, offsets, np.empty(0), 0, 0)
-
-
-@kernel(fastmath=False)
+@kernel("int32[:], int64[:]", returns="int64", fastmath=False)
 def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
     """Return the first place whose value does not exceed the one before it in its row, or -1."""
     first = offsets[0]
@@ -252,7 +233,7 @@ def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@kernel(fastmath=False)
+@kernel("int32[:], int64[:], int32[:], int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         out[row] = common_count(
@@ -260,7 +241,9 @@ def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignor
         )
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int32[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False
+)
 def _jaccard(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, both_empty, out, start, stop
 ):
@@ -274,7 +257,9 @@ def _jaccard(  # type: ignore[no-untyped-def]
         out[row] = both_empty if union == 0 else np.float64(common) / np.float64(union)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int32[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False
+)
 def _f1(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, both_empty, out, start, stop
 ):
@@ -294,7 +279,10 @@ def _f1(  # type: ignore[no-untyped-def]
             out[row] = 2.0 * precision * recall / (precision + recall)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int32[:], int64[:], float64[:], out(float64[:]), int64, int64",
+    fastmath=False,
+)
 def _idf_cosine(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, squares, out, start, stop
 ):
@@ -316,7 +304,9 @@ def _idf_cosine(  # type: ignore[no-untyped-def]
             out[row] = dot / np.sqrt(norm_a * norm_b)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "int32[:], int64[:], int32[:], int64[:], int64[:], out(int32[:]), int64, int64", fastmath=False
+)
 def _differences(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, places, out, start, stop
 ):
@@ -331,7 +321,7 @@ def _differences(  # type: ignore[no-untyped-def]
                 place += 1
 
 
-@kernel(fastmath=False)
+@kernel("int32[:], int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
 def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[no-untyped-def]
     for group in range(start, stop):
         least = np.nan

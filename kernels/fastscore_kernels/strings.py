@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.addressed_texts import common_prefix, compile_addressing, located_rows
+from fastscore_machine.addressed_texts import common_prefix, located_rows
 from fastscore_machine.arrow import addressed_strings
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, first_use, inlined, kernel
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, kernel
 from fastscore_machine.memory import load_byte
 
 Flags = npt.NDArray[np.bool_]
@@ -40,7 +40,6 @@ def string_changes(strings: Any) -> Flags:
         texts = column.array.to_pylist()
         changed[1:] = [text != before for before, text in itertools.pairwise(texts)]
         return changed
-    compile_kernels()
     # a chunk begins with the last row of the one before
     for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
@@ -71,14 +70,13 @@ def outer_whitespace(strings: Any) -> Flags:
     if JIT_DISABLED:
         surrounded[:] = [text != text.strip() for text in column.array.to_pylist()]
         return surrounded
-    compile_kernels()
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))
         _mark_surrounded(*located_rows(column, start, stop), surrounded[start:stop])
     return surrounded
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(bool[:])", fastmath=False)
 def _mark_changes(addresses: Any, lengths: Any, changed: Any) -> None:
     """Compare each row with the one before; the first is left as it is."""
     for row in range(1, addresses.size):
@@ -131,20 +129,8 @@ def _is_surrounded(address: Any, length: Any) -> Any:
     return _is_wide_whitespace(first, second, third) or _is_wide_whitespace(far, before, last)
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(bool[:])", fastmath=False)
 def _mark_surrounded(addresses: Any, lengths: Any, surrounded: Any) -> None:
     """Mark the rows that begin or end with white space."""
     for row in range(addresses.size):
         surrounded[row] = _is_surrounded(addresses[row], lengths[row])
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none, flags = np.empty(0, np.int64), np.empty(0, np.bool_)
-    compile_addressing()
-    _mark_changes(none, none, flags)
-    _mark_surrounded(none, none, flags)

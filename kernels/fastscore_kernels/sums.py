@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 
 Longs = npt.NDArray[np.int64]
@@ -68,7 +68,6 @@ class ExactSums:
                 f"values and groups must be vectors of float64 and int64 of one length, found "
                 f"{values.dtype} {values.shape} and {groups.dtype} {groups.shape}"
             )
-        compile_kernels()
         values, groups = np.ascontiguousarray(values), np.ascontiguousarray(groups)
         if groups.size and not 0 <= groups.min() <= groups.max() < len(self.limbs):
             raise ValueError(f"groups must lie in [0, {len(self.limbs)})")
@@ -112,7 +111,11 @@ def _carry(limbs: Any) -> None:
         limbs[limb] &= 0xFFFFFFFF
 
 
-@kernel(fastmath=False)
+@kernel(
+    "float64[:], int64[:], float64, out(int64[:, :]), out(float64[:, :])",
+    returns="bool",
+    fastmath=False,
+)
 def _add(values: Any, groups: Any, scale: Any, limbs: Any, extremes: Any) -> Any:
     """Add rows; tell whether every value could be represented."""
     fitted = True
@@ -136,19 +139,3 @@ def _add(values: Any, groups: Any, scale: Any, limbs: Any, extremes: Any) -> Any
     for group in range(limbs.shape[0]):
         _carry(limbs[group])
     return fitted
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    none = np.empty(0, np.int64)
-    _add(
-        read_only(np.empty(0)),
-        read_only(none),
-        1.0,
-        np.zeros((1, _LIMBS), np.int64),
-        np.zeros((1, 2)),
-    )

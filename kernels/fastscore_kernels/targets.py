@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import (
     as_offsets,
@@ -98,7 +98,6 @@ def _over_targets(
     for name, values in (("tokens", ids), ("queries", wanted)):
         if values.size and values.min() < 0:
             raise ValueError(f"`{name}` holds {values.min()}; expected ids from 0")
-    compile_kernels()
     order, query_bounds = group_rows(owner, bounds.size - 1)
     vocabulary = 1 + max(int(ids.max()) if ids.size else 0, int(wanted.max()) if wanted.size else 0)
     out = np.zeros(owner.size, np.int64)
@@ -124,19 +123,6 @@ def _sequences(
     return values, as_offsets(f"{name} offsets", sequences[1], values.size)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    ids, offsets = read_only(np.zeros(0, np.int32)), read_only(np.zeros(1, np.int64))
-    rows = read_only(np.zeros(0, np.int64))
-    targets, queries = (ids, offsets, rows, offsets), (ids, offsets, rows, offsets)
-    for work in (_count_hits, _find_runs):
-        work(targets, queries, 1, np.zeros(0, np.int64), 0, 0)
-
-
 @inlined
 def _stamp(ids, offsets, texts, first, last, stamp, stamps):  # type: ignore[no-untyped-def]
     """Mark each token of a target; return how many tokens it has."""
@@ -149,7 +135,11 @@ def _stamp(ids, offsets, texts, first, last, stamp, stamps):  # type: ignore[no-
     return length
 
 
-@kernel(fastmath=False)
+@kernel(
+    "(int32[:], int64[:], int64[:], int64[:]), "
+    "(int32[:], int64[:], int64[:], int64[:]), int64, out(int64[:]), int64, int64",
+    fastmath=False,
+)
 def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries
@@ -166,7 +156,11 @@ def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore
             out[query] = hits
 
 
-@kernel(fastmath=False)
+@kernel(
+    "(int32[:], int64[:], int64[:], int64[:]), "
+    "(int32[:], int64[:], int64[:], int64[:]), int64, out(int64[:]), int64, int64",
+    fastmath=False,
+)
 def _find_runs(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import StringColumn
-from fastscore_machine.compiling import first_use, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, store_byte, store_word
 from fastscore_machine.validation import read_only
 
@@ -27,7 +27,6 @@ def copied(addresses: Longs, lengths: Longs) -> StringColumn:
             f"`addresses` have shape {addresses.shape}, `lengths` {lengths.shape}; expected one "
             "(n,)"
         )
-    compile_kernels()
     offsets = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
@@ -35,16 +34,7 @@ def copied(addresses: Longs, lengths: Longs) -> StringColumn:
     return StringColumn(read_only(data), read_only(offsets))
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    _copy(read_only(np.zeros(0, np.int64)), read_only(np.zeros(1, np.int64)), np.empty(0, np.uint8))
-
-
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(uint8[:])", fastmath=False)
 def _copy(addresses: Any, offsets: Any, data: Any) -> None:
     """Copy each text to where its offset says."""
     out = address_of(data)

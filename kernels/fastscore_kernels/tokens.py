@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 
 _SPACE = 32
@@ -47,7 +47,6 @@ def number_tokens(strings: Any) -> TokenSequences:
         The same for any number of threads: one pass reads all texts.
     """
     column = string_column("strings", strings)
-    compile_kernels()
     offsets = np.zeros(len(column) + 1, np.int64)
     _count_tokens(column.data, column.offsets, offsets)
     np.cumsum(offsets, out=offsets)
@@ -86,21 +85,7 @@ def _vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> 
     return pa.Array.from_buffers(pa.large_string(), len(entries), buffers)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
-    entries, table = np.empty((0, 3), np.int64), np.full(2, -1, np.int32)
-    _count_tokens(data, offsets, np.zeros(1, np.int64))
-    _number(data, offsets, offsets, np.empty(0, np.int32), table, entries, 0, 0)
-    _place_again(entries, 0, table)
-    _gather(data, entries, np.zeros(1, np.int64), np.empty(0, np.uint8))
-
-
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], out(int64[:])", fastmath=False)
 def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         inside = False
@@ -132,7 +117,11 @@ def _find(data, start, size, hashed, table, entries):  # type: ignore[no-untyped
     return slot
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], out(int32[:]), out(int32[:]), out(int64[:, :]), int64, int64",
+    returns="int64, int64",
+    fastmath=False,
+)
 def _number(  # type: ignore[no-untyped-def]
     data, offsets, places, ids, table, entries, known, row
 ):
@@ -166,7 +155,7 @@ def _number(  # type: ignore[no-untyped-def]
     return row, known
 
 
-@kernel(fastmath=False)
+@kernel("int64[:, :], int64, out(int32[:])", fastmath=False)
 def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
     mask = table.size - 1
     for entry in range(known):
@@ -176,7 +165,7 @@ def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
         table[slot] = entry
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:, :], int64[:], out(uint8[:])", fastmath=False)
 def _gather(data, entries, offsets, out):  # type: ignore[no-untyped-def]
     for entry in range(entries.shape[0]):
         for at in range(entries[entry, 1]):

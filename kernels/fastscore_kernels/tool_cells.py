@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import StringColumn, TextRows
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_kernels._tool_cells import TRACKS, key_runs, walk_cells
@@ -103,7 +102,6 @@ def read_tool_cells(cells: TextRows, wanted: ToolFormat) -> ToolCells:
     wanted
         What is looked for.
     """
-    compile_kernels()
     place = read_only(cells.addresses), read_only(cells.lengths), _tables(wanted)
     n_cells, n_attributes = len(cells.lengths), len(wanted.attribute_keys)
     uses = np.empty((n_cells, len(wanted.tool_words)), np.bool_)
@@ -163,17 +161,4 @@ def _flat(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Longs]:
     return read_only(np.frombuffer(b"".join(texts), np.uint8)), read_only(offsets)
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
 _SOME = ToolFormat(b"tool", ((b"a",),), (b"attribute",), b"a", b"list", b"end", 0, b"m", 0)
-
-
-def _compile() -> None:
-    none = read_only(np.zeros(0, np.int64))
-    values, bits = np.empty((3, 1), np.int64), np.empty(1, np.uint64)
-    lists, flags = np.empty(0, np.int64), np.empty(0, np.bool_)
-    out = np.empty((0, 1), np.bool_), np.empty((0, 1), np.int64), lists, flags, flags
-    walk_cells(none, none, _tables(_SOME), 0, values, bits, np.full(2, -1, np.int64), 0, *out)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import always_inlined, first_use, kernel
+from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, same_bytes
 from fastscore_machine.validation import as_offsets, as_vector, read_only
 
@@ -37,7 +37,6 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
     import pyarrow as pa
 
     left_out, texts = string_column("without", list(without)), string_column("strings", strings)
-    compile_kernels()
     offsets = np.zeros(len(texts) + 1, np.int64)
     out = np.empty(int(texts.offsets[-1] - texts.offsets[0]), np.uint8)
     _reduce(texts.data, texts.offsets, left_out.data, left_out.offsets, _LOWER, offsets, out)
@@ -80,11 +79,10 @@ def count_phrases(
     ):
         if places.size and not 0 <= places.min() <= places.max() < size:
             raise ValueError(f"`{name}` reaches beyond the {size} there are")
-    compile_kernels()
     counts = np.zeros((3, rows.size), np.int64)
-    _count(
-        said.data, said.offsets, rows, named.data, named.offsets, phrase, offsets, owners, counts
-    )
+    left_of = np.diff(offsets)
+    spoken, searched = (said.data, said.offsets), (named.data, named.offsets)
+    _count(*spoken, rows, *searched, phrase, offsets, owners, left_of, counts)
     found, new, left = counts
     return found, new, left
 
@@ -98,18 +96,6 @@ def _lower() -> npt.NDArray[np.uint8]:
 
 
 _LOWER = _lower()
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, offsets = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64))
-    _reduce(data, offsets, data, offsets, _LOWER, np.zeros(1, np.int64), np.empty(0, np.uint8))
-    none = read_only(np.zeros(0, np.int64))
-    _count(data, offsets, none, data, offsets, none, offsets, none, np.zeros((3, 0), np.int64))
 
 
 @always_inlined
@@ -126,7 +112,9 @@ def _is_one_of(data: Any, start: int, end: int, words: Any, offsets: Any) -> boo
     return False
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], uint8[:], int64[:], uint8[:], out(int64[:]), out(uint8[:])", fastmath=False
+)
 def _reduce(
     data: Any,
     offsets: Any,
@@ -182,7 +170,11 @@ def _has(text: int, size: int, phrase: int, length: int) -> bool:
     return False
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], uint8[:], int64[:], int64[:], int64[:], int64[:], "
+    "out(int64[:]), out(int64[:, :])",
+    fastmath=False,
+)
 def _count(
     texts: Any,
     text_offsets: Any,
@@ -192,11 +184,11 @@ def _count(
     wanted: Any,
     wanted_offsets: Any,
     owners: Any,
+    left: Any,
     counts: Any,
 ) -> None:
     """Count (3, rows) a row's phrases, the new ones, and those that were left before it."""
     text_bytes, phrase_bytes = address_of(texts), address_of(phrases)
-    left = np.diff(wanted_offsets)
     seen = np.zeros(wanted.size, np.bool_)
     for row in range(rows.size):
         owner, text = owners[row], rows[row]

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from fastscore_machine.bits import count_ones, leading_zeros, trailing_zeros
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.memory import load_byte, load_int32, load_word
-from fastscore_machine.validation import read_only
 
 if TYPE_CHECKING:
     from fastscore_machine.arrow import AddressedStrings
@@ -34,14 +33,7 @@ def located_rows(
     return addresses, lengths
 
 
-def compile_addressing() -> None:
-    """Compile what `located_rows` calls."""
-    none = np.empty(0, np.int64)
-    _rows_of_views(read_only(none), 0, 0, none, none)
-    _rows_of_offsets(read_only(none), read_only(none), 0, none, none)
-
-
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], int64, out(int64[:]), out(int64[:])", fastmath=False)
 def _rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[no-untyped-def]
     """Note address and length in bytes of rows from ``start`` of a column with offsets."""
     for row in range(addresses.size):
@@ -50,7 +42,7 @@ def _rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[
         lengths[row] = offsets[start + row + 1] - first
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64, int64, out(int64[:]), out(int64[:])", fastmath=False)
 def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-untyped-def]
     """Note address and length in bytes of rows from ``start`` of a column of string views."""
     for row in range(addresses.size):

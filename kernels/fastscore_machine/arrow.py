@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_machine.addressed_texts import compile_addressing, located_rows
-from fastscore_machine.compiling import first_use
+from fastscore_machine.addressed_texts import located_rows
 from fastscore_machine.validation import read_only
 
 
@@ -165,16 +164,10 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
             raise ValueError(f"`{name}` holds nulls; expected none: leave those rows out")
         return strings
     column = addressed_strings(name, strings, nulls=nulls)
-    compile_kernels()
     addresses, lengths = located_rows(column, 0, len(column))
     if nulls and column.array.null_count:
         lengths[column.array.is_null().to_numpy(zero_copy_only=False)] = -1
     return TextRows(column.array, addresses, lengths)
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, compile_addressing)
 
 
 def _checked_strings(name: str, strings: Any, *, nulls: bool = False) -> Any:

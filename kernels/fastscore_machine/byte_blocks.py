@@ -7,20 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
 
-from fastscore_machine import plain
+from fastscore_machine import llvm, plain
 from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.compiling import inlined, instruction_or
-from fastscore_machine.llvm import I64, broadcast, integer, load
+from fastscore_machine.compiling import inlined, instruction
 from fastscore_machine.memory import copy_block, prefetch
 
 BLOCK = 64
 
 _QUOTE, _BACKSLASH, _SPACE = 0x22, 0x5C, 0x20
 _MOST_PREFETCHED = 1024
-_BYTES = ir.VectorType(ir.IntType(8), BLOCK)
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
 
@@ -33,89 +29,76 @@ def aligned(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return room[shift : shift + data.size]
 
 
-def _compared(builder: Any, arguments: Any, operator: str) -> Any:
+def _marks(builder: Any, flags: Any) -> Any:
+    """Return the flags of a block as the bits of a word."""
+    return builder.bitcast(flags, llvm.number(64))
+
+
+def _compared(builder: Any, address: Any, operator: str, byte: Any) -> Any:
     """Compare the block at an address with one byte, unsigned: one bit a byte."""
-    block = load(builder, arguments[0], _BYTES)
-    byte = broadcast(builder, builder.trunc(arguments[1], ir.IntType(8)), BLOCK)
-    return builder.bitcast(builder.icmp_unsigned(operator, block, byte), I64)
+    block = llvm.load(builder, address, llvm.vector(8, BLOCK))
+    wanted = llvm.broadcast(builder, builder.trunc(byte, llvm.number(8)), BLOCK)
+    return _marks(builder, builder.icmp_unsigned(operator, block, wanted))
 
 
-@instruction_or(plain.equal_bytes)
-def equal_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
+@instruction("int64, int64 -> uint64", plain=plain.equal_bytes)
+def equal_bytes(builder: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _compared(builder, arguments, "==")
-
-    return types.uint64(types.int64, types.int64), codegen
+    return _compared(builder, address, "==", byte)
 
 
-@instruction_or(plain.lower_bytes)
-def lower_bytes(typing_context: Any, address: Any, byte: Any) -> Any:
+@instruction("int64, int64 -> uint64", plain=plain.lower_bytes)
+def lower_bytes(builder: Any, address: Any, byte: Any) -> Any:
     """Mark which of the 64 bytes at an address are lower than ``byte``."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _compared(builder, arguments, "<")
-
-    return types.uint64(types.int64, types.int64), codegen
+    return _compared(builder, address, "<", byte)
 
 
-@instruction_or(plain.equal_blocks)
-def equal_blocks(typing_context: Any, one: Any, other: Any) -> Any:
+@instruction("int64, int64 -> uint64", plain=plain.equal_blocks)
+def equal_blocks(builder: Any, one: Any, other: Any) -> Any:
     """Mark which of the 64 bytes at an address are those at another."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        blocks = (load(builder, address, _BYTES) for address in arguments)
-        return builder.bitcast(builder.icmp_unsigned("==", *blocks), I64)
-
-    return types.uint64(types.int64, types.int64), codegen
+    blocks = (llvm.load(builder, address, llvm.vector(8, BLOCK)) for address in (one, other))
+    return _marks(builder, builder.icmp_unsigned("==", *blocks))
 
 
-@instruction_or(plain.word_bytes)
-def word_bytes(typing_context: Any, address: Any) -> Any:
+@instruction("int64 -> uint64", plain=plain.word_bytes)
+def word_bytes(builder: Any, address: Any) -> Any:
     """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
+    kind = llvm.vector(8, BLOCK)
+    block = llvm.load(builder, address, kind)
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def of(value: int) -> Any:
-            return ir.Constant(_BYTES, [value] * BLOCK)
+    def within(bytes_: Any, first: str, count: int) -> Any:
+        start = llvm.constant(kind, ord(first))
+        return builder.icmp_unsigned("<", builder.sub(bytes_, start), llvm.constant(kind, count))
 
-        block = load(builder, arguments[0], _BYTES)
-        folded = builder.or_(block, of(0x20))
-        letter = builder.icmp_unsigned("<", builder.sub(folded, of(ord("a"))), of(26))
-        digit = builder.icmp_unsigned("<", builder.sub(block, of(ord("0"))), of(10))
-        score = builder.icmp_unsigned("==", block, of(ord("_")))
-        return builder.bitcast(builder.or_(builder.or_(letter, digit), score), I64)
-
-    return types.uint64(types.int64), codegen
+    folded = builder.or_(block, llvm.constant(kind, 0x20))
+    words = builder.or_(within(folded, "a", 26), within(block, "0", 10))
+    return _marks(builder, builder.or_(words, within(block, "_", 1)))
 
 
 RUNS, RUN_BYTES = 4, 3
 
 
-@instruction_or(plain.run_marks)
-def run_marks(typing_context: Any, address: Any, runs: Any) -> Any:
+@instruction("int64, int64 -> uint64", plain=plain.run_marks)
+def run_marks(builder: Any, address: Any, runs: Any) -> Any:
     """Mark at which of 64 places from an address on any of four runs of three bytes begins.
 
     ``runs`` is the address of the runs, each byte repeated to a block: uint8 (4, 3, 64).
     """
+    kind = llvm.vector(8, BLOCK)
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        at, table = arguments
-        blocks = [
-            load(builder, builder.add(at, integer(byte)), _BYTES) for byte in range(RUN_BYTES)
-        ]
-        found = None
-        for run in range(RUNS):
-            difference = None
-            for byte, block in enumerate(blocks):
-                place = builder.add(table, integer(BLOCK * (RUN_BYTES * run + byte)))
-                other = builder.xor(block, load(builder, place, _BYTES))
-                difference = other if difference is None else builder.or_(difference, other)
-            alike = builder.icmp_unsigned("==", difference, ir.Constant(_BYTES, [0] * BLOCK))
-            found = alike if found is None else builder.or_(found, alike)
-        return builder.bitcast(found, I64)
+    def block_at(base: Any, offset: int) -> Any:
+        return llvm.load(builder, builder.add(base, llvm.integer(offset)), kind)
 
-    return types.uint64(types.int64, types.int64), codegen
+    blocks = [block_at(address, byte) for byte in range(RUN_BYTES)]
+    found = llvm.constant(llvm.vector(1, BLOCK), 0)
+    for run in range(RUNS):
+        difference = llvm.constant(kind, 0)
+        for byte, block in enumerate(blocks):
+            other = builder.xor(block, block_at(runs, BLOCK * (RUN_BYTES * run + byte)))
+            difference = builder.or_(difference, other)
+        alike = builder.icmp_unsigned("==", difference, llvm.constant(kind, 0))
+        found = builder.or_(found, alike)
+    return _marks(builder, found)
 
 
 @inlined
@@ -133,7 +116,7 @@ def copy_until(source: int, target: int, length: int, byte: int) -> int:
     """
     copied = 0
     while copied + BLOCK <= length:
-        copy_block(source + copied, target + copied)
+        copy_block(source, copied, target, copied)
         found = equal_bytes(source + copied, byte)
         if found != _NONE:
             return int(copied + trailing_zeros(found))

@@ -3,12 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-
-from fastscore_machine import plain
-from fastscore_machine.compiling import has_feature, instruction_or
-from fastscore_machine.llvm import I64, integer, load
+from fastscore_machine import llvm, plain
+from fastscore_machine.compiling import instruction
+from fastscore_machine.objects import has_feature
 
 BLOCK = 64
 _CASE = 0x20
@@ -41,7 +38,7 @@ def _members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[A
     kind = block.type
 
     def of(value: int) -> Any:
-        return ir.Constant(kind, [value - 256 if value > 127 else value] * kind.count)
+        return llvm.constant(kind, value - 256 if value > 127 else value)
 
     folded = builder.or_(block, of(_CASE))
     found = []
@@ -76,28 +73,27 @@ def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
     Returns
     -------
     callable
-        Takes an address and returns a word for each set, the first byte in the lowest bit.
+        Takes an address and returns a word, or a tuple of one for each set, the first byte in the
+        lowest bit.
     """
     wanted = [frozenset(members) for members in sets]
 
     def without_compiling(address: int) -> Any:
-        return tuple(plain.marked_bytes(address, members) for members in wanted)
+        words = [plain.marked_bytes(address, members) for members in wanted]
+        return tuple(words) if len(words) > 1 else words[0]
 
-    @instruction_or(without_compiling)
-    def marks(typing_context: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kind = ir.VectorType(ir.IntType(8), _WIDTH)
-            words: list[Any] = [None] * len(wanted)
-            for begin in range(0, BLOCK, _WIDTH):
-                block = load(builder, builder.add(arguments[0], integer(begin)), kind)
-                for place, truths in enumerate(_members(builder, block, wanted)):
-                    bits = builder.bitcast(truths, ir.IntType(_WIDTH))
-                    if _WIDTH < BLOCK:
-                        bits = builder.shl(builder.zext(bits, I64), integer(begin))
-                    before = words[place]
-                    words[place] = bits if before is None else builder.or_(before, bits)
-            return context.make_tuple(builder, signature.return_type, words)
-
-        return types.UniTuple(types.uint64, len(wanted))(types.int64), codegen
+    @instruction(f"int64 -> {', '.join(['uint64'] * len(wanted))}", plain=without_compiling)
+    def marks(builder: Any, address: Any) -> Any:
+        kind = llvm.vector(8, _WIDTH)
+        words: list[Any] = [llvm.integer(0)] * len(wanted)
+        for begin in range(0, BLOCK, _WIDTH):
+            block = llvm.load(builder, builder.add(address, llvm.integer(begin)), kind)
+            for place, truths in enumerate(_members(builder, block, wanted)):
+                bits = builder.bitcast(truths, llvm.number(_WIDTH))
+                if _WIDTH < BLOCK:
+                    wide = builder.zext(bits, llvm.number(64))
+                    bits = builder.shl(wide, llvm.integer(begin))
+                words[place] = builder.or_(words[place], bits)
+        return words if len(words) > 1 else words[0]
 
     return marks

@@ -1,97 +1,97 @@
-"""Compilation: the flags of every kernel, and a cache folder that always works.
+"""How compiled functions are declared: kernels, what is compiled into them, instructions.
 
-Compiled code is kept under ``$FASTSCORE_CACHE`` (else the user's cache folder, else a private
-temporary one), in a folder named after a digest of the sources of all kernels and of the versions
-of Numba and Python: an installed package may be read-only, and code of another version is never
-loaded. The folder is set while our kernels are declared only; other users of Numba keep theirs.
+A kernel is an entry point with declared types. Numba compiles it, once for a level of processors,
+into a library that is loaded without Numba (`objects`); a process that finds all its kernels
+compiled never imports Numba. Where ``NUMBA_DISABLE_JIT`` is set, everything is plain Python.
 """
 
-import contextlib
-import functools
-import hashlib
-import importlib.util
 import os
-import platform
-import sys
-import tempfile
 import threading
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Any, TypeVar, cast
-
-import llvmlite.binding
-import numba
-from numba.extending import intrinsic
-
-config: Any = numba.config
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-JIT_DISABLED = bool(config.DISABLE_JIT)
+JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+CHECKED = os.environ.get("FASTSCORE_CHECKED", "0") not in ("", "0")
 
-CHECKED = os.environ.get("FASTSCORE_CHECKED") == "1"
-"""Whether readers check the bounds of every access, see `views`."""
-
-PACKAGES = ("fastscore_kernels", "fastscore_machine", "fastscore_readers")
-
-_PATIENCE_SECONDS = 180
-
-_lock = threading.Lock()
-_topic_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-_ready: set[str] = set()
+PART = "__compiled_as__"
 
 
-def _candidate_folders() -> Iterator[Path]:
-    named = os.environ.get("FASTSCORE_CACHE")
-    if named:
-        yield Path(named)
-    with contextlib.suppress(RuntimeError):
-        home = Path.home()
-        if sys.platform == "darwin":
-            yield home / "Library" / "Caches" / "fastscore"
-        elif sys.platform == "win32":
-            yield Path(os.environ.get("LOCALAPPDATA", home)) / "fastscore" / "Cache"
-        else:
-            yield Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fastscore"
-    yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
-
-
-def _is_ours_and_writable(folder: Path) -> bool:
-    """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
-            return False
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-@functools.cache
-def cache_folder() -> Path:
-    """Return the folder that compiled kernels are kept in, made if need be."""
-    digest = hashlib.sha256(
-        f"{numba.__version__} {platform.python_version()} {platform.machine()} {CHECKED}".encode()
-    )
-    for package in PACKAGES:
-        for source in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
-            digest.update(source.name.encode())
-            digest.update(source.read_bytes())
-    for candidate in _candidate_folders():
-        folder = candidate / "kernels" / digest.hexdigest()[:16]
-        if _is_ours_and_writable(folder):
-            return folder
-    return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
-
-
-def kernel(*, fastmath: bool | set[str], allocates: bool = True) -> Callable[[Function], Function]:
-    """Declare a compiled entry point: releases the GIL, cached on disk, flags stated.
+class Kernel:
+    """A compiled entry point: loaded when it is first called, compiled before if need be.
 
     Parameters
     ----------
+    function
+        The plain function.
+    parameters, returns
+        Declared types, as in `signatures`.
+    fastmath, allocates
+        As `kernel` has them.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: str,
+        returns: str,
+        fastmath: Any,
+        allocates: bool = True,
+    ) -> None:
+        self.function, self.fastmath, self.allocates = function, fastmath, allocates
+        self.parameters, self.returns = parameters, returns
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__wrapped__ = function
+        self._loaded: Callable[..., Any] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def module(self) -> str:
+        """Name of the module that declares the kernel."""
+        return self.function.__module__
+
+    @property
+    def identity(self) -> str:
+        """Module and name: what processes call the kernel by."""
+        return f"{self.module}:{self.__name__}"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel; other threads go on meanwhile."""
+        return (self._loaded or self._load())(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.identity}({self.parameters}) -> {self.returns or 'None'}>"
+
+    def _load(self) -> Callable[..., Any]:
+        from fastscore_machine.calling import bound
+        from fastscore_machine.workers import compiled_library
+
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = bound(self, compiled_library(self))
+        return self._loaded
+
+
+_declared: dict[str, Kernel] = {}
+
+
+def declared_kernels() -> list[Kernel]:
+    """Return the kernels of all modules that are imported."""
+    return list(_declared.values())
+
+
+def kernel(
+    parameters: str, *, returns: str = "", fastmath: bool | set[str], allocates: bool = True
+) -> Callable[[Function], Function]:
+    """Declare a compiled entry point.
+
+    Parameters
+    ----------
+    parameters
+        Types of the parameters, as in `signatures`: ``"uint8[:], int64, out(int64[:, :])"``.
+    returns
+        Types of what is returned, in the same words; arrays are then new ones.
     fastmath
         ``False``, or the set of LLVM flags whose freedom the kernel can bear; never flags that
         assume the absence of NaN or infinity.
@@ -99,147 +99,63 @@ def kernel(*, fastmath: bool | set[str], allocates: bool = True) -> Callable[[Fu
         Without it no references to arrays are counted, which in functions that take many arrays
         can cost more than all else; then neither the kernel nor what it calls makes an array.
     """
-    options: dict[str, Any] = {} if allocates or CHECKED else {"_nrt": False}
 
     def declare(function: Function) -> Function:
-        with _lock:
-            previous = config.CACHE_DIR
-            config.CACHE_DIR = str(cache_folder())
-            try:
-                compiled: Any = numba.njit(
-                    nogil=True,
-                    cache=True,
-                    fastmath=fastmath,
-                    error_model="numpy",
-                    boundscheck=CHECKED or None,
-                    **options,
-                )(function)
-                return cast("Function", _naming(compiled) if CHECKED else compiled)
-            finally:
-                config.CACHE_DIR = previous
+        if JIT_DISABLED:
+            return function
+        made = Kernel(function, parameters, returns, fastmath, allocates)
+        _declared[made.identity] = made
+        return cast("Function", made)
 
     return declare
 
 
-def _naming(compiled: Any) -> Callable[..., Any]:
-    """Let an access out of bounds name the kernel."""
-
-    @functools.wraps(compiled.py_func)
-    def checked(*arguments: Any) -> Any:
-        try:
-            return compiled(*arguments)
-        except IndexError as error:
-            found = " ".join(map(str, error.args))
-            raise IndexError(f"{compiled.py_func.__qualname__} touches {found}") from error
-
-    return checked
-
-
-def has_feature(name: str) -> bool:
-    """Whether code is compiled for a processor with a feature, by LLVM's name for it.
-
-    Of named processors (``NUMBA_CPU_NAME``) the levels of x86-64 are known.
-    """
-    if config.CPU_NAME:
-        named = (config.CPU_FEATURES or "").split(",")
-        return f"+{name}" in named or (config.CPU_NAME == "x86-64-v4" and name == "avx512bw")
-    return bool(llvmlite.binding.get_host_cpu_features().get(name, False))
-
-
 def inlined(function: Function) -> Function:
-    """Declare a function that kernels call: compiled into them, with no cache of its own."""
-    compiled: Any = numba.njit(
-        nogil=True, fastmath=False, error_model="numpy", boundscheck=CHECKED or None
-    )(function)
-    return cast("Function", compiled)
+    """Declare a function that kernels call: compiled into each of them."""
+    setattr(function, PART, {})
+    return function
 
 
 def always_inlined(function: Function) -> Function:
     """Declare a small function of an inner loop: no call is left of it in the kernels."""
-    compiled: Any = numba.njit(
-        nogil=True,
-        fastmath=False,
-        error_model="numpy",
-        forceinline=True,
-        boundscheck=CHECKED or None,
-    )(function)
-    return cast("Function", compiled)
+    setattr(function, PART, {"forceinline": True})
+    return function
 
 
-def instruction(emit: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare a function that emits LLVM IR where a kernel calls it."""
-    return cast("Callable[..., Any]", intrinsic(emit))
+class Instruction:
+    """A function that emits LLVM IR where a kernel calls it; elsewhere its plain form is called."""
+
+    def __init__(self, emit: Callable[..., Any], types: str, plain: Any) -> None:
+        self.emit, self.types, self.plain = emit, types, plain
+        self.__name__, self.__doc__, self.__module__ = emit.__name__, emit.__doc__, emit.__module__
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Do in plain Python what the instruction does."""
+        if self.plain is None:
+            raise TypeError(f"`{self.__name__}` exists in compiled kernels only")
+        return self.plain(*arguments)
 
 
-def instruction_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare an instruction; ``plain`` is called instead where nothing is compiled."""
-
-    def declare(emit: Callable[..., Any]) -> Callable[..., Any]:
-        return plain if JIT_DISABLED else instruction(emit)
-
-    return declare
-
-
-def _lock_file(handle: IO[str]) -> None:
-    """Wait for the lock as long as a compilation may take; then go on without it, which is safe."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)
-        except OSError:
-            return
-        else:
-            return
-
-
-@functools.cache
-def _load_numba_without_scipy() -> None:
-    """Import Numba's array functions, which would import SciPy only to see whether it is there.
-
-    That costs every start 0.2 s, and no kernel of ours calls BLAS. For others nothing changes:
-    Numba imports SciPy when it compiles a call of BLAS.
-    """
-    asked = "scipy.linalg.cython_blas"
-    if "numba.np.arraymath" in sys.modules or asked in sys.modules:
-        return
-    sys.modules[asked] = cast("Any", None)  # an import of it fails at once
-    try:
-        from numba.np import arraymath
-    finally:
-        del sys.modules[asked]
-    arraymath._HAVE_BLAS = importlib.util.find_spec("scipy") is not None
-
-
-def first_use(topic: str, compile_all: Callable[[], object]) -> None:
-    """Run ``compile_all`` once in this process, one process at a time for each topic.
-
-    The first process compiles and fills the cache; the others wait and load from it, so that a
-    cold start of many workers costs one compilation. What is cached already is never waited for
-    behind another topic's compilation.
+def instruction(
+    types: str, *, plain: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function that emits LLVM IR.
 
     Parameters
     ----------
-    topic
-        What is compiled; the module's name.
-    compile_all
-        Calls each kernel with arguments of the types that it gets; uses no other topic.
+    types
+        Types of parameters and result, ``"int64, int64 -> uint64"``: numbers, ``array`` for any
+        array, whose address is passed on; and nothing behind the arrow where nothing is returned.
+        ``bytes(8)`` stands for two parameters, a base (an array, a `memory.View` or an address)
+        and an index, of which the address is passed on where eight bytes are touched;
+        ``bytes(any)`` for a third, the number of bytes.
+    plain
+        What is called where nothing is compiled.
     """
-    if topic in _ready:
-        return
-    with _lock:
-        topic_lock = _topic_locks[topic]
-    with topic_lock:
-        if topic in _ready:
-            return
-        if not JIT_DISABLED:
-            _load_numba_without_scipy()
-            with (cache_folder() / f"lock-{topic}").open("a") as handle:
-                _lock_file(handle)
-                compile_all()
-        _ready.add(topic)
+
+    def declare(emit: Callable[..., Any]) -> Callable[..., Any]:
+        if JIT_DISABLED and plain is not None:
+            return plain
+        return Instruction(emit, types, plain)
+
+    return declare

@@ -15,26 +15,45 @@ def address_of(array: Any) -> int:
     return int(array.ctypes.data)
 
 
-def load_word(base: int, index: int) -> Any:
+def place(base: Any, index: int, width: int) -> int:
+    """Return the address ``index`` bytes behind an array, a view or a bare address.
+
+    Raises
+    ------
+    IndexError
+        The ``width`` bytes there are not all of the array or the view.
+    """
+    if isinstance(base, np.ndarray):
+        address, length = address_of(base), base.nbytes
+    elif isinstance(base, tuple):
+        address, length = base
+    else:
+        return int(base) + int(index)
+    if not 0 <= index <= length - width:
+        raise IndexError(f"{width} bytes at index {index} of {length} are touched")
+    return int(address) + int(index)
+
+
+def load_word(base: Any, index: int) -> Any:
     """Read the eight bytes at ``base + index``, little-endian."""
     return np.uint64(
-        int.from_bytes(ctypes.string_at(int(base) + int(index), _WORD_BYTES), "little")
+        int.from_bytes(ctypes.string_at(place(base, index, _WORD_BYTES), _WORD_BYTES), "little")
     )
 
 
-def load_int32(base: int, index: int) -> int:
+def load_int32(base: Any, index: int) -> int:
     """Read the 32-bit integer at ``base + index``, sign-extended."""
-    return ctypes.c_int32.from_address(int(base) + int(index)).value
+    return ctypes.c_int32.from_address(place(base, index, 4)).value
 
 
-def load_byte(base: int, index: int) -> int:
+def load_byte(base: Any, index: int) -> int:
     """Read the byte at ``base + index``."""
-    return ctypes.c_uint8.from_address(int(base) + int(index)).value
+    return ctypes.c_uint8.from_address(place(base, index, 1)).value
 
 
-def store_byte(base: int, index: int, value: int) -> None:
+def store_byte(base: Any, index: int, value: int) -> None:
     """Write the low byte of ``value`` to ``base + index``."""
-    ctypes.c_uint8.from_address(int(base) + int(index)).value = int(value) & 0xFF
+    ctypes.c_uint8.from_address(place(base, index, 1)).value = int(value) & 0xFF
 
 
 def read_at(descriptor: int, address: int, size: int, place: int) -> int:
@@ -47,37 +66,42 @@ def read_at(descriptor: int, address: int, size: int, place: int) -> int:
     return len(found)
 
 
-def store_word(base: int, index: int, word: Any) -> None:
+def store_word(base: Any, index: int, word: Any) -> None:
     """Write eight bytes to ``base + index``, little-endian."""
-    ctypes.c_uint64.from_address(int(base) + int(index)).value = int(word)
+    ctypes.c_uint64.from_address(place(base, index, _WORD_BYTES)).value = int(word)
 
 
-def store_int32(base: int, index: int, value: int) -> None:
+def store_int32(base: Any, index: int, value: int) -> None:
     """Write the low 32 bits of ``value`` to ``base + index``."""
-    ctypes.c_uint32.from_address(int(base) + int(index)).value = int(value) & 0xFFFFFFFF
+    ctypes.c_uint32.from_address(place(base, index, 4)).value = int(value) & 0xFFFFFFFF
+
+
+def block_at(base: Any, index: int) -> int:
+    """Return the address of 64 bytes."""
+    return place(base, index, 64)
 
 
 def prefetch(address: int) -> None:
     """Do nothing."""
 
 
-def line_end_mask(base: int, index: int) -> Any:
+def line_end_mask(base: Any, index: int) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
     return _mask(base, index, 64, lambda byte: byte in b"\n\r")
 
 
-def return_mask(base: int, index: int) -> Any:
+def return_mask(base: Any, index: int) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
     return _mask(base, index, 64, lambda byte: byte in b"\r")
 
 
-def string_stop_mask(base: int, index: int) -> Any:
+def string_stop_mask(base: Any, index: int) -> Any:
     """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
     return _mask(base, index, 32, lambda byte: byte in b'"\\' or byte < 0x20 or byte >= 0x80)
 
 
 def _mask(base: int, index: int, width: int, wanted: Callable[[int], bool]) -> Any:
-    found = ctypes.string_at(int(base) + int(index), width)
+    found = ctypes.string_at(place(base, index, width), width)
     return np.uint64(sum(1 << place for place, byte in enumerate(found) if wanted(byte)))
 
 
@@ -127,9 +151,9 @@ def run_marks(address: int, runs: int) -> Any:
     return _marked(found[place : place + 3] in wanted for place in range(64))
 
 
-def copy_block(source: int, target: int) -> None:
-    """Copy 64 bytes from one address to another."""
-    ctypes.memmove(int(target), ctypes.string_at(int(source), 64), 64)
+def copy_block(source: Any, at: int, target: Any, to: int) -> None:
+    """Copy the 64 bytes at an index behind one base to an index behind another."""
+    ctypes.memmove(place(target, to, 64), ctypes.string_at(place(source, at, 64), 64), 64)
 
 
 def _marked(flags: Iterable[bool]) -> Any:

@@ -9,86 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_machine.compiling import CHECKED, always_inlined
+from fastscore_machine.compiling import always_inlined
 from fastscore_machine.memory import (
-    address_of,
+    block_at,
     copy_block,
     load_byte,
     load_word,
+    room_at,
     store_byte,
     store_word,
 )
+
+__all__ = [
+    "BLOCK",
+    "block_at",
+    "byte_at",
+    "item_at",
+    "low_bytes",
+    "put_block",
+    "put_byte",
+    "put_item",
+    "put_word",
+    "room_at",
+    "same_bytes",
+    "signed",
+    "word_at",
+]
 
 BLOCK = 64
 
 signed: Any = np.int64
 """Items of unsigned vectors are made signed to be counted with."""
 
-if CHECKED:
-
-    @always_inlined
-    def _check(view: Any, at: Any, width: Any) -> None:
-        if at < 0 or at + width > view.nbytes:
-            raise IndexError("bytes", at, "to", at + width, "of a view of", view.nbytes)
-else:
-
-    @always_inlined
-    def _check(view: Any, at: Any, width: Any) -> None:
-        pass
-
-
-@always_inlined
-def byte_at(view: Any, at: Any) -> Any:
-    """Read the byte at an index."""
-    _check(view, at, 1)
-    return load_byte(address_of(view), at)
-
-
-@always_inlined
-def word_at(view: Any, at: Any) -> Any:
-    """Read eight bytes from an index on, little-endian."""
-    _check(view, at, 8)
-    return load_word(address_of(view), at)
-
-
-@always_inlined
-def block_at(view: Any, at: Any) -> Any:
-    """Return the address of 64 bytes, for an instruction that reads them at once."""
-    _check(view, at, BLOCK)
-    return address_of(view) + at
-
-
-@always_inlined
-def room_at(view: Any, at: Any, width: Any) -> Any:
-    """Return the address of ``width`` bytes, for an instruction that writes up to as many."""
-    _check(view, at, width)
-    return address_of(view) + at
-
-
-@always_inlined
-def put_byte(view: Any, at: Any, value: Any) -> None:
-    """Write the low byte of ``value``."""
-    _check(view, at, 1)
-    store_byte(address_of(view), at, value)
-
-
-@always_inlined
-def put_word(view: Any, at: Any, word: Any) -> None:
-    """Write eight bytes from an index on, little-endian."""
-    _check(view, at, 8)
-    store_word(address_of(view), at, word)
+byte_at, word_at, put_byte, put_word = load_byte, load_word, store_byte, store_word
 
 
 @always_inlined
 def put_block(view: Any, at: Any, source: Any, source_at: Any) -> None:
     """Copy 64 bytes of another view."""
-    copy_block(block_at(source, source_at), block_at(view, at))
+    copy_block(source, source_at, view, at)
 
 
 @always_inlined
 def item_at(view: Any, index: Any) -> Any:
     """Read an item of a vector of any type."""
-    _check(view, index * view.itemsize, view.itemsize)
     # an unsigned index is not looked at for counting from the end
     return view[np.uint64(index)]
 
@@ -96,7 +60,6 @@ def item_at(view: Any, index: Any) -> Any:
 @always_inlined
 def put_item(view: Any, index: Any, value: Any) -> None:
     """Write an item of a vector of any type."""
-    _check(view, index * view.itemsize, view.itemsize)
     view[np.uint64(index)] = value
 
 

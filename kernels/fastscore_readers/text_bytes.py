@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fastscore_machine import plain
+from fastscore_machine import llvm, plain
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import text_run
-from fastscore_machine.compiling import inlined, instruction_or
+from fastscore_machine.compiling import inlined, instruction
 from fastscore_machine.memory import load_byte, load_word, store_word
-from llvmlite import ir
-from numba import types
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
 ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
@@ -27,58 +25,44 @@ _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _TOPS = np.uint64(0x8080808080808080)
 
 
-def _byte_mask(builder: Any, arguments: Any, width: int, wanted: Callable[..., Any]) -> Any:
-    """One bit for each of ``width`` bytes behind an address, set where ``wanted`` says so."""
-    vector = ir.VectorType(ir.IntType(8), width)
-    address = builder.add(arguments[0], arguments[1])
-    loaded = builder.load(builder.inttoptr(address, vector.as_pointer()))
-    loaded.align = 1
+def _byte_mask(builder: Any, address: Any, width: int, wanted: Callable[..., Any]) -> Any:
+    """One bit for each of ``width`` bytes at an address, set where ``wanted`` says so."""
+    kind = llvm.vector(8, width)
+    loaded = llvm.load(builder, address, kind)
 
     def compare(operator: str, byte: int) -> Any:
-        return builder.icmp_signed(operator, loaded, ir.Constant(vector, [byte] * width))
+        return builder.icmp_signed(operator, loaded, llvm.constant(kind, byte))
 
-    bits = builder.bitcast(wanted(compare), ir.IntType(width))
-    return builder.zext(bits, ir.IntType(64)) if width < 64 else bits
+    bits = builder.bitcast(wanted(compare), llvm.number(width))
+    return builder.zext(bits, llvm.number(64)) if width < 64 else bits
 
 
-@instruction_or(plain.line_end_mask)
-def line_end_mask(typing_context: Any, base: Any, index: Any) -> Any:
+@instruction("bytes(64) -> uint64", plain=plain.line_end_mask)
+def line_end_mask(builder: Any, address: Any) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _byte_mask(
-            builder,
-            arguments,
-            64,
-            lambda compare: builder.or_(compare("==", NEWLINE), compare("==", RETURN)),
-        )
+    def ends(compare: Callable[..., Any]) -> Any:
+        return builder.or_(compare("==", NEWLINE), compare("==", RETURN))
 
-    return types.uint64(types.int64, types.int64), codegen
+    return _byte_mask(builder, address, 64, ends)
 
 
-@instruction_or(plain.return_mask)
-def return_mask(typing_context: Any, base: Any, index: Any) -> Any:
+@instruction("bytes(64) -> uint64", plain=plain.return_mask)
+def return_mask(builder: Any, address: Any) -> Any:
     """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _byte_mask(builder, arguments, 64, lambda compare: compare("==", RETURN))
-
-    return types.uint64(types.int64, types.int64), codegen
+    return _byte_mask(builder, address, 64, lambda compare: compare("==", RETURN))
 
 
-@instruction_or(plain.string_stop_mask)
-def string_stop_mask(typing_context: Any, base: Any, index: Any) -> Any:
+@instruction("bytes(32) -> uint64", plain=plain.string_stop_mask)
+def string_stop_mask(builder: Any, address: Any) -> Any:
     """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def stops(compare: Callable[..., Any]) -> Any:
-            # as signed bytes, those beyond ASCII are negative
-            marks = builder.or_(compare("==", QUOTE), compare("==", BACKSLASH))
-            return builder.or_(marks, compare("<", SPACE))
+    def stops(compare: Callable[..., Any]) -> Any:
+        # as signed bytes, those beyond ASCII are negative
+        marks = builder.or_(compare("==", QUOTE), compare("==", BACKSLASH))
+        return builder.or_(marks, compare("<", SPACE))
 
-        return _byte_mask(builder, arguments, 32, stops)
-
-    return types.uint64(types.int64, types.int64), codegen
+    return _byte_mask(builder, address, 32, stops)
 
 
 @inlined

@@ -26,4 +26,6 @@ def test_an_access_out_of_bounds_names_kernel_index_and_length() -> None:
         text=True,
         check=True,
     )
-    assert run.stdout == "index_block touches bytes 0 to 64 of a view of 10\n"
+    assert run.stdout == (
+        "kernel `fastscore_readers.json.index:index_block` touches 64 items at index 0 of 10\n"
+    )

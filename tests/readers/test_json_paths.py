@@ -10,7 +10,8 @@ from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_paths import Place, Shape, find_places
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.kernels.test_jsonl import tag_of
+
+from tests.readers.test_json_lines import tag_of
 
 MISSING = object()
 

@@ -9,8 +9,9 @@ from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_trees import Nodes, find_nodes
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.test_json_paths import VALUES, Members, written
-from tests.kernels.test_jsonl import tag_of
+
+from tests.readers.test_json_lines import tag_of
+from tests.readers.test_json_paths import VALUES, Members, written
 
 Node = tuple[int, str | None, Any]
 """The place of a value's parent among the nodes, its key, and the value."""

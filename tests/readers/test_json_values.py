@@ -9,7 +9,8 @@ from fastscore_readers.json import lines as jsonl
 from fastscore_readers.json.json_values import array_elements, value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.test_jsonl import tag_of
+
+from tests.readers.test_json_lines import tag_of
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -125,7 +125,12 @@ def _scan_cell(data: int, index: int, stop: int) -> tuple[int, int, int, int, in
     return behind, index + 1, at, tag, 0
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64, int64, bool, int64, int64[:], out(int64[:, :]), "
+    "out(uint8[:, :]), out(int64[:, :]), out(int64[:, :]), out(int64[:, :]), "
+    "out(int64[:])",
+    fastmath=False,
+)
 def scan_records(
     data: Any,
     index: int,
@@ -235,7 +240,7 @@ def _unquote(data: int, index: int, stop: int, out: int, at: int) -> int:
         begin = 0
         while quotes != _NONE and begin < BLOCK:
             place = trailing_zeros(quotes)
-            copy_block(data + index + begin, out + at)
+            copy_block(data, index + begin, out, at)
             # a pair that the cell's end cuts is none of the cell's
             at += min(place + 1, stop - index) - begin
             begin = place + 2
@@ -243,13 +248,17 @@ def _unquote(data: int, index: int, stop: int, out: int, at: int) -> int:
             if index + begin >= stop:
                 return at
         if begin < BLOCK:
-            copy_block(data + index + begin, out + at)
+            copy_block(data, index + begin, out, at)
             at += min(BLOCK, stop - index) - begin
         index += max(BLOCK, begin)
     return at
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:]), out(int64[:])",
+    returns="int64",
+    fastmath=False,
+)
 def unquote_cells(
     data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
 ) -> int:
@@ -288,7 +297,7 @@ _TRUE_WORD, _FALSE_WORD, _NAN_WORD, _INF_WORD, _INFINITY_WORD = (
 )
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], out(int64[:]), out(int64[:]), out(uint8[:])", fastmath=False)
 def spell_types(data: Any, starts: Any, ends: Any, tags: Any) -> None:
     """Give cells the tag of the JSON value that they spell, and its bounds, where they do."""
     base = address_of(data)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.csv._csv_scan import (
@@ -31,7 +30,6 @@ __all__ = [
     "UNTERMINATED_QUOTE",
     "WRONG_CELL_COUNT",
     "CsvScan",
-    "compile_kernels",
     "scan_csv",
     "spelled",
     "unquoted",
@@ -135,7 +133,6 @@ def scan_csv(
         )
     if not 0 <= start <= data.size:
         raise ValueError(f"start is {start}; the data have {data.size} bytes")
-    compile_kernels()
     slots = slots.astype(np.int64, copy=False)
     if slots.size and slots.max() >= n_slots:
         raise ValueError(f"slots name slot {slots.max()}; there are {n_slots}")
@@ -191,7 +188,6 @@ def unquoted(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Lon
     tuple of arrays
         UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each.
     """
-    compile_kernels()
     out = np.empty(int((ends - starts).sum()) + _SPARE_BYTES, np.uint8)
     out_starts, out_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     ranges = read_only(starts.astype(np.int64)), read_only(ends.astype(np.int64))
@@ -209,34 +205,6 @@ def spelled(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes
         and tabs, ``true`` or ``false`` in any case, a decimal integer, a JSON number, ``nan``,
         ``inf`` or ``infinity`` in any case: that value's tag, and the bytes that spell it.
     """
-    compile_kernels()
     tags, starts, ends = tags.copy(), starts.copy(), ends.copy()
     spell_types(read_only(data), starts, ends, tags)
     return tags, starts, ends
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data = read_only(np.frombuffer(b"a\n", np.uint8))
-    none, some = read_only(np.empty(0, np.int64)), np.empty(0, np.int64)
-    cells = np.empty((1, 1), np.int64)
-    scan_records(
-        data,
-        0,
-        1,
-        True,
-        1 << 62,
-        read_only(np.zeros(1, np.int64)),
-        np.empty((3, 1), np.int64),
-        np.zeros((1, 1), np.uint8),
-        cells,
-        cells,
-        np.empty((6, 1), np.int64),
-        np.zeros(7, np.int64),
-    )
-    unquote_cells(data, none, none, np.empty(_SPARE_BYTES, np.uint8), some, some)
-    spell_types(data, some, some, np.empty(0, np.uint8))

@@ -85,7 +85,7 @@ def _value_end(out: int, index: int, stop: int) -> int:
     return stop
 
 
-@kernel(fastmath=False)
+@kernel("out(uint8[:]), bool", returns="int64", fastmath=False)
 def part_elements(text: Any, whole_array: bool) -> int:
     """Make lines of a document's elements in place: a line end stands before each.
 
@@ -129,7 +129,7 @@ def part_elements(text: Any, whole_array: bool) -> int:
         parted = not in_array
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64, out(int64[:])", fastmath=False)
 def number_lines(data: Any, positions: Any, first: int, lines: Any) -> None:
     """Count up to the line of each of some ascending positions; position 0 is on ``first``."""
     base = address_of(data)

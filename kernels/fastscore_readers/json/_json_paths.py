@@ -169,7 +169,13 @@ def _walk(
             owners[grains[grain, OWNERS] + slot] = parent_slot
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], bool, int64, int64[:, :], int64[:, :], uint8[:], "
+    "int64[:], uint64[:], int64[:], out(uint8[:]), out(int64[:]), out(int64[:]), "
+    "out(int64[:]), out(int64[:]), out(bool[:])",
+    returns="int64",
+    fastmath=False,
+)
 def walk_values(
     data: Any,
     value_starts: Any,
@@ -199,7 +205,10 @@ def walk_values(
     yet, and stay so where there is none.
     """
     stack = np.zeros(MAX_DEPTH, np.uint8)
-    frames = np.empty((nodes[:, LEVELS].max() + 1, 4), np.int64)
+    deepest = 0
+    for node in range(nodes.shape[0]):
+        deepest = max(deepest, nodes[node, LEVELS])
+    frames = np.empty((deepest + 1, 4), np.int64)
     recent = recent_keys(nodes.shape[0])
     base, objects, recent_bytes = address_of(data), address_of(stack), address_of(recent)
     name_bytes, name_offsets, name_words = address_of(names), address_of(offsets), address_of(words)

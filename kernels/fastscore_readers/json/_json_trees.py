@@ -139,7 +139,12 @@ def _walk(
             index = skip_space(data, index + 1, stop)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], int64, out(int64[:, :]), out(uint8[:]), "
+    "out(int64[:]), out(int64[:, :]), out(int64[:]), out(int64[:])",
+    returns="int64",
+    fastmath=False,
+)
 def walk_trees(
     data: Any,
     starts: Any,
@@ -176,7 +181,7 @@ def walk_trees(
     return row
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], out(int64[:, :]), int64, out(int64[:])", fastmath=False)
 def place_keys(data: Any, keys: Any, n_keys: int, table: Any) -> None:
     """Enter the first ``n_keys`` keys into an empty table."""
     base = address_of(data)

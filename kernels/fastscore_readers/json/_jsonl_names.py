@@ -141,7 +141,12 @@ def _may_end_object(data: int, index: int, end: int) -> bool:
     return bool(byte == _CLOSE_OBJECT or byte <= SPACE or byte >= 0x80)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64, uint8[:], int64[:], uint64[:], out(int64[:, :]), "
+    "out(uint8[:, :]), out(int64[:, :]), out(int64[:, :])",
+    returns="int64",
+    fastmath=False,
+)
 def note_names(
     data: Any,
     number: int,
@@ -200,7 +205,11 @@ def note_names(
     return int(row)
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64, out(uint8[:, :]), out(int64[:, :]), out(int64[:, :]), out(uint8[:])",
+    returns="int64",
+    fastmath=False,
+)
 def keep_values(data: Any, n_rows: int, tags: Any, starts: Any, ends: Any, kept: Any) -> int:
     """Copy values side by side and let ``starts`` and ``ends`` say where; return their bytes.
 

@@ -103,7 +103,12 @@ def behind_line_end(data: int, index: int, stop: int) -> int:
     return index + 1
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64, uint8[:], int64[:], uint64[:], out(int64[:, :]), "
+    "out(uint8[:, :]), out(int64[:, :]), out(int64[:, :])",
+    returns="int64",
+    fastmath=False,
+)
 def scan_runs(
     data: Any,
     number: int,

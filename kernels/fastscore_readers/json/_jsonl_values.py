@@ -110,7 +110,11 @@ def unescape(data: int, start: int, end: int, out: int, at: int) -> int:
     return at
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:]), out(int64[:])",
+    returns="int64",
+    fastmath=False,
+)
 def unescape_strings(
     data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
 ) -> int:
@@ -126,7 +130,7 @@ def unescape_strings(
     return at
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:], out(int64[:]), out(uint8[:])", fastmath=False)
 def parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
     """Parse ``-?[0-9]+`` to int64; anything else is INEXACT, what does not fit is OVERFLOW."""
     base = address_of(data)
@@ -161,7 +165,7 @@ def parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) 
                 values[row] = total if negative else -total
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:], out(float64[:]), out(uint8[:])", fastmath=False)
 def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
     """Parse JSON numbers whose nearest double one exact operation gives; others are INEXACT."""
     base = address_of(data)
@@ -212,7 +216,7 @@ def parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) ->
         states[row] = EXACT
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], uint8[:], int64[:], int64[:], out(bool[:])", fastmath=False)
 def mark_changes(data: Any, tags: Any, starts: Any, ends: Any, changed: Any) -> None:
     """Mark rows whose value has another type or other bytes than that of the row before."""
     base = address_of(data)

@@ -49,7 +49,7 @@ def _write_view(
         store_word(view, 8, (first >> _HALF) | (rest << _HALF))
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:], int64, out(int32[:, :])", fastmath=False)
 def string_views(data: Any, starts: Any, ends: Any, buffer: int, views: Any) -> None:
     """Write Arrow string views (n, 4) of byte ranges of ``data``, which is buffer ``buffer``.
 
@@ -77,7 +77,7 @@ def _copy(base: Any, size: Any, start: Any, length: Any, target: Any, at: Any) -
         copied += 1
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:]", returns="int64", fastmath=False)
 def plain_bytes(tags: Any, starts: Any, ends: Any) -> Any:
     """Count the bytes of strings without escapes that do not fit into their views."""
     total = 0
@@ -87,7 +87,7 @@ def plain_bytes(tags: Any, starts: Any, ends: Any) -> Any:
     return total
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64, int64[:, :], out(int64[:, :])", fastmath=False)
 def plain_string_views(data: Any, n_rows: int, columns: Any, counts: Any) -> None:
     """Write the views of strings without escapes, and mark all strings, row by row.
 

@@ -229,7 +229,18 @@ def _fill_integers(
     put_item(fills.odd, number, item_at(fills.odd, number) + odd)
 
 
-@kernel(fastmath=False, allocates=False)
+_COLUMNS = "Columns(uint8[:], int64[:], int64[:], int64[:])"
+_FILLS = (
+    "Fills(int8[:], int64[:], int64[:], out(uint64[:]), out(uint8[:]), out(int64[:]), "
+    "out(uint8[:]), out(int64[:]))"
+)
+
+
+@kernel(
+    f"uint8[:], {_COLUMNS}, {_FILLS}, int64, int64, int64",
+    fastmath=False,
+    allocates=False,
+)
 def fill_columns(
     data: Any, columns: Columns, fills: Fills, begin: int, first_row: int, n_rows: int
 ) -> None:

@@ -148,7 +148,11 @@ def _flag(tokens: Any, first: Any, bits: Any, closing: Any) -> None:
         closing ^= lowest
 
 
-@kernel(fastmath=False, allocates=False)
+INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
+"""Types of an index that is written."""
+
+
+@kernel(f"uint8[:], int64, {INDEX}", fastmath=False, allocates=False)
 def index_block(data: Any, size: int, index: Any) -> None:
     """Index ``data[:size]``: whole lines, then spaces up to a multiple of 64, then line ends."""
     tokens, bad, counts = index

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.json._json_elements import LINE_END_IN_STRING, number_lines, part_elements
 
-__all__ = ["LINE_END_IN_STRING", "JsonElements", "compile_kernels", "elements"]
+__all__ = ["LINE_END_IN_STRING", "JsonElements", "elements"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -54,7 +53,6 @@ def elements(data: Bytes, *, whole_array: bool) -> JsonElements:
     whole_array
         Whether an array is one element.
     """
-    compile_kernels()
     parted = data.copy()
     fault = int(part_elements(parted, whole_array))
     size = parted.size if fault < 0 else fault
@@ -67,14 +65,3 @@ def elements(data: Bytes, *, whole_array: bool) -> JsonElements:
     return JsonElements(
         parted[:size], begins, lines[:-1], fault, int(lines[-1]) if fault >= 0 else 0
     )
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(1, np.uint8)), read_only(np.empty(0, np.int64))
-    part_elements(np.zeros(1, np.uint8), False)
-    number_lines(data, none, 1, np.empty(0, np.int64))

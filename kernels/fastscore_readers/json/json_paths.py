@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.json._json_paths import (
@@ -28,7 +27,7 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Shape: TypeAlias = "Mapping[str, Shape] | Sequence[Shape] | None"
 
-__all__ = ["Place", "Shape", "compile_kernels", "find_places"]
+__all__ = ["Place", "Shape", "find_places"]
 
 _BYTES_PER_VALUE = 2048
 _BYTES_PER_SMALL_VALUE, _LEAST_CAPACITY, _SMALL_CAPACITY = 16, 64, 1 << 12
@@ -199,7 +198,6 @@ def find_places(
         with which the root is absent. Validity is that of `scan_jsonl`; of equal keys the last
         counts.
     """
-    compile_kernels()
     plan = _Plan(shape)
     rows = starts.size
     data, starts, ends = read_only(data), _longs(starts), _longs(ends)
@@ -229,18 +227,3 @@ def find_places(
         walked = int((ends[:row] - starts[:row]).sum())
         found = found.wider(counts, n_bytes / max(walked, 1))
     return found.place(0, shape, counts), np.flatnonzero(faulty)
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    plan = _Plan(None)
-    found = _Found(plan, np.zeros(1, np.int64))
-    counts, faulty = np.zeros(3, np.int64), np.zeros(0, np.bool_)
-    walk_values(
-        data, none, none, False, 0, *found.tables, *plan.keys(), *found.arrays, counts, faulty
-    )

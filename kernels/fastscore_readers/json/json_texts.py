@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import (
     address_of,
     copy_block,
@@ -55,7 +55,6 @@ def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
     bool (n,)
         Whether UTF-8 cannot hold the string's text.
     """
-    compile_kernels()
     halved = np.zeros(starts.size, np.bool_)
     _find_halved(read_only(data), read_only(starts), read_only(ends), halved)
     return halved
@@ -87,7 +86,6 @@ def joined_contain(
     bool (pairs,)
         Whether the needle is a substring of the haystack.
     """
-    compile_kernels()
     parts, wanted = text_rows("written", written), text_rows("needles", needles)
     found = np.zeros(haystacks.size, np.bool_)
     same_length("needles", len(wanted.lengths), "haystacks", found.size)
@@ -103,18 +101,6 @@ def joined_contain(
         found,
     )
     return found
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    found = np.zeros(0, np.bool_)
-    _find_halved(data, none, none, found)
-    _search(data, none, none, none, none, none, none, found)
 
 
 @inlined
@@ -154,7 +140,7 @@ def _is_halved(data: int, index: int, end: int) -> bool:
             index += 6
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:], out(bool[:])", fastmath=False)
 def _find_halved(data: Any, starts: Any, ends: Any, halved: Any) -> None:
     base = address_of(data)
     for row in range(starts.size):
@@ -234,7 +220,7 @@ def _copied(source: int, target: int, length: int) -> int:
     """Copy bytes from one address to another; return how many."""
     at = 0
     while at + BLOCK <= length:
-        copy_block(source + at, target + at)
+        copy_block(source, at, target, at)
         at += BLOCK
     while at + 8 <= length:
         store_word(target, at, load_word(source, at))
@@ -245,7 +231,10 @@ def _copied(source: int, target: int, length: int) -> int:
     return length
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], int64[:], int64[:], int64[:], int64[:], out(bool[:])",
+    fastmath=False,
+)
 def _search(
     escapes: Any,
     parts: Any,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
-from fastscore_machine.validation import as_vector, read_only, same_length
+from fastscore_machine.validation import as_vector, same_length
 
 from fastscore_readers.json._json_trees import (
     END,
@@ -23,7 +22,7 @@ from fastscore_readers.json._json_trees import (
     walk_trees,
 )
 
-__all__ = ["Nodes", "compile_kernels", "find_nodes"]
+__all__ = ["Nodes", "find_nodes"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -82,7 +81,6 @@ def find_nodes(data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike) 
             f"`starts` and `ends` hold {first[bad[0]]} and {last[bad[0]]} at position {bad[0]}; "
             f"expected ranges within 0 and {flat.size}"
         )
-    compile_kernels()
     capacity = int((last - first).sum()) // _BYTES_PER_NODE + first.size + _LEAST_CAPACITY
     offsets, n_keys = np.zeros(first.size + 1, np.int64), np.zeros(1, np.int64)
     room, names, row = _room(capacity), _key_room(_LEAST_CAPACITY), 0
@@ -127,15 +125,3 @@ def _more_keys(data: Bytes, names: tuple[Longs, Longs], n_keys: int) -> tuple[Lo
     keys[:, :n_keys] = names[0][:, :n_keys]
     place_keys(data, keys, n_keys, table)
     return keys, table
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    keys, table = _key_room(1)
-    walk_trees(data, none, none, 0, *_room(1), np.zeros(1, np.int64), keys, table, none.copy())
-    place_keys(data, keys, 0, table)

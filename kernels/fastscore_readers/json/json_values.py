@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 
 from fastscore_readers.json.lines import (
     ABSENT,
@@ -50,7 +50,6 @@ def value_kinds(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, 
         The tag of `fastscore_readers.json.lines`, uint8 (n,), ``ABSENT`` for blank ranges; and the
         value's bytes, int64 (n,) each, a string's inside its quotes.
     """
-    compile_kernels()
     tags = np.empty(starts.size, np.uint8)
     value_starts, value_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     _classify(data, starts, ends, tags, value_starts, value_ends)
@@ -70,21 +69,8 @@ def array_elements(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Byte
     tuple of arrays
         Offsets, int64 (n + 1,); and each element's tag and bytes as `value_kinds` gives them.
     """
-    compile_kernels()
     offsets, element_starts, element_ends = _split(data, starts, ends)
     return (offsets, *value_kinds(data, element_starts, element_ends))
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = np.zeros(0, np.uint8), np.zeros(0, np.int64)
-    for buffer in (data, np.frombuffer(b"", np.uint8)):
-        _classify(buffer, none, none, data, none, none)
-        _split(buffer, none, none)
 
 
 @inlined
@@ -137,7 +123,10 @@ def _number_tag(data: Any, at: int, end: int) -> int:
     return INTEGER
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:]), out(int64[:])",
+    fastmath=False,
+)
 def _classify(
     data: Any, starts: Any, ends: Any, tags: Any, value_starts: Any, value_ends: Any
 ) -> None:
@@ -173,7 +162,7 @@ def _classify(
         tags[row], value_starts[row], value_ends[row] = tag, at, end
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:]", returns="int64[:], int64[:], int64[:]", fastmath=False)
 def _split(data: Any, starts: Any, ends: Any) -> Any:
     offsets = np.zeros(starts.size + 1, np.int64)
     capacity = 1024
@@ -215,5 +204,6 @@ def _split(data: Any, starts: Any, ends: Any) -> Any:
 @inlined
 def _grown(values: Any, capacity: int) -> Any:
     larger = np.empty(capacity, np.int64)
-    larger[: values.size] = values
+    for place in range(values.size):
+        larger[place] = values[place]
     return larger

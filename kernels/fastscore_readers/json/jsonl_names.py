@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.json._jsonl_names import keep_values, note_names
 from fastscore_readers.json._jsonl_runs import scan_runs
 from fastscore_readers.json.tokens import ABSENT
 
-__all__ = ["NamedLines", "compile_kernels", "named_lines", "named_runs"]
+__all__ = ["NamedLines", "named_lines", "named_runs"]
 
 # other characters may be escaped in ways that are not looked for
 _PLAIN_KEY = re.compile(rb"[ !#-.0-\[\]-~]+")
@@ -116,7 +115,6 @@ def named_lines(data: Bytes, keys: Sequence[bytes], *, line: int = 1, n_ends: in
 def _named(
     find: Callable[..., int], data: Bytes, keys: Sequence[bytes], line: int, n_ends: int
 ) -> NamedLines:
-    compile_kernels()
     data = read_only(data)
     capacity = 1 + n_ends
     lines = np.empty((3, capacity), np.int64)
@@ -130,17 +128,3 @@ def _named(
     keep_values(data, n, tags, starts, ends, values)
     line_of, start, last = lines[:, :n]
     return NamedLines(values, line_of, start, last, tags[:, :n], starts[:, :n], ends[:, :n])
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data = read_only(np.frombuffer(b'{"a":1}', np.uint8))
-    for find in (scan_runs, note_names):
-        lines, tags = np.empty((3, 1), np.int64), np.zeros((1, 1), np.uint8)
-        starts, ends = np.empty((2, 1, 1), np.int64)
-        find(data, 1, *key_table((b"a",)), lines, tags, starts, ends)
-    keep_values(data, 1, tags, starts, ends, np.empty(1, np.uint8))

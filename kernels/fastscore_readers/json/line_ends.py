@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 from fastscore_machine.views import BLOCK, block_at, byte_at, put_item
 
 from fastscore_readers.json.tokens import NEWLINE, RETURN, ends_line
 
-__all__ = ["compile_kernels", "count_line_ends", "line_starts"]
+__all__ = ["count_line_ends", "line_starts"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -23,7 +23,6 @@ _NONE, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
 
 def count_line_ends(data: Bytes) -> int:
     """Count the line ends in a buffer."""
-    compile_kernels()
     return int(_count_ends(read_only(data)))
 
 
@@ -43,24 +42,12 @@ def line_starts(data: Bytes, *, after_return: bool = False) -> Longs:
         The position behind each line end, ascending, int64: ``data.size`` behind a ``\n`` at the
         very end, but nothing behind a ``\r`` there; of the buffer before's last ``\r`` 0 or 1.
     """
-    compile_kernels()
     data = read_only(data)
     starts = np.empty(1 + int(_count_ends(data)), np.int64)
     return starts[: _note_starts(data, after_return, starts)]
 
 
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data = read_only(np.zeros(1, np.uint8))
-    _count_ends(data)
-    _note_starts(data, False, np.empty(1, np.int64))
-
-
-@kernel(fastmath=False, allocates=False)
+@kernel("uint8[:]", returns="int64", fastmath=False, allocates=False)
 def _count_ends(data: Any) -> int:
     size = data.size
     count = at = 0
@@ -93,7 +80,7 @@ def _next_end(data: Any, at: Any) -> Any:
     return at
 
 
-@kernel(fastmath=False, allocates=False)
+@kernel("uint8[:], bool, out(int64[:])", returns="int64", fastmath=False, allocates=False)
 def _note_starts(data: Any, after_return: bool, starts: Any) -> int:
     """Note where lines begin behind line ends; return how many."""
     size = data.size

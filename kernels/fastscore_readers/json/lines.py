@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.json.blocks import Room, Walker, block_ends
 from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 from fastscore_readers.json.fill import (
-    TEXT,
     Filled,
     fill_columns,
     fill_room,
@@ -68,7 +66,6 @@ __all__ = [
     "TOO_DEEP",
     "TRUE",
     "JsonlScan",
-    "compile_kernels",
     "scan_jsonl",
 ]
 
@@ -251,7 +248,6 @@ def scan_jsonl(
         )
     if fill and data.size >= MOST_VIEWED:
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
-    compile_kernels()
     data = read_only(data)
     shape = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), _FOREVER)
@@ -316,15 +312,3 @@ def _scan_of(
         filled=found.filled(),
         again=again,
     )
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    shape = plan_of_keys((b"a",))
-    walker = Walker(shape.plan, OBJECTS, np.array(_FOREVER))
-    room = walker.walk(np.zeros(0, np.uint8), 0)
-    _Rows(shape, 1, {1: TEXT}, 1, 0).add(room, walker, 0)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.json._jsonl_values import (
@@ -26,7 +25,6 @@ __all__ = [
     "OVERFLOW",
     "PlainViews",
     "changes",
-    "compile_kernels",
     "floats",
     "integers",
     "plain_views",
@@ -195,7 +193,6 @@ def _room(
 
 def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
     """Check bytes and ranges of them, and view them as the kernels take them."""
-    compile_kernels()
     if starts.shape != ends.shape or starts.ndim != 1:
         raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
     return (
@@ -222,7 +219,6 @@ def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray
     bool (n,)
         False for the first row. Absent values are alike.
     """
-    compile_kernels()
     changed = np.zeros(tags.size, np.bool_)
     absent = tags == ABSENT
     mark_changes(
@@ -233,22 +229,3 @@ def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray
         changed,
     )
     return changed
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data = read_only(np.zeros(8, np.uint8))
-    none, some = read_only(np.empty(0, np.int64)), np.empty(0, np.int64)
-    flags = np.empty(0, np.uint8)
-    parse_integers(data, none, none, some, flags)
-    parse_floats(data, none, none, np.empty(0), flags)
-    mark_changes(data, read_only(flags), none, none, np.empty(0, np.bool_))
-    unescape_strings(data, none, none, flags, some, some)
-    views = np.empty((0, 4), np.int32)
-    string_views(data, none, none, 0, views)
-    plain_bytes(read_only(flags), none, none)
-    plain_string_views(data, 0, read_only(np.empty((0, 6), np.int64)), np.empty((0, 3), np.int64))

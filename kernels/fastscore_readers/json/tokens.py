@@ -318,7 +318,7 @@ def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
         byte = byte_at(data, at)
         if byte != BACKSLASH:
             put_block(out, to, data, at)
-            (slashes,) = _backslashes(block_at(data, at))
+            slashes = _backslashes(block_at(data, at))
             length = min(end - at, trailing_zeros(slashes) if slashes != np.uint64(0) else BLOCK)
             at, to = at + length, to + length
             continue

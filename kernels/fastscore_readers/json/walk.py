@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import byte_at, item_at, put_item, signed
 
-from fastscore_readers.json.index import POSITION
+from fastscore_readers.json.index import POSITION, Index
 from fastscore_readers.json.tokens import (
     ARRAY,
     CLOSE_ARRAY,
@@ -283,9 +283,20 @@ def _enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
     put_item(lines, 3 * index + END, end)
 
 
-@kernel(fastmath=False, allocates=False)
+_INDEX = "Index(uint32[:], uint32[:], int64[:])"
+_PLAN = "Plan(Keys(uint64[:], uint8[:]), int64, int32[:], int8[:], int32[:])"
+_NOTES = "Notes(out(int32[:]), out(uint64[:]), out(int32[:]))"
+_LINES = "Lines(out(int64[:]), out(int64[:]), int64[:])"
+_SCRATCH = "Scratch(out(uint8[:]), out(uint8[:]), out(int32[:]))"
+
+
+@kernel(
+    f"uint8[:], {_INDEX}, {_PLAN}, {_NOTES}, {_LINES}, {_SCRATCH}, out(int64[:])",
+    fastmath=False,
+    allocates=False,
+)
 def walk_lines(
-    data: Any, index: Any, plan: Plan, notes: Notes, lines: Lines, scratch: Scratch, state: Any
+    data: Any, index: Index, plan: Plan, notes: Notes, lines: Lines, scratch: Scratch, state: Any
 ) -> None:
     """Walk the lines of a block: note what is wanted of those that are good, list the others.
 
@@ -374,7 +385,16 @@ class Columns(NamedTuple):
     owner: Longs
 
 
-@kernel(fastmath=False, allocates=False)
+_NOTED = "Notes(int32[:], uint64[:], int32[:])"
+_TABLES = "Tables(int32[:], int8[:], int64[:], int64[:], int64[:])"
+_COLUMNS = "Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]))"
+
+
+@kernel(
+    f"{_NOTED}, {_TABLES}, {_COLUMNS}, out(int64[:]), int64[:], out(int64[:]), int64",
+    fastmath=False,
+    allocates=False,
+)
 def place_notes(
     notes: Notes, tables: Tables, columns: Columns, slots: Any, shifts: Any, counts: Any, count: Any
 ) -> None:

@@ -220,7 +220,12 @@ def _added(found: Any, count: int, row: int, kind: int, start: int, end: int) ->
     return count + 1
 
 
-@kernel(fastmath=False)
+@kernel(
+    "uint8[:], int64[:], int64[:], uint8[:], int64[:], int64[:], out(int64[:]), "
+    "int64, int64, out(int64[:, :])",
+    returns="int64",
+    fastmath=False,
+)
 def walk(
     cells: Any,
     starts: Any,
@@ -328,7 +333,7 @@ def list_has_items(data: int, at: int, stop: int) -> bool:
     return closing >= stop or load_byte(data, closing) != _CLOSE_SQUARE
 
 
-@kernel(fastmath=False)
+@kernel("int64[:], int64[:], out(int64[:]), out(bool[:]), out(bool[:])", fastmath=False)
 def find_lists(addresses: Any, lengths: Any, begins: Any, broken: Any, has_items: Any) -> None:
     """Find where in its cell each list begins, -1 without one; `literals.list_places` has more."""
     for row in range(lengths.size):

@@ -208,7 +208,7 @@ def _write(data: int, index: int, stop: int, out: int, at: int, closings: Any, c
             closes = False
 
 
-@kernel(fastmath=False)
+@kernel("uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:]), out(bool[:])", fastmath=False)
 def write_json(data: Any, starts: Any, ends: Any, out: Any, offsets: Any, written: Any) -> None:
     """Write each literal as JSON; one that is none of ours has no bytes and is not ``written``.
 

@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import TextRows
-from fastscore_machine.compiling import first_use
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_ranges, as_vector, read_only
 
@@ -38,7 +37,6 @@ __all__ = [
     "ITEM",
     "MODIFIER",
     "ItemNames",
-    "compile_kernels",
     "item_names",
     "list_places",
 ]
@@ -100,7 +98,6 @@ def item_names(
     """
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "stops", stops, flat.size)
-    compile_kernels()
     ends = np.empty(first.size, np.int64)
     parts: dict[int, npt.NDArray[np.int64]] = {}
 
@@ -124,7 +121,6 @@ def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDAr
         null, a list, nor blank, bool (n,); and which of all have anything between brackets, or are
         of the latter, bool (n,).
     """
-    compile_kernels()
     n_cells = len(cells.lengths)
     begins, flags = np.empty(n_cells, np.int64), np.empty((2, n_cells), np.bool_)
     find_lists(read_only(cells.addresses), read_only(cells.lengths), begins, *flags)
@@ -161,15 +157,3 @@ def _listed(fill: Callable[[Longs], int], width: int, room: int) -> Longs:
             # the memory of the columns, which is still in the cache, serves the next chunk
             return read_only(columns[:, :count].copy())
         room *= 4
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    out = np.empty(0, np.int64)
-    find_lists(none, none, out, *np.empty((2, 0), np.bool_))
-    walk(data, none, none, *_ITEM_KEYS[False], out, 0, 0, np.empty((4, 0), np.int64))

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use
-from fastscore_machine.validation import as_offsets, as_vector, read_only
+from fastscore_machine.validation import as_offsets, as_vector
 
 from fastscore_readers.python_literals._python_literals import write_json
 
-__all__ = ["WrittenLiterals", "compile_kernels", "literals_to_json"]
+__all__ = ["WrittenLiterals", "literals_to_json"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -53,20 +52,8 @@ def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLite
     """
     flat = as_vector("data", data, np.uint8)
     bounds = as_offsets("offsets", offsets, flat.size)
-    compile_kernels()
     starts, ends = bounds[:-1], bounds[1:]
     out = np.empty(2 * int(bounds[-1] - bounds[0]), np.uint8)
     places, written = np.zeros(bounds.size, np.int64), np.zeros(starts.size, np.bool_)
     write_json(flat, starts, ends, out, places, written)
     return WrittenLiterals(out[: places[-1]], places, written)
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    data, none = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int64))
-    places = np.zeros(1, np.int64)
-    write_json(data, none, none, np.zeros(0, np.uint8), places, np.zeros(0, np.bool_))

@@ -1,0 +1,301 @@
+"""Machine code of kernels, made by Numba: the one module that imports it.
+
+A kernel and all that it calls become one LLVM module with one C function, ``fastscore_kernel``,
+which takes and returns eight-byte words: pointers and lengths of arrays, and numbers. What Numba
+asks of its run time (memory of arrays that a kernel makes) is defined in the module itself, so
+that the code stands alone.
+"""
+
+import types as python_types
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
+from numba.np import arrayobj, numpy_support
+
+from fastscore_machine import bounds
+from fastscore_machine.compiling import CHECKED, PART, Instruction, Kernel
+from fastscore_machine.llvm import integer
+from fastscore_machine.objects import Level
+from fastscore_machine.signatures import ArrayType, NamedTupleType, Type, parse
+
+ENTRY = "fastscore_kernel"
+ANY = "bytes(any)"
+I64 = ir.IntType(64)
+_WORDS = I64.as_pointer()
+_RUNTIME = Path(__file__).with_name("runtime.ll")
+
+
+@global_compiler_lock
+def build(kernel: Kernel, level: Level) -> bytes:
+    """Compile a kernel to an object file of position-independent code.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    level
+        The processors that it is for; Numba must have been imported for the same ones.
+    """
+    module = llvm.parse_assembly(_compiled(kernel))
+    module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
+    triple = llvm.get_process_triple()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=level.processor, features=level.features, opt=3, reloc="pic", codemodel="default"
+    )
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _compiled(kernel: Kernel) -> str:
+    """Return the kernel's LLVM IR, with its entry."""
+    names = kernel.function.__globals__
+    parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
+    given = tuple(_numba_type(kind) for kind in parameters)
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    counted = kernel.allocates or CHECKED
+    if not counted:
+        options["_nrt"] = False
+    dispatcher = _jit(kernel.fastmath, options)(_realised_function(kernel.function, counted))
+    dispatcher.compile(given)
+    result = dispatcher.overloads[given]
+    _check_returned(kernel, returns, result.signature.return_type)
+    library = result.target_context.codegen().create_library("entry")
+    library.add_linking_library(result.library)
+    module = library.create_ir_module("entry")
+    _write_entry(module, result, given)
+    library.add_ir_module(module)
+    library.finalize()
+    text: str = library.get_llvm_str()
+    return text
+
+
+def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> None:
+    """Refuse a kernel that returns something else than it declares."""
+    members = _members(found)
+    wanted = [_numba_type(kind) for kind in declared]
+    same = len(members) == len(wanted) and all(
+        one == other
+        or (isinstance(one, types.Array) and one.copy(readonly=True) == other.copy(readonly=True))
+        for one, other in zip(members, wanted, strict=True)
+    )
+    if not same:
+        raise TypeError(f"{kernel.identity} returns {found}; expected {kernel.returns or 'None'}")
+
+
+def _members(returned: Any) -> list[Any]:
+    """Return the types of what is returned, one by one."""
+    if returned == types.none:
+        return []
+    several: Any = isinstance(returned, types.BaseTuple)
+    return [*returned] if several else [returned]
+
+
+def _numba_type(kind: Type) -> Any:
+    if isinstance(kind, tuple):
+        return types.Tuple([_numba_type(member) for member in kind])
+    if isinstance(kind, NamedTupleType):
+        return types.NamedTuple([_numba_type(member) for member in kind.members], kind.named)
+    if isinstance(kind, ArrayType):
+        item = numpy_support.from_dtype(kind.dtype)
+        return types.Array(item, kind.dimensions, "C", readonly=not kind.written)
+    return numpy_support.from_dtype(kind)
+
+
+# What is called by name in a function, made Numba's own: the functions of this project are plain
+# ones that carry a mark, so that declaring them costs nothing.
+
+
+def _realised_function(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
+    """Copy a function, with those that it calls as Numba knows them."""
+    names = dict(function.__globals__)
+    for name in called_names(function.__code__):
+        if name in names:
+            names[name] = _realised(names[name], counted)
+    copied = python_types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
+    return copied
+
+
+def called_names(code: Any) -> Iterator[str]:
+    """Yield the names that a function's code looks up, those of functions within it too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, python_types.CodeType):
+            yield from called_names(constant)
+
+
+def _realised(value: Any, counted: bool) -> Any:
+    if isinstance(value, Kernel):
+        return _callable(value.function, _hashable(value.fastmath), counted)
+    if isinstance(value, Instruction):
+        return _intrinsic(value)
+    if hasattr(value, PART):
+        return _callable(value, False, counted)
+    return value
+
+
+def _hashable(fastmath: Any) -> Any:
+    return frozenset(fastmath) if fastmath else False
+
+
+@cache
+def _callable(function: Callable[..., Any], fastmath: Any, counted: bool) -> Any:
+    """Return what kernels call: one for those that count references, another for the others."""
+    return _jit(fastmath, getattr(function, PART, {}))(_realised_function(function, counted))
+
+
+def _jit(fastmath: Any, options: dict[str, Any]) -> Any:
+    return numba.njit(
+        nogil=True, fastmath=fastmath, error_model="numpy", boundscheck=CHECKED, **options
+    )
+
+
+@cache
+def _intrinsic(declared: Instruction) -> Any:
+    """Make Numba's intrinsic of an instruction: its types, and the IR that it emits."""
+    before, _, behind = declared.types.partition("->")
+    wanted = [each.strip() for each in before.split(",") if each.strip()]
+    results = [getattr(types, name.strip()) for name in behind.split(",") if name.strip()]
+    returned = types.Tuple(results) if len(results) > 1 else [*results, types.void][0]
+
+    def typed(given: tuple[Any, ...]) -> Any:
+        kinds: list[Any] = []
+        for name in wanted:
+            kind = given[len(kinds)]
+            if name.startswith("bytes("):
+                is_base = isinstance(kind, types.BaseNamedTuple | types.Array)
+                kinds += [kind if is_base else types.int64, types.int64]
+                kinds += [types.int64] * (name == ANY)
+            else:
+                kinds.append(kind if name == "array" else getattr(types, name))
+        return returned(*kinds)
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, at = [], 0
+        for name in wanted:
+            if name.startswith("bytes("):
+                kind, base, index = signature.args[at], arguments[at], arguments[at + 1]
+                at += 2
+                width = integer(int(name[6:-1])) if name != ANY else arguments[at]
+                at += name == ANY
+                values.append(bounds.place(context, builder, kind, base, index, width))
+            elif name == "array":
+                values.append(
+                    bounds.first_item(context, builder, signature.args[at], arguments[at])
+                )
+                at += 1
+            else:
+                values.append(arguments[at])
+                at += 1
+        found = declared.emit(builder, *values)
+        if len(results) > 1:
+            return context.make_tuple(builder, returned, found)
+        return context.get_dummy_value() if found is None else found
+
+    count = len(wanted) + sum(name.startswith("bytes(") for name in wanted) + wanted.count(ANY)
+    return _of_arity(declared.__name__, count, typed, emit)
+
+
+def _of_arity(name: str, count: int, typed: Any, emit: Any) -> Any:
+    """Make an intrinsic of so many parameters: Numba counts them in the function's code."""
+    parameters = ", ".join(f"p{place}" for place in range(count))
+    names: dict[str, Any] = {"typed": typed, "emit": emit}
+    exec(  # the one way to a function of a number of parameters that is known only here
+        f"def {name}(context, {parameters}):\n    return typed(({parameters},)), emit\n", names
+    )
+    return intrinsic(names[name])
+
+
+# The entry: words in, words out.
+
+
+def _write_entry(module: Any, result: Any, given: tuple[Any, ...]) -> None:
+    """Write the C function that takes a kernel's arguments from words and leaves its results."""
+    kind = ir.FunctionType(ir.IntType(32), [_WORDS, _WORDS])
+    entry = ir.Function(module, kind, name=ENTRY)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    words = _words(builder, entry.args[0])
+    context = result.target_context
+    values = [_value(context, builder, each, words) for each in given]
+    called = context.declare_function(module, result.fndesc)
+    returned = result.signature.return_type
+    status, found = context.call_conv.call_function(builder, called, returned, given, values)
+    out = iter(range(1 << 20))
+    with builder.if_then(status.is_ok):
+        if returned != types.none:
+            found = context.get_returned_value(builder, returned, found)
+            for place, member in enumerate(_members(returned)):
+                one = isinstance(returned, types.BaseTuple)
+                value = builder.extract_value(found, place) if one else found
+                for word in _result_words(context, builder, member, value):
+                    builder.store(word, builder.gep(entry.args[1], [integer(next(out))]))
+    if CHECKED:
+        with builder.if_then(status.is_error):
+            for place, word in enumerate(bounds.fault_words(builder)):
+                builder.store(word, builder.gep(entry.args[1], [integer(place)]))
+    builder.ret(status.code)
+
+
+def _words(builder: Any, pointer: Any) -> Iterator[Any]:
+    place = 0
+    while True:
+        yield builder.load(builder.gep(pointer, [integer(place)]))
+        place += 1
+
+
+def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
+    """Build a value of Numba's from the next words."""
+    if isinstance(kind, types.BaseTuple):
+        members = [_value(context, builder, member, words) for member in _members(kind)]
+        return context.make_tuple(builder, kind, members)
+    if isinstance(kind, types.Array):
+        array = arrayobj.make_array(kind)(context, builder)
+        data = builder.inttoptr(next(words), array.data.type)
+        shape = [next(words) for _ in range(kind.ndim)]
+        size = integer(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        strides = [size]
+        for length in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        arrayobj.populate_array(
+            array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None
+        )
+        return array._getvalue()
+    word = next(words)
+    if isinstance(kind, types.Float):
+        number = builder.bitcast(word, ir.DoubleType())
+        return number if kind.bitwidth == 64 else builder.fptrunc(number, ir.FloatType())
+    if isinstance(kind, types.Boolean):
+        return builder.icmp_unsigned("!=", word, integer(0))
+    return word if kind.bitwidth == 64 else builder.trunc(word, ir.IntType(kind.bitwidth))
+
+
+def _result_words(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[Any]:
+    """Yield the words of a result; an array's are its owner, its first item and its shape."""
+    if isinstance(kind, types.Array):
+        array = arrayobj.make_array(kind)(context, builder, value)
+        yield builder.ptrtoint(array.meminfo, I64)
+        yield builder.ptrtoint(array.data, I64)
+        yield from cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+    elif isinstance(kind, types.Float):
+        wide = value if kind.bitwidth == 64 else builder.fpext(value, ir.DoubleType())
+        yield builder.bitcast(wide, I64)
+    elif isinstance(kind, types.Boolean):
+        yield builder.zext(value, I64)
+    elif kind.bitwidth == 64:
+        yield value
+    else:
+        yield builder.sext(value, I64) if kind.signed else builder.zext(value, I64)
+
+
+assert np.dtype(np.intp).itemsize == 8, "a word is eight bytes"

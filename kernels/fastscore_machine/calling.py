@@ -1,0 +1,98 @@
+"""Calls of compiled kernels: arguments and results cross as eight-byte words, by ctypes."""
+
+import ctypes
+import struct
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from fastscore_machine.compiling import CHECKED, Kernel
+from fastscore_machine.objects import OBJECT
+from fastscore_machine.signatures import ArrayType, Type, parse, word_formats, writer
+
+_ENTRY = "fastscore_kernel"
+_FAULT_WORDS = 3
+_free = ctypes.CDLL(None).free
+_free.argtypes = (ctypes.c_void_p,)
+
+
+def bound(kernel: Kernel, library: Path) -> Callable[..., Any]:
+    """Return a function that calls the compiled kernel in a library."""
+    names = kernel.function.__globals__
+    parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
+    writers = [
+        writer(kind, f"kernel `{kernel.__name__}`, argument {place + 1},")
+        for place, kind in enumerate(parameters)
+    ]
+    given = struct.Struct("=" + "".join("".join(word_formats(kind)) for kind in parameters))
+    result_format = "=" + "".join("".join(_result_formats(kind)) for kind in returns)
+    result = struct.Struct(result_format)
+    room = max(result.size, 8 * _FAULT_WORDS)
+    entry = entry_of(library)
+
+    def call(*arguments: Any) -> Any:
+        words: list[Any] = []
+        for write, argument in zip(writers, arguments, strict=True):
+            write(argument, words)
+        out = ctypes.create_string_buffer(room)
+        if entry(given.pack(*words), out):
+            raise _failure(kernel, out)
+        if not returns:
+            return None
+        found = iter(result.unpack_from(out))
+        values = [_result(kind, found) for kind in returns]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    return call
+
+
+def entry_of(library: Path) -> Callable[[bytes, Any], int]:
+    """Load a library and return its function of words."""
+    if library.suffix == OBJECT:
+        from fastscore_machine.linking import entry_address
+
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
+        return kind(entry_address(library, _ENTRY))
+    entry = getattr(ctypes.CDLL(str(library)), _ENTRY)
+    entry.argtypes, entry.restype = (ctypes.c_char_p, ctypes.c_char_p), ctypes.c_int32
+    return entry  # type: ignore[no-any-return]
+
+
+def _result_formats(kind: Type) -> Iterator[str]:
+    if isinstance(kind, ArrayType):
+        yield "Q"  # the owner
+    yield from word_formats(kind)
+
+
+def _result(kind: Type, words: Iterator[Any]) -> Any:
+    """Read a result from the next words."""
+    if isinstance(kind, ArrayType):
+        owner, address, *shape = (next(words) for _ in range(2 + kind.dimensions))
+        size = int(np.prod(shape)) * kind.dtype.itemsize
+        held = (ctypes.c_char * size).from_address(address)
+        weakref.finalize(held, _disown, owner)
+        return np.ndarray(shape, kind.dtype, cast("Any", held))
+    assert isinstance(kind, np.dtype)
+    word = next(words)
+    return bool(word) if kind.kind == "b" else word
+
+
+def _disown(owner: int) -> None:
+    """Give back the memory of a kernel's array when the last that shares it is gone."""
+    owners = ctypes.c_int64.from_address(owner)
+    owners.value -= 1
+    if owners.value == 0:
+        _free(owner)
+
+
+def _failure(kernel: Kernel, out: Any) -> Exception:
+    """Return what to raise for a kernel that stopped: its memory or an index was not there."""
+    index, length, width = struct.unpack_from("=qqq", out)
+    if CHECKED and width:
+        return IndexError(
+            f"kernel `{kernel.identity}` touches {width} items at index {index} of {length}"
+        )
+    return MemoryError(f"kernel `{kernel.identity}` got no memory for its arrays")

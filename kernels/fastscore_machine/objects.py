@@ -1,0 +1,283 @@
+"""Compiled kernels on disk: which processors they are for, what they were made of, where they are.
+
+A library is named after its kernel, a digest of all that it was compiled from, and a digest of
+its own content, so that neither code of another source nor a damaged file is ever loaded. It
+depends on neither Python nor Numba. Libraries come with an installed wheel (``compiled/`` beside
+this file); others are made once under ``$FASTSCORE_CACHE``, else the user's cache folder.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import os
+import platform
+import stat
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastscore_machine.compiling import CHECKED, PART, Instruction, Kernel
+
+SHIPPED = Path(__file__).with_name("compiled")
+LIBRARY, OBJECT = ".so", ".o"
+
+_HERE = Path(__file__).parent
+_MAKERS = ("building.py", "bounds.py", "runtime.ll", "signatures.py")
+_DIGEST_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of processors: what code for it may use.
+
+    Attributes
+    ----------
+    name
+        What it is called here.
+    processor, features
+        The same for LLVM.
+    flags
+        What Linux calls the instruction sets that a processor must have.
+    """
+
+    name: str
+    processor: str
+    features: str
+    flags: frozenset[str]
+
+
+_V2 = frozenset(("cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"))
+_V3 = _V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_V4B = _V4 | {"avx512vbmi", "avx512_vbmi2"}
+
+# https://gitlab.com/x86-psABIs/x86-64-ABI, and v4 with what its second generation added
+LEVELS = (
+    Level(
+        "x86-64-v4b", "x86-64-v4", "+avx512vbmi,+avx512vbmi2", _V4 | {"avx512vbmi", "avx512_vbmi2"}
+    ),
+    Level("x86-64-v4", "x86-64-v4", "", _V4),
+    Level("x86-64-v3", "x86-64-v3", "", _V3),
+    Level("x86-64-v2", "x86-64-v2", "", _V2),
+    Level("x86-64", "x86-64", "", frozenset()),
+)
+_ANY = Level("generic", "generic", "", frozenset())
+
+
+@functools.cache
+def processor_level() -> Level:
+    """Return the highest level that this processor has.
+
+    ``FASTSCORE_PROCESSOR`` names another one, for tests and for building what others load.
+    """
+    named = os.environ.get("FASTSCORE_PROCESSOR")
+    for level in LEVELS:
+        if named == level.name:
+            return level
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return _ANY
+    flags = _processor_flags()
+    return next(level for level in LEVELS if flags >= level.flags)
+
+
+def has_feature(name: str) -> bool:
+    """Whether code is compiled for an instruction set, by Linux's name for it."""
+    return name in processor_level().flags
+
+
+def _processor_flags() -> frozenset[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.partition(":")[2].split())
+
+
+def _platform_folder() -> str:
+    """Return the folder's name of code that may be loaded here."""
+    checked = "-checked" if CHECKED else ""
+    return f"{sys.platform}-{platform.machine()}-{processor_level().name}{checked}"
+
+
+def _candidate_folders() -> Iterator[Path]:
+    named = os.environ.get("FASTSCORE_CACHE")
+    if named:
+        yield Path(named)
+    with contextlib.suppress(RuntimeError):
+        home = Path.home()
+        if sys.platform == "darwin":
+            yield home / "Library" / "Caches" / "fastscore"
+        elif sys.platform == "win32":
+            yield Path(os.environ.get("LOCALAPPDATA", home)) / "fastscore" / "Cache"
+        else:
+            yield Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fastscore"
+    yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and not _is_kept_from_others(folder):
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _is_kept_from_others(folder: Path) -> bool:
+    """Tell whether a folder is the user's, and neither it nor a parent is writable for others."""
+    if folder.stat().st_uid != os.getuid():
+        return False
+    for place in (folder, *folder.resolve().parents):
+        found = place.stat()
+        shared = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+        if shared or found.st_uid not in (0, os.getuid()):
+            return False
+    return True
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Return the folder that kernels compiled for this processor are kept in, made if need be."""
+    for candidate in _candidate_folders():
+        folder = candidate / "kernels" / _platform_folder()
+        if _is_ours_alone(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
+
+
+def stem(kernel: Kernel) -> str:
+    """Return how the names of a kernel's files begin."""
+    return f"{kernel.module}.{kernel.__name__}-{source_digest(kernel)}"
+
+
+def find_library(kernel: Kernel) -> Path | None:
+    """Return the kernel's compiled library, whose content is as it was written, or None."""
+    begin = stem(kernel)
+    for folder in (SHIPPED / _platform_folder(), cache_folder()):
+        for path in sorted(folder.glob(f"{begin}-*")):
+            if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
+                return path
+    return None
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return path.stem.endswith(f"-{_digest(path.read_bytes())}")
+    except OSError:
+        return False
+
+
+def keep_library(kernel: Kernel, folder: Path, made: Path) -> Path:
+    """Move a compiled file to its name in a folder, whole or not at all."""
+    name = f"{stem(kernel)}-{_digest(made.read_bytes())}{made.suffix}"
+    return made.replace(folder / name)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def source_digest(kernel: Kernel) -> str:
+    """Return a digest of what the kernel is compiled from.
+
+    That is its signature, the source files of the functions that it reaches, and the constants
+    that they name: a change elsewhere, in its own package too, leaves it as it is.
+    """
+    files: set[str] = set()
+    constants: set[str] = set()
+    _reach(kernel.function, files, constants, set())
+    flags = sorted(kernel.fastmath) if kernel.fastmath else False
+    parts = [kernel.identity, kernel.parameters, kernel.returns]
+    parts += [f"{flags} {kernel.allocates} {CHECKED}", *sorted(constants)]
+    parts += [_file_digest(file) for file in sorted(files)]
+    parts += [_file_digest(str(_HERE / name)) for name in _MAKERS]
+    return _digest("\n".join(parts).encode())
+
+
+def _reach(
+    function: Callable[..., Any], files: set[str], constants: set[str], seen: set[Any]
+) -> None:
+    """Collect the files of the functions that a function calls, and the constants it names."""
+    if function in seen:
+        return
+    seen.add(function)
+    files.add(function.__code__.co_filename)
+    for name, value in _named_values(function):
+        if isinstance(value, Kernel):
+            _reach(value.function, files, constants, seen)
+        elif isinstance(value, Instruction):
+            constants.add(f"{name}={value.types}")
+            _reach(value.emit, files, constants, seen)
+        elif isinstance(value, types.FunctionType):
+            if hasattr(value, PART) or _is_ours(value.__module__):
+                _reach(value, files, constants, seen)
+        elif isinstance(value, types.ModuleType):
+            if _is_ours(value.__name__) and value.__file__ is not None:
+                files.add(value.__file__)
+        elif (constant := _constant(value)) is not None:
+            constants.add(f"{name}={constant}")
+
+
+def _named_values(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a function's code names: globals, and variables of the functions around it."""
+    for name in _names(function.__code__):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+
+
+def _constant(value: Any) -> str | None:
+    """Write a constant, the same in every process; None for what is none."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{_digest(value.tobytes())}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(str(_constant(each)) for each in value)}]"
+    if isinstance(value, frozenset | set):
+        return f"{{{','.join(sorted(str(_constant(each)) for each in value))}}}"
+    if isinstance(value, int | float | str | bytes | np.generic):
+        return f"{type(value).__name__} {value!r}"
+    return None
+
+
+def reach(kernel: Kernel) -> int:
+    """Return about how much code a kernel is compiled from: what takes long is begun first."""
+    seen: set[Any] = set()
+    _reach(kernel.function, set(), set(), seen)
+    return sum(len(function.__code__.co_code) for function in seen)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0].startswith("fastscore")
+
+
+@functools.cache
+def _file_digest(file: str) -> str:
+    path = Path(file)
+    return path.name + _digest(path.read_bytes())
+
+
+def kernel_named(identity: str) -> Kernel:
+    """Import the kernel of an identity."""
+    module, _, name = identity.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    assert isinstance(found, Kernel)
+    return found

@@ -1,0 +1,97 @@
+"""A process that compiles kernels: their names on stdin, what became of each on stdout."""
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from fastscore_machine import objects
+from fastscore_machine.calling import entry_of
+from fastscore_machine.compiling import Kernel
+from fastscore_machine.linking import link
+
+_UNHEARD_SECONDS = 1.0
+PATIENCE_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
+_POLL_SECONDS = 0.05
+
+
+def main() -> None:
+    """Compile what is named on stdin until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for who started us
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    for line in sys.stdin:
+        try:
+            answers.write(f"done {_compiled(line.strip(), answers)}\n")
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            answers.write(f"failed {type(error).__name__}: {str(error).splitlines()[0:1]}\n")
+
+
+def _compiled(identity: str, answers: IO[str]) -> Path:
+    kernel = objects.kernel_named(identity)
+    with _lock_of(kernel, answers):
+        found = objects.find_library(kernel)
+        return found if found is not None else make_library(kernel, objects.cache_folder())
+
+
+def make_library(kernel: Kernel, folder: Path) -> Path:
+    """Compile a kernel into a folder and return the library."""
+    from fastscore_machine.building import build
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as made:
+        code = Path(made) / f"kernel{objects.OBJECT}"
+        code.write_bytes(build(kernel, objects.processor_level()))
+        library = link(code)
+        entry_of(library)  # what it calls must be there
+        return objects.keep_library(kernel, folder, library)
+
+
+@contextlib.contextmanager
+def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
+    """Hold the lock on a kernel, or go on without it when it was not to be had for a while."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
+    with path.open("a+") as handle:
+        started, said, held = time.monotonic(), False, False
+        while not held and (waited := time.monotonic() - started) <= PATIENCE_SECONDS:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except OSError:
+                if objects.find_library(kernel) is not None:
+                    break
+                if waited > _UNHEARD_SECONDS and not said:
+                    said = True
+                    answers.write(f"waiting {_holder(handle, kernel)}\n")
+                time.sleep(_POLL_SECONDS)
+        if held:
+            handle.truncate(0)
+            handle.write(f"{os.getpid()}\n")
+            handle.flush()
+        try:
+            yield
+        finally:
+            if held:
+                path.unlink(missing_ok=True)
+
+
+def _holder(handle: IO[str], kernel: Kernel) -> str:
+    handle.seek(0)
+    process = handle.read().strip() or "of unknown number"
+    return (
+        f"waiting for process {process}, which compiles {kernel.__name__}; "
+        f"for {PATIENCE_SECONDS:.0f} s at most"
+    )

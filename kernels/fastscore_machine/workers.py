@@ -1,0 +1,197 @@
+"""Kernels compiled in other processes, all at once, and the locks that spare them double work.
+
+A process that needs a kernel first looks for its library, and never waits to load one. What is
+missing is compiled by as many processes as there are processors; the calling one, which imports
+no Numba, goes on until it calls a kernel that is not there yet. A lock on each kernel that is
+being compiled lets other runs wait for it instead of compiling it too: for a while, after which
+they compile it themselves, for a lock may be held by a process that was stopped.
+"""
+
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastscore_machine import objects
+from fastscore_machine.compiling import Kernel, declared_kernels
+from fastscore_machine.threads import thread_count
+
+_PROGRAM = "from fastscore_machine.worker import main; main()"
+
+_lock = threading.Lock()
+_asked: dict[str, Future[Path]] = {}
+
+
+class CompilationError(RuntimeError):
+    """A kernel could not be compiled: what its process wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a compilation is.
+
+    Attributes
+    ----------
+    done, total
+        Kernels that are compiled, of those that were missing.
+    note
+        What is waited for, where something is; else nothing.
+    """
+
+    done: int
+    total: int
+    note: str = ""
+
+
+Listener = Callable[[Step], object]
+
+
+def missing_kernels(kernels: Iterable[Kernel] | None = None) -> list[Kernel]:
+    """Return the kernels, of all that are declared or of some, that have no library here."""
+    chosen = declared_kernels() if kernels is None else kernels
+    return [kernel for kernel in chosen if objects.find_library(kernel) is None]
+
+
+def compiled_library(kernel: Kernel) -> Path:
+    """Return a kernel's library, compiled now if it is missing, with those beside it."""
+    found = objects.find_library(kernel)
+    if found is not None:
+        return found
+    with _lock:
+        pending = _asked.get(kernel.identity)
+    if pending is None:
+        beside = [each for each in declared_kernels() if each.module == kernel.module]
+        request(missing_kernels(beside), _say_once())
+        pending = _asked[kernel.identity]
+    return pending.result()
+
+
+def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:
+    """Begin to compile kernels and return at once; ``listener`` hears of each that is done.
+
+    A kernel that this process asked for already is not compiled again.
+    """
+    with _lock:
+        new = [each for each in kernels if each.identity not in _asked]
+        for kernel in new:
+            _asked[kernel.identity] = Future()
+        futures = [_asked[each.identity] for each in new]
+    if new:
+        _Compilation(new, listener).start()
+    return futures
+
+
+def compile_all(kernels: Iterable[Kernel], listener: Listener) -> None:
+    """Compile kernels and wait for them."""
+    for future in request(kernels, listener):
+        future.result()
+
+
+def _say_once() -> Listener:
+    """Return a listener that says on stderr, once, that something is compiled or awaited."""
+    said: set[str] = set()
+
+    def listen(step: Step) -> None:
+        kernels = "1 kernel" if step.total == 1 else f"{step.total} kernels"
+        message = step.note or f"compiling {kernels} for this processor, once"
+        if message not in said and step.done < step.total:
+            said.add(message)
+            print(f"fastscore: {message}", file=sys.stderr, flush=True)
+
+    return listen
+
+
+class _Compilation:
+    """Kernels that are compiled by processes, each of which asks for the next when it is done."""
+
+    def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
+        self._total, self._done, self._listener = len(kernels), 0, listener
+        self._telling = threading.Lock()
+        self._open: queue.SimpleQueue[Kernel] = queue.SimpleQueue()
+        for kernel in sorted(kernels, key=objects.reach, reverse=True):
+            self._open.put(kernel)
+
+    def start(self) -> None:
+        self._tell()
+        for number in range(min(thread_count(None), self._total)):
+            threading.Thread(
+                target=self._run_worker, name=f"fastscore-compile-{number}", daemon=True
+            ).start()
+
+    def _tell(self, note: str = "", done: int = 0) -> None:
+        with self._telling:
+            self._done += done
+            self._listener(Step(self._done, self._total, note))
+
+    def _taken(self) -> Iterator[Kernel]:
+        while True:
+            try:
+                yield self._open.get_nowait()
+            except queue.Empty:
+                return
+
+    def _run_worker(self) -> None:
+        with tempfile.TemporaryFile("w+") as errors:
+            worker = None
+            for kernel in self._taken():
+                future = _asked[kernel.identity]
+                try:
+                    if worker is None or worker.poll() is not None:
+                        worker = _started_worker(errors.fileno())
+                    future.set_result(self._compiled(worker, kernel))
+                except Exception as error:
+                    errors.seek(0)
+                    tail = errors.read()[-2000:]
+                    failure = CompilationError(
+                        f"{kernel.identity} was not compiled: {error}\n{tail}"
+                    )
+                    with _lock:
+                        _asked.pop(kernel.identity, None)
+                    future.set_exception(failure)
+                self._tell(done=1)
+            if worker is not None and worker.stdin is not None:
+                worker.stdin.close()
+                worker.wait()
+
+    def _compiled(self, worker: "subprocess.Popen[str]", kernel: Kernel) -> Path:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(f"{kernel.identity}\n")
+        worker.stdin.flush()
+        for line in worker.stdout:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "done":
+                return Path(text)
+            if kind == "failed":
+                raise CompilationError(text)
+            self._tell(note=text)
+        raise CompilationError(f"its process ended with {worker.wait()}")
+
+
+def _started_worker(errors: int) -> "subprocess.Popen[str]":
+    """Start a process that compiles what it is told, for the processor level of this one."""
+    level = objects.processor_level()
+    settings = {
+        **os.environ,
+        "FASTSCORE_PROCESSOR": level.name,
+        "NUMBA_CPU_NAME": level.processor,
+        "NUMBA_CPU_FEATURES": level.features,
+        "NUMBA_DISABLE_INTEL_SVML": "1",
+        "NUMBA_DISABLE_JIT": "0",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        env=settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+    )
