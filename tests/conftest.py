@@ -18,6 +18,15 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+NIGHTLY = bool(os.environ.get("FASTSCORE_NIGHTLY"))
+"""Whether tests that try something many times do so as often as `make test-nightly` asks."""
+
+
+def often(by_day: int, by_night: int) -> int:
+    """Return how often a test tries something."""
+    return by_night if NIGHTLY else by_day
+
+
 def fastscore_command(
     arguments: Sequence[object], **environment: str
 ) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,7 @@
-"""Hypothesis profiles of the kernel tests: 2,000 examples each in CI, fewer elsewhere."""
+"""Hypothesis profiles of the kernel tests: 2,000 examples each in CI, fewer elsewhere.
+
+``FASTSCORE_EXAMPLES`` says how many instead: `make test-nightly` sets it.
+"""
 
 import os
 
@@ -10,8 +13,13 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("kernels-ci", max_examples=2_000, **COMMON)
 settings.register_profile("kernels", max_examples=150, **COMMON)
 settings.register_profile("kernels-brief", max_examples=20, **COMMON)
-in_full = bool(os.environ.get("CI")) and not numba.config.DISABLE_JIT
-settings.load_profile("kernels-ci" if in_full else "kernels")
+examples = os.environ.get("FASTSCORE_EXAMPLES")
+if examples and not numba.config.DISABLE_JIT:
+    settings.register_profile("kernels-asked", max_examples=int(examples), **COMMON)
+    settings.load_profile("kernels-asked")
+else:
+    in_full = bool(os.environ.get("CI")) and not numba.config.DISABLE_JIT
+    settings.load_profile("kernels-ci" if in_full else "kernels")
 
 
 def pytest_configure(config):

@@ -1,20 +1,24 @@
 """Runs that are killed, interrupted, or meet a failing disk, and what the next one makes of it."""
 
 import errno
+import io
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
+from fastscore import durable
 from fastscore.errors import RunError
-from fastscore.run import commit
+from fastscore.results.runs import open_run
+from tests.conftest import often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical, start_lexical
 
@@ -37,7 +41,7 @@ def undisturbed(
     return contents(run), time.monotonic() - started
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(often(20, 200)))
 def test_a_run_killed_at_any_moment_is_finished_by_the_next(
     logs: list[Path], undisturbed: tuple[dict[str, bytes], float], tmp_path: Path, seed: int
 ) -> None:
@@ -76,7 +80,7 @@ def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
     assert contents(run) == expected
 
 
-FAILURES = (errno.EIO, errno.ENOSPC)
+FAILURES = (errno.EIO, errno.ENOSPC, errno.EINTR)
 
 
 class FailingCall:
@@ -92,6 +96,19 @@ class FailingCall:
         return self.original(*arguments, **named)
 
 
+def failing_writes(failing: FailingCall) -> Callable[[Path], BinaryIO]:
+    """Open files of which the write of a given number fails, over all files."""
+
+    class Failing(io.BufferedRandom):
+        def write(self, data: Any) -> int:
+            failing.left -= 1
+            if failing.left == 0:
+                raise OSError(failing.code, os.strerror(failing.code))
+            return super().write(data)
+
+    return lambda path: Failing(io.FileIO(path, "xb+"))
+
+
 def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
     try:
         run_lexical(logs, run, shard_bytes=1)
@@ -101,21 +118,22 @@ def failure_of_a_run(logs: list[Path], run: Path) -> str | None:
 
 
 @pytest.mark.parametrize("code", FAILURES)
-@pytest.mark.parametrize("name", ["replace", "fsync"])
+@pytest.mark.parametrize("name", ["open_new", "replace", "fsync"])
 def test_a_failing_disk_loses_nothing_that_was_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
     logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
     expected = contents(tmp_path / "expected")
-    original = getattr(os, name)
+    place = durable if name == "open_new" else os
+    original = getattr(place, name)
     number = 0
     while True:
         number += 1
         failing = FailingCall(original, number, code)
-        monkeypatch.setattr(commit.os, name, failing)
+        monkeypatch.setattr(place, name, failing_writes(failing) if place is durable else failing)
         failure = failure_of_a_run(logs, tmp_path / f"run-{number}")
-        monkeypatch.setattr(commit.os, name, original)
+        monkeypatch.setattr(place, name, original)
         if failing.left > 0:
             assert failure is None
             break
@@ -161,21 +179,96 @@ def test_an_interrupted_embedding_ends_soon_and_goes_on_later(tmp_path: Path) ->
     assert start_lexical(logs, tmp_path / "run", *words).wait(timeout=300) == 0
 
 
-def test_a_torn_manifest_is_named_and_a_torn_receipt_is_made_again(tmp_path: Path) -> None:
+def test_torn_manifests_and_receipts_are_made_again(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs", files=1, dialogues=3)
     run = tmp_path / "run"
     run_lexical(logs, run, shard_bytes=1)
     expected = contents(run)
     receipt = run / "receipts" / "score-00001.json"
-    whole = receipt.read_bytes()
-    for length in range(0, len(whole), 37):
-        receipt.write_bytes(whole[:length])
-        run_lexical(logs, run, shard_bytes=1)
-        assert contents(run) == expected
     manifest = run / "manifest.json"
-    manifest.write_bytes(manifest.read_bytes()[:-20])
-    with pytest.raises(RunError, match=r"manifest\.json: not a readable manifest"):
-        run_lexical(logs, run, shard_bytes=1)
+    for path in (receipt, manifest):
+        whole = path.read_bytes()
+        times = {each: each.stat().st_mtime_ns for each in (run / "receipts").iterdir()}
+        for length in range(0, len(whole), often(97, 1)):
+            path.write_bytes(whole[:length])
+            with pytest.raises(RunError, match=re.escape(str(path))):
+                open_run(run).table("steps")
+            run_lexical(logs, run, shard_bytes=1)
+            assert contents(run) == expected
+        now = {each: each.stat().st_mtime_ns for each in (run / "receipts").iterdir()}
+        # no more than one shard is scored again
+        assert {each for each in now if now[each] != times[each]} <= {receipt}
+
+
+KILLING = """
+import os, signal, sys
+from pathlib import Path
+import fastscore.run.drive, fastscore.run.tasks
+from fastscore.run import commit, manifest, receipts
+from tests.run.running import run_lexical
+
+name, when, number, output, *logs = sys.argv[1:]
+left = int(number)
+
+def killing(original):
+    def call(*given, **named):
+        global left
+        left -= 1
+        if left == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = original(*given, **named)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+    return call
+
+places = {
+    "part": (fastscore.run.tasks, "commit_table"),
+    "receipt": (fastscore.run.tasks, "save_receipt"),
+    "summary": (fastscore.run.drive, "commit_table"),
+    "manifest": (manifest.Manifest, "save"),
+}
+place, attribute = places[name]
+setattr(place, attribute, killing(getattr(place, attribute)))
+run_lexical(list(map(Path, logs)), Path(output), shard_bytes=1)
+"""
+
+
+def run_until_killed(
+    logs: list[Path], run: Path, point: str, number: int, *, when: str = "before"
+) -> None:
+    """Score until the call of a number at a point of a commit, and be killed there."""
+    words = [sys.executable, "-c", KILLING, point, when, str(number), str(run), *map(str, logs)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [("part", 2), ("part", 4), ("receipt", 1), ("receipt", 2), ("summary", 1), ("manifest", 2)],
+)
+def test_a_run_killed_at_any_point_of_a_commit_is_finished_by_the_next(
+    tmp_path: Path, point: str, number: int, when: str
+) -> None:
+    logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
+    run_lexical(logs, tmp_path / "expected", shard_bytes=1)
+    run_until_killed(logs, tmp_path / "run", point, number, when=when)
+    run_lexical(logs, tmp_path / "run", shard_bytes=1)
+    assert contents(tmp_path / "run") == contents(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("done", range(0, 12, often(5, 1)))
+def test_a_run_killed_after_some_shards_does_the_others_alone(tmp_path: Path, done: int) -> None:
+    logs = write_logs(tmp_path / "logs", files=4, dialogues=3)
+    run_until_killed(logs, tmp_path / "run", "receipt", done + 1)
+    receipts = tmp_path / "run" / "receipts"
+    before = {path: path.stat().st_mtime_ns for path in receipts.glob("*.json")}
+    assert len(before) == done
+    run_lexical(logs, tmp_path / "run", shard_bytes=1)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    run_lexical(logs, tmp_path / "expected", shard_bytes=1)
+    assert contents(tmp_path / "run") == contents(tmp_path / "expected")
 
 
 def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_taken_over(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import pytest
 from fastscore.errors import RunConflictError, RunError
 from fastscore.results.runs import open_run
 from fastscore.run.lock import check_writer, sole_writer
+from tests.conftest import often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
-FLIPS = 1500
+FLIPS = often(1_500, 15_000)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 
 from fastscore import durable
 from fastscore.errors import StoreError
+from tests.conftest import often
 from tests.vectors.stores import (
     append_texts,
     files_of,
@@ -35,7 +36,7 @@ def intact_windows(root, windows):
     return whole
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [often(6, 100)])
 def test_a_killed_writer_loses_one_window_at_most(tmp_path, kills):
     rng = np.random.default_rng(kills)
     for kill in range(kills):
