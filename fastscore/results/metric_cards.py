@@ -27,6 +27,8 @@ def _card(metric: Metric) -> str:
         "formula": metric.formula,
         "range": f"{metric_range(metric)}, {_direction(metric)}",
         "reading": bands_text(metric.bands),
+        "uses": ", ".join(metric.uses),
+        "only in": ", ".join(metric.conditions),
         "null": metric.null_rule,
         "source": metric.source,
     }

@@ -264,6 +264,11 @@ class Metric:
     part
         Whether it is a part or a count beside the numbers that a reader looks for first: shown
         only where everything is asked for.
+    uses
+        The parts of a log that it is computed from, by the suite's own names; empty where the suite
+        does not say.
+    conditions
+        The conditions of the study in which it says something; empty for all.
     """
 
     id: str
@@ -280,6 +285,8 @@ class Metric:
     denominator: str | None = None
     bands: tuple[Band, ...] = ()
     part: bool = False
+    uses: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

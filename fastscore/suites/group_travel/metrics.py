@@ -4,6 +4,52 @@ from typing import Literal
 
 from fastscore.suites.base import Metric
 
+PREFERENCES, TURNS, SYNTHESIS = "preferences", "turns", "synthesis"
+PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER = "plan", "plan text", "catalogue", "embedder"
+SOURCES = {
+    PREFERENCES: "what members say in turns of `user_provide_SLOT`, and who says it",
+    TURNS: "that there are turns, of feedback and of acceptance too",
+    SYNTHESIS: "utterances and metadata of turns of `sys_synthesize_SLOT`",
+    PLAN: "the days of the last plan: meals, accommodation, attractions, events, stops",
+    PLAN_TEXT: "utterances of `sys_present_plan`, and the plan's raw output",
+    CATALOGUE: "the records of `ref_info_*`",
+    EMBEDDER: "the texts' vectors; with `--embedder none` the metric is null or goes without them",
+}
+"""What a metric can use, and what is meant by it."""
+
+_SYNTHESISED, _THEORY, _FEEDBACK = ("C3", "C4", "C5"), ("C4", "C5"), ("C5",)
+_SATISFIED = (PREFERENCES, PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER)
+_USES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("W1", "W2", "W3"), _SATISFIED),
+    "M1": (PREFERENCES,),
+    "M2": (PREFERENCES, SYNTHESIS, CATALOGUE),
+    "M3": (SYNTHESIS,),
+    "M4": (SYNTHESIS,),
+    "M4b": (TURNS, SYNTHESIS, PLAN_TEXT),
+    "M5": (TURNS, SYNTHESIS),
+    "M6": (PREFERENCES, TURNS),
+    "M7_total_turns": (TURNS,),
+    "M7_turns_per_slot": (PREFERENCES, TURNS),
+    "M7_feedback_turn_overhead": (TURNS,),
+    "M8": (PREFERENCES, SYNTHESIS, PLAN_TEXT, EMBEDDER),
+    "M8a": (PREFERENCES, SYNTHESIS, EMBEDDER),
+    "M8b": (PREFERENCES, PLAN_TEXT, EMBEDDER),
+    "M9": (PLAN, CATALOGUE),
+    "M10": _SATISFIED,
+    "M10b": (PREFERENCES, PLAN, CATALOGUE),
+    "M11": _SATISFIED,
+    "M12": (PREFERENCES, PLAN, PLAN_TEXT, EMBEDDER),
+    "M13": (PREFERENCES, PLAN, PLAN_TEXT, EMBEDDER),
+    "M14": (PREFERENCES, SYNTHESIS, EMBEDDER),
+    "M15": (PREFERENCES, PLAN, CATALOGUE, EMBEDDER),
+    "M16": (PLAN,),
+}
+_CONDITIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("M2", "M3", "M8a", "M14"), _SYNTHESISED),
+    "M4": _THEORY,
+    "M5": _FEEDBACK,
+}
+
 
 def _metric(
     id: str,
@@ -31,6 +77,8 @@ def _metric(
         numerator=f"{id}_num" if ratio else None,
         denominator=f"{id}_den" if ratio else None,
         part=id.startswith("M7_") or id in ("M8a", "M8b"),
+        uses=_USES[id],
+        conditions=_CONDITIONS.get(id, ()),
     )
 
 
