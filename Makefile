@@ -44,10 +44,12 @@ $(DEMO)/logs: | $(VENV)/run.installed
 	mv $@.part $@
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
+	$(BIN)/fastscore kernels compile score_dialogue
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
 	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
+	$(BIN)/fastscore kernels compile
 	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch

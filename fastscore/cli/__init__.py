@@ -28,6 +28,7 @@ VERBS = {
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),
+    "kernels": ("kernels", "Compile what runs compute with, ahead, and list it."),
     "doctor": ("doctor", "Say what is installed, exported, compiled and writable."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

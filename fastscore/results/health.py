@@ -110,15 +110,13 @@ def _default_store() -> str:
 
 
 def _compiled(*, warm: bool) -> str:
-    from fastscore_machine.workers import compile_all, missing_kernels
+    from fastscore_machine.workers import missing_kernels
 
-    from fastscore.run.kernels import every_kernel
+    from fastscore.run.kernels import compile_kernels, every_kernel
+    from fastscore.run.progress import reporter
 
-    kernels = every_kernel()
+    kernels = compile_kernels((), reporter(quiet=False)) if warm else every_kernel()
     missing = missing_kernels(kernels)
-    if warm:
-        compile_all(missing, lambda step: None)
-        missing = []
     place = f"for {processor_level().name} ({cache_folder()})"
     if missing:
         return (

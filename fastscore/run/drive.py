@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
+from fastscore.logs.inputs.column_map import mapped
 from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.plan.byte_ranges import Shard
@@ -38,6 +39,7 @@ from fastscore.run.inputs import (
     readable_inputs,
     screened_inputs,
 )
+from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.layout import (
     CUT_TEXTS,
     LEGACY,
@@ -150,10 +152,14 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         The directory is held by another writer, has another signature or other inputs.
     """
     suite, options = config.load()
-    identity = embedder_identity(config, suite, options)
-    context = run_context(config, suite, options, identity)
-    source = context.source(suite)
+    source = mapped(suite.source, config.columns)
     files = named_inputs(config, source)
+    without = unread(file.format for file in files)
+    if config.embedder is None or not suite.needs_vectors(options):
+        without += WITHOUT_VECTORS
+    with compiled(kernels_of(suite.name, without), reporter):
+        identity = embedder_identity(config, suite, options)
+        context = run_context(config, suite, options, identity)
     kept = not any(must_be_kept(config, file) for file in files)
     screened = screened_inputs(config, source, files, reporter.note) if kept else None
     with sole_writer(config.output) as writer:

@@ -2,19 +2,66 @@
 
 import importlib
 import pkgutil
+import shutil
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from fastscore_machine.compiling import Kernel, declared_kernels
+from fastscore_machine.objects import find_library, platform_folder
+from fastscore_machine.workers import CompilationError, Step, missing_kernels, request
 
+from fastscore.errors import FastscoreError
+from fastscore.run.progress import Reporter
 from fastscore.suites.registry import load_suite, suite_names
 
 PACKAGES = ("fastscore_machine", "fastscore_kernels", "fastscore_readers")
 _COMPILERS = ("building", "bounds", "worker")
-_RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.logs.read")
+_RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
 _SUITE = ("events", "score", "summarise")
+
+
+@contextmanager
+def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
+    """Compile what is missing of some kernels, while the body goes on; behind it they are there.
+
+    A stage of its own says so: no other stage's rate counts the time.
+
+    Raises
+    ------
+    FastscoreError
+        One could not be compiled.
+    """
+    missing = missing_kernels(kernels)
+    if not missing:
+        yield
+        return
+    count = "1 kernel" if len(missing) == 1 else f"{len(missing)} kernels"
+    reporter.note(f"compiling {count} for this processor, once")
+    with reporter.stage("compile", len(missing)) as progress:
+        done = 0
+
+        def listen(step: Step) -> None:
+            nonlocal done
+            if step.note:
+                reporter.note(step.note)
+            for _ in range(step.done - done):
+                progress.advance({})
+            done = step.done
+
+        asked = request(missing, listen)
+        yield
+        try:
+            for future in asked:
+                future.result()
+        except CompilationError as error:
+            raise FastscoreError(
+                f"A kernel cannot be compiled. {error}",
+                "`fastscore doctor` says what is installed; please report what it says.",
+            ) from error
 
 
 def every_kernel() -> list[Kernel]:
@@ -29,10 +76,24 @@ def every_kernel() -> list[Kernel]:
     return declared_kernels()
 
 
-def kernels_of(suite: str) -> list[Kernel]:
+WITHOUT_VECTORS = ("fastscore.vectors",)
+_READERS = {
+    "csv": ("fastscore_readers.csv", "fastscore.logs.read.csv_records"),
+    "json": ("fastscore_readers.json.json_elements", "fastscore.logs.read.json_documents"),
+}
+
+
+def unread(formats: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules that read other formats than those of a run's inputs."""
+    left = _READERS.keys() - set(formats)
+    return tuple(module for name in left for module in _READERS[name])
+
+
+def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
     """Return the kernels that a run of the suite may call: those its modules and the readers reach.
 
     What the modules that read, score and summarise import is imported, as the run itself would.
+    ``without`` are modules that the run does not use, by the beginning of their names.
     """
     package = type(load_suite(suite)).__module__
     roots = [*_RUN, *(f"{package}.{name}" for name in _SUITE)]
@@ -40,7 +101,7 @@ def kernels_of(suite: str) -> list[Kernel]:
     reached: dict[int, Any] = {}
     for module in modules:
         for value in vars(module).values():
-            _reach(value, reached)
+            _reach(value, reached, without)
     return [value for value in reached.values() if isinstance(value, Kernel)]
 
 
@@ -53,12 +114,13 @@ def _imported(name: str) -> types.ModuleType | None:
         return None
 
 
-def _reach(value: Any, reached: dict[int, Any]) -> None:
+def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> None:
     """Follow what functions and classes of this project name, down to kernels."""
     open_values = [value]
     while open_values:
         found = open_values.pop()
-        if id(found) in reached or not _is_followed(found):
+        found = getattr(found, "__wrapped__", found) if hasattr(found, "cache_info") else found
+        if id(found) in reached or not _is_followed(found, without):
             continue
         reached[id(found)] = found
         if isinstance(found, dict):
@@ -72,12 +134,15 @@ def _reach(value: Any, reached: dict[int, Any]) -> None:
             open_values += _named(function)
 
 
-def _is_followed(value: Any) -> bool:
-    if isinstance(value, Kernel | dict | tuple | list):
+def _is_followed(value: Any, without: tuple[str, ...]) -> bool:
+    if isinstance(value, dict | tuple | list):
         return True
+    if isinstance(value, Kernel):
+        return not value.module.startswith(without)
     if not isinstance(value, type | types.FunctionType | classmethod | staticmethod):
         return False
-    return str(getattr(value, "__module__", "")).startswith("fastscore")
+    module = str(getattr(value, "__module__", ""))
+    return module.startswith("fastscore") and not module.startswith(without)
 
 
 def _named(function: types.FunctionType) -> Iterator[Any]:
@@ -100,3 +165,32 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
+
+
+def compile_kernels(suites: Iterable[str], reporter: Reporter) -> list[Kernel]:
+    """Compile what is missing of the kernels of some suites, of all without one; return them."""
+    kernels = _chosen(suites)
+    with compiled(kernels, reporter):
+        pass
+    return kernels
+
+
+def listed_kernels(suites: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each kernel's name and its library's path, which is empty where there is none."""
+    found = ((kernel.identity, find_library(kernel)) for kernel in _chosen(suites))
+    return sorted((name, "" if path is None else str(path)) for name, path in found)
+
+
+def ship_kernels(kernels: Iterable[Kernel], folder: Path) -> None:
+    """Copy libraries to where a wheel takes them from."""
+    place = folder / platform_folder()
+    place.mkdir(parents=True, exist_ok=True)
+    for kernel in kernels:
+        library = find_library(kernel)
+        if library is not None:
+            shutil.copy(library, place)
+
+
+def _chosen(suites: Iterable[str]) -> list[Kernel]:
+    chosen = {id(kernel): kernel for suite in suites for kernel in kernels_of(suite)}
+    return list(chosen.values()) or every_kernel()

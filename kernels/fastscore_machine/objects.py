@@ -101,7 +101,7 @@ def _processor_flags() -> frozenset[str]:
     return frozenset(flags.partition(":")[2].split())
 
 
-def _platform_folder() -> str:
+def platform_folder() -> str:
     """Return the folder's name of code that may be loaded here."""
     checked = "-checked" if CHECKED else ""
     return f"{sys.platform}-{platform.machine()}-{processor_level().name}{checked}"
@@ -150,7 +150,7 @@ def _is_kept_from_others(folder: Path) -> bool:
 def cache_folder() -> Path:
     """Return the folder that kernels compiled for this processor are kept in, made if need be."""
     for candidate in _candidate_folders():
-        folder = candidate / "kernels" / _platform_folder()
+        folder = candidate / "kernels" / platform_folder()
         if _is_ours_alone(folder):
             return folder
     return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
@@ -164,7 +164,7 @@ def stem(kernel: Kernel) -> str:
 def find_library(kernel: Kernel) -> Path | None:
     """Return the kernel's compiled library, whose content is as it was written, or None."""
     begin = stem(kernel)
-    for folder in (SHIPPED / _platform_folder(), cache_folder()):
+    for folder in (SHIPPED / platform_folder(), cache_folder()):
         for path in sorted(folder.glob(f"{begin}-*")):
             if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
                 return path

@@ -1,0 +1,129 @@
+"""Which kernels a suite's run needs, and the stage that compiles them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from fastscore_machine.compiling import JIT_DISABLED
+from fastscore_machine.objects import find_library
+
+from fastscore.cli import cli
+from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
+from fastscore.suites.registry import suite_names
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+OF = {"utterance_index": 0, "dialogue_uid": "d", "challenge_uid": "c", "miner_uid": "0"}
+ROWS = [
+    *({"event": "predicted", "step": step, "prediction": f"at {step}", **OF} for step in range(3)),
+    {"event": "utterance_complete", "ground_truth": "at nine", **OF},
+]
+USED = """
+import sys
+from fastscore.cli import cli
+from fastscore_machine.compiling import declared_kernels
+cli.main([*sys.argv[1:], "-q"], standalone_mode=False)
+print(*(kernel.identity for kernel in declared_kernels() if kernel._loaded))
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return path
+
+
+class Told:
+    """A reporter that keeps what it is told."""
+
+    def __init__(self):
+        self.notes, self.stages, self.done = [], [], 0
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def stage(self, name, total):
+        self.stages.append((name, total))
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def advance(self, counts):
+        assert not counts
+        self.done += 1
+
+
+def identities(kernels):
+    return {kernel.identity for kernel in kernels}
+
+
+def test_a_run_uses_no_kernel_that_was_not_foreseen(log, tmp_path):
+    command = ["score", "score_dialogue", str(log), "-o", str(tmp_path / "run"), "--lex-weight=1"]
+    run = subprocess.run(
+        [sys.executable, "-c", USED, *command], capture_output=True, text=True, check=False
+    )
+    used = set(run.stdout.split())
+    assert len(used) > 5, run.stderr
+    without = unread(["jsonl"]) + WITHOUT_VECTORS
+    assert used <= identities(kernels_of("score_dialogue", without))
+
+
+@pytest.mark.parametrize("suite", suite_names())
+def test_what_a_run_does_not_use_is_left_out(suite):
+    everything = identities(kernels_of(suite))
+    left = identities(kernels_of(suite, unread(["jsonl"]) + WITHOUT_VECTORS))
+    assert left < everything
+    assert not [name for name in left if name.startswith("fastscore_readers.csv")]
+
+
+def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
+    program = (
+        "import sys; from fastscore_kernels import segments;"
+        "from fastscore.run.kernels import compiled;"
+        "from fastscore.run.progress import LineReporter\n"
+        "with compiled([segments._first_argmax], LineReporter(sys.stdout)): print('body')"
+    )
+    environment = {**os.environ, "FASTSCORE_CACHE": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    first, body, last = run.stdout.splitlines()
+    assert first == "compiling 1 kernel for this processor, once"
+    assert body == "body"
+    assert last.startswith("compile: 1/1 tasks")
+
+
+def test_nothing_is_said_where_nothing_is_missing():
+    from fastscore_kernels import segment_first_argmax, segments
+
+    segment_first_argmax([1.0], [0, 1])
+    told = Told()
+    with compiled([segments._first_argmax], told):
+        pass
+    assert not told.notes
+    assert not told.stages
+
+
+def test_the_command_compiles_and_lists():
+    done = CliRunner().invoke(cli, ["kernels", "compile", "score_dialogue"])
+    assert done.exit_code == 0, done.output
+    shown = CliRunner().invoke(cli, ["kernels", "list", "score_dialogue"])
+    assert "lane_distances" in shown.output
+    assert "not compiled" not in shown.output
+
+
+def test_shipped_libraries_are_copied_by_their_names(tmp_path):
+    from fastscore_kernels import segment_first_argmax, segments
+
+    segment_first_argmax([1.0], [0, 1])
+    ship_kernels([segments._first_argmax], tmp_path)
+    (copied,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert copied.name == find_library(segments._first_argmax).name
