@@ -20,6 +20,7 @@ from fastscore.run.config import (
     NO_EMBEDDER,
     RunConfig,
 )
+from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.toml_files import parse_toml
@@ -117,6 +118,16 @@ def _run_options(suite: Suite) -> list[click.Option]:
             type=click.IntRange(min=1),
             default=available_processors(),
             help="Shards that are scored at once; as many as there are processors unless told.",
+        ),
+        _option(
+            "--engine",
+            default=LOCAL,
+            type=click.Choice(tuple(ENGINES)),
+            help="Who does the work: this process, or workers of Dask or Ray.",
+        ),
+        _option(
+            "--address",
+            help="The engine's scheduler.  [default: workers of our own on this machine]",
         ),
         _option(
             "--shard-size",
@@ -279,6 +290,8 @@ def _callback(suite: Suite) -> Any:
         dim: int | None,
         store: Path | None,
         workers: int,
+        engine: str,
+        address: str | None,
         shard_size: int | None,
         format: Format | None,
         limit: int | None,
@@ -313,6 +326,8 @@ def _callback(suite: Suite) -> Any:
             dim=dim,
             store=store,
             workers=workers,
+            engine=engine,
+            address=address,
             shard_bytes=None if shard_size is None else shard_size * MIB,
             max_rejects=max_rejects,
             overwrite=overwrite,

@@ -9,6 +9,7 @@ from fastscore.logs.inputs.choice import EVERYTHING, Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.logs.inputs.files import Format
 from fastscore.options import build_options
+from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import ChecksOptions, Source, Suite
 from fastscore.suites.registry import load_suite
 
@@ -43,13 +44,17 @@ class RunConfig:
     store
         The folder of vector stores, or None for the one in the cache.
     workers
-        How many shards are scored at once.
+        How many shards are scored at once on this machine: threads, or an engine's processes.
     shard_bytes
         The most bytes of input in a shard, whole dialogues permitting; None for the suite's own.
     max_rejects
         The share of rejected rows above which the input counts as refused.
     overwrite
         Whether a run with another signature in `output` is replaced.
+    engine
+        Who does the tasks: ``local``, ``dask`` or ``ray``.
+    address
+        Of the engine's scheduler; None for workers of our own on this machine.
     columns
         Where the suite's columns stand in these logs, where that is elsewhere.
     strict
@@ -75,6 +80,8 @@ class RunConfig:
     shard_bytes: int | None = None
     max_rejects: float = DEFAULT_MAX_REJECTS
     overwrite: bool = False
+    engine: str = LOCAL
+    address: str | None = None
     columns: ColumnMap = NO_MAP
     strict: bool = False
     format: Format | None = None

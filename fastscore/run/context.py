@@ -21,12 +21,16 @@ from fastscore.vectors.embedder import Embedder, check_dim
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSettings:
-    """Which model embeds, where its vectors are kept and to what width they are cut."""
+    """Which model embeds, where its vectors are kept and to what width they are cut.
+
+    ``cache`` is where the model stands, None for this process's cache.
+    """
 
     recipe: str
     precision: str
     dim: int | None
     store: Path | None
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class PerplexitySettings:
 
     model: str
     store: Path | None
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

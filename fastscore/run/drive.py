@@ -28,7 +28,7 @@ from fastscore.run import tasks
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
-from fastscore.run.engines import map_local
+from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import (
     Readable,
@@ -55,6 +55,7 @@ from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
+from fastscore.run.shared_files import absolute, absolute_plan, check_workers
 from fastscore.suites.base import PARTIAL_REJECTS, Suite
 
 Key = TypeVar("Key")
@@ -82,6 +83,7 @@ class _Execution:
     suite: Suite
     options: Any
     context: RunContext
+    engine: Engine
     manifest: Manifest
     reporter: Reporter
 
@@ -129,13 +131,14 @@ class _Execution:
         keys: Sequence[Key],
         shown: dict[str, str],
         *,
-        workers: int,
+        alone: bool = False,
     ) -> None:
         """Run a stage's open tasks; `shown` names the counts that are shown as rates."""
         if not keys:
             return
         with self.stage(name, len(keys)) as progress:
-            for receipt in map_local(partial(task, self.context), keys, workers=workers):
+            here = partial(task, self.context)
+            for receipt in self.engine.map(here, keys, alone=alone, lost=progress.lost):
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
 
 
@@ -162,10 +165,21 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         context = run_context(config, suite, options, identity)
     kept = not any(must_be_kept(config, file) for file in files)
     screened = screened_inputs(config, source, files, reporter.note) if kept else None
-    with sole_writer(config.output) as writer:
+    with (
+        sole_writer(config.output) as writer,
+        open_engine(config.engine, config.address, config.workers) as engine,
+    ):
         context = replace(context, writer=writer)
+        if config.engine != LOCAL:
+            context = absolute(context)
+            check_workers(
+                engine,
+                context,
+                [file for file in files if not must_be_kept(config, file)],
+                identity.fingerprint if identity else None,
+            )
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
-        run = _Execution(config, suite, options, context, manifest, reporter)
+        run = _Execution(config, suite, options, context, engine, manifest, reporter)
         readable = _readable(run, files, screened)
         manifest.left_aside = [*_left_aside(config, suite, reporter), *readable.left_aside]
         run.context = replace(context, chosen=readable.chosen)
@@ -222,6 +236,8 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             progress=advance,
             threads=run.config.workers,
         )
+    if run.config.engine != LOCAL:
+        plan = absolute_plan(plan)
     accept_inputs(run.folder, run.manifest, plan)
     run.add_time("plan", len(files), time.monotonic() - started)
     return plan
@@ -253,11 +269,11 @@ def _score(run: _Execution, plan: Plan) -> None:
     if run.context.embedder is not None and open_shards:
         open_shards = _embed(run, open_shards)
     if run.context.perplexity is not None:
-        # one shard at a time: the model uses every core by itself
+        # one shard at a time in a process: the model uses every core by itself
         shown = {"evaluated": "texts"}
-        run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, workers=1)
+        run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, alone=True)
     shown = {"rows": "rows"}
-    run.map("score", tasks.score_shard, open_shards, shown, workers=run.config.workers)
+    run.map("score", tasks.score_shard, open_shards, shown)
 
 
 def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
@@ -292,13 +308,13 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
         is None
     ]
     shown = {"distinct": "distinct texts", "missing": "to embed", "rows": "rows scored"}
-    run.map("texts", tasks.score_or_collect_texts, waiting, shown, workers=run.config.workers)
+    run.map("texts", tasks.score_or_collect_texts, waiting, shown)
     left = _open_shards(run, shards)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
     buckets = tasks.text_buckets(missing) if missing else ()
-    # one bucket at a time: the embedder uses every core by itself
-    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, workers=1)
+    # one bucket at a time in a process: the embedder uses every core by itself
+    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, alone=True)
     return left
 
 
@@ -414,12 +430,19 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     _left_aside(config, suite, reporter)
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+    with (
+        open_engine(config.engine, config.address, config.workers) as engine,
+        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
+    ):
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
         readable = readable_inputs(
             config, context.source(suite), Path(scratch) / "inputs", reporter.note
         )
         context = replace(context, chosen=readable.chosen)
+        if config.engine != LOCAL:
+            context = absolute(context)
+            model = identity.fingerprint if identity else None
+            check_workers(engine, context, readable.files, model)
         plan = plan_shards(
             readable.files,
             context.source(suite),
@@ -427,7 +450,9 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             scratch=Path(scratch) / "unpacked",
             threads=config.workers,
         )
-        texts = _preview_texts(config, context, plan, reporter) if identity else {}
+        if config.engine != LOCAL:
+            plan = absolute_plan(plan)
+        texts = _preview_texts(engine, context, plan, reporter) if identity else {}
     scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]
     earlier = None if config.overwrite else read_manifest(config.output)
     conflict = {}
@@ -444,11 +469,18 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     }
 
 
+def _scratch_parent(config: RunConfig) -> Path | None:
+    """Return a folder that all workers see; None, the system's, where we are the only one."""
+    if config.engine == LOCAL:
+        return None
+    return next(folder for folder in config.output.absolute().parents if folder.is_dir())
+
+
 def _preview_texts(
-    config: RunConfig, context: RunContext, plan: Plan, reporter: Reporter
+    engine: Engine, context: RunContext, plan: Plan, reporter: Reporter
 ) -> dict[str, int]:
     collect = partial(tasks.collect_texts, context)
     with reporter.stage("texts", len(plan.shards)) as progress:
-        for receipt in map_local(collect, plan.shards, workers=config.workers):
+        for receipt in engine.map(collect, plan.shards, lost=progress.lost):
             progress.advance({"distinct texts": receipt.counts["distinct"]})
     return tasks.count_texts(context.run)

@@ -73,6 +73,7 @@ def open_manifest(
     settings = {
         "shard_bytes": config.shard_bytes or suite.source.shard_bytes,
         "workers": config.workers,
+        "engine": config.engine,
         "max_rejects": config.max_rejects,
     }
     if earlier is not None:

@@ -33,13 +33,13 @@ class StoredEncoder(Encoder, Protocol):
 def open_embedder(settings: EmbedderSettings) -> Embedder:
     """Return the run's embedder."""
     with _model_lock:
-        return _loaded_embedder(settings.recipe, settings.precision)
+        return _loaded_embedder(settings.recipe, settings.precision, settings.cache)
 
 
 def open_perplexity_model(settings: PerplexitySettings) -> PerplexityModel:
     """Return the run's masked language model."""
     with _model_lock:
-        return _loaded_perplexity_model(settings.model)
+        return _loaded_perplexity_model(settings.model, settings.cache)
 
 
 def open_store(encoder: StoredEncoder, root: Path | None) -> VectorStore:
@@ -54,13 +54,13 @@ def open_store(encoder: StoredEncoder, root: Path | None) -> VectorStore:
 
 
 @functools.cache
-def _loaded_embedder(recipe: str, precision: str) -> Embedder:
-    return Embedder(recipe, precision=precision)
+def _loaded_embedder(recipe: str, precision: str, cache: Path | None) -> Embedder:
+    return Embedder(recipe, precision=precision, cache_dir=cache)
 
 
 @functools.cache
-def _loaded_perplexity_model(name: str) -> PerplexityModel:
-    return PerplexityModel(name)
+def _loaded_perplexity_model(name: str, cache: Path | None) -> PerplexityModel:
+    return PerplexityModel(name, cache_dir=cache)
 
 
 @functools.lru_cache(maxsize=KINDS_OF_STORES)

@@ -24,6 +24,9 @@ class StageProgress(Protocol):
     def advance(self, counts: Mapping[str, int]) -> None:
         """One more task is done; `counts` (rows, texts, ...) add up to rates."""
 
+    def lost(self, worker: str, tasks: int) -> None:
+        """Count a worker that died, and the tasks that are done again for it."""
+
 
 class Reporter(Protocol):
     """Shows the progress of a run's stages."""
@@ -39,6 +42,7 @@ class _Counter:
     def __init__(self, name: str, total: int) -> None:
         self.name, self.total, self.done = name, total, 0
         self.counts: dict[str, int] = {}
+        self.deaths = self.retries = 0
         self.started = time.monotonic()
 
     def advance(self, counts: Mapping[str, int]) -> None:
@@ -46,17 +50,25 @@ class _Counter:
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
 
+    def lost(self, worker: str, tasks: int) -> None:
+        self.deaths += 1
+        self.retries += tasks
+
     def rates(self) -> str:
         seconds = max(time.monotonic() - self.started, 1e-9)
-        return ", ".join(
+        parts = [
             f"{value:,} {name} ({value / seconds:,.0f}/s)" for name, value in self.counts.items()
-        )
+        ]
+        if self.deaths:
+            parts.append(f"{self.deaths} workers died, {self.retries} tasks done again")
+        return ", ".join(parts)
 
     def line(self) -> str:
         seconds = time.monotonic() - self.started
         parts = [f"{self.done}/{self.total} tasks", f"{seconds:.1f} s"]
-        if self.counts:
-            parts.append(self.rates())
+        rates = self.rates()
+        if rates:
+            parts.append(rates)
         parts.append(f"peak memory {peak_memory_bytes() / 2**20:,.0f} MiB")
         return f"{self.name}: " + ", ".join(parts)
 

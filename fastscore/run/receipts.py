@@ -6,6 +6,9 @@ carries a checksum of its own: an edited one is none.
 """
 
 import dataclasses
+import os
+import secrets
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +32,9 @@ class Receipt:
         The files that it committed, named relative to the run directory.
     counts
         What it counted.
+    attempt
+        Who did it: host, process and a number of its own. Attempts that overlap commit the same
+        bytes, each from a file of its own; the receipt is the last one's.
     """
 
     stage: str
@@ -36,6 +42,12 @@ class Receipt:
     fingerprint: str
     outputs: tuple[Committed, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
+    attempt: str = ""
+
+
+def attempt_name() -> str:
+    """Return a new name for an attempt of this process."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def receipt_path(folder: Path, stage: str, index: int) -> Path:

@@ -29,14 +29,14 @@ from fastscore.run.layout import (
     texts_part,
 )
 from fastscore.run.opened import open_perplexity_model, open_store
-from fastscore.run.receipts import Receipt, save_receipt
+from fastscore.run.receipts import Receipt, attempt_name, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import VectorView
 
 TEXTS_PER_BUCKET = 16_384
-LARGEST_BUCKET_COUNT = 256
+LARGEST_BUCKET_COUNT = 4096
 PERPLEXITIES_PER_APPEND = 1024
 
 
@@ -364,5 +364,6 @@ def _commit(
 
 def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
     context.check_writer()
+    receipt = replace(receipt, attempt=attempt_name())
     save_receipt(receipts_folder(context.run, receipt.stage), receipt)
     return receipt

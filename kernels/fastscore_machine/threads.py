@@ -6,8 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: as asked, else one a processor that we may use."""
+    """Return the number of threads to use: as asked, else one a processor that we may use.
+
+    ``$FASTSCORE_THREADS`` says how many those are where several processes share them.
+    """
     if threads is None:
+        told = os.environ.get("FASTSCORE_THREADS", "")
+        if told.isdecimal() and int(told):
+            return int(told)
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1

@@ -12,7 +12,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
 
-VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum"}
+VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 
 
 def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcome:
@@ -40,13 +40,15 @@ def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subproces
 
 
 def contents(run: Path) -> dict[str, bytes]:
-    """Return every file of a run by name; of the manifest, what does not vary."""
+    """Return every file of a run by name; of manifest and receipts, what does not vary."""
     files = {
         str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()
     }
-    manifest = orjson.loads(files["manifest.json"])
-    kept = {name: value for name, value in manifest.items() if name not in VOLATILE}
-    files["manifest.json"] = orjson.dumps(kept)
+    for name in files:
+        if name == "manifest.json" or name.startswith("receipts/"):
+            content = orjson.loads(files[name]).items()
+            kept = {key: value for key, value in content if key not in VOLATILE}
+            files[name] = orjson.dumps(kept)
     return files
 
 

@@ -1,0 +1,185 @@
+"""The Dask engine: tasks on the workers of a ``dask.distributed`` scheduler.
+
+A worker does as many tasks at once as it has threads, on that many threads in all. What needs all
+of them (an embedding) takes the worker's only `ALONE`.
+"""
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from itertools import islice
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
+
+from fastscore.errors import RunError
+from fastscore.run.engines.engine import Answer, Key, Lost
+from fastscore.run.engines.workers import set_threads, threads_each
+
+if TYPE_CHECKING:
+    from fastscore.run.receipts import Receipt
+
+ALONE = "fastscore-alone"
+TASKS_PER_SLOT = 2
+CONNECT_SECONDS = 20
+
+_SILENT = logging.CRITICAL + 1
+
+
+class WorkerSetup(WorkerPlugin):
+    """Sets up every worker, those too that join later: its threads, and its one `ALONE`.
+
+    Parameters
+    ----------
+    threads
+        On how many threads a worker computes; None for as many as it does tasks at once.
+    """
+
+    def __init__(self, threads: int | None) -> None:
+        self.threads = threads
+
+    async def setup(self, worker: Worker) -> None:
+        """Set up a worker."""
+        set_threads(self.threads or worker.state.nthreads)
+        await worker.set_resources(**{ALONE: 1})
+
+
+class DaskEngine:
+    """Does tasks on a scheduler's workers."""
+
+    def __init__(self, client: Client, threads: int | None) -> None:
+        self._client = client
+        self._address = str(client.scheduler.address) if client.scheduler else ""
+        self._removed: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._setup = f"fastscore-{uuid.uuid4().hex}"
+        client.register_plugin(WorkerSetup(threads), name=self._setup)
+        client.subscribe_topic("all", self._heard)
+
+    def close(self) -> None:
+        """Leave the workers to others."""
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError, ValueError):
+            self._client.unsubscribe_topic("all")
+            self._client.unregister_worker_plugin(self._setup)
+
+    def map(
+        self,
+        task: "Callable[[Key], Receipt]",
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> "Iterator[Receipt]":
+        """Do a task for every key; what has not begun when this ends is cancelled."""
+        submit = self._client.submit
+        resources = {ALONE: 1} if alone else None
+        waiting = iter(keys)
+        running = as_completed(loop=self._client.loop)
+        open_futures: dict[Any, Any] = {}
+        try:
+            while True:
+                room = self._window(alone) - len(open_futures)
+                for key in islice(waiting, max(0, room)):
+                    future = submit(task, key, pure=False, resources=resources)
+                    open_futures[future.key] = future
+                    running.add(future)
+                if not open_futures:
+                    return
+                done = running.next_batch()
+                self._report(open_futures, lost)
+                yield from self._client.gather(done)
+                for future in done:
+                    del open_futures[future.key]
+        except KilledWorker as error:
+            raise RunError(
+                f"Workers of {self._address} died {error.allowed_failures + 1} times while they "
+                f"did {error.task}, the last at {error.last_worker.address}.",
+                "It may need more memory than they have: see --shard-size.",
+            ) from error
+        except (CancelledError, OSError) as error:
+            if self._client.status == "running":
+                raise
+            raise self._gone() from error
+        finally:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._client.cancel(list(open_futures.values()))
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Put a question to each worker."""
+        answers: dict[str, Answer] = self._client.run(question)
+        return answers
+
+    def _window(self, alone: bool) -> int:
+        """Return how many tasks the workers are to have, some of them in waiting."""
+        workers = self._client.nthreads()
+        slots = len(workers) if alone else sum(workers.values())
+        return max(1, slots) * TASKS_PER_SLOT
+
+    def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
+        if event[1].get("action") == "remove-worker" and not event[1]["expected"]:
+            self._removed.put(event[1])
+
+    def _report(self, futures: dict[Any, Any], lost: Lost) -> None:
+        """Say which workers died since it was last asked."""
+        while not self._removed.empty():
+            removed = self._removed.get()
+            again = {*removed["processing-tasks"], *removed["lost-computed-tasks"]}
+            lost(removed["worker"], len(again & futures.keys()))
+
+    def _gone(self) -> RunError:
+        return RunError(
+            f"The Dask scheduler at {self._address} went away.",
+            "Start it and run the same command again; what is committed is kept.",
+        )
+
+
+@contextmanager
+def open_engine(address: str | None, workers: int) -> Iterator[DaskEngine]:
+    """Connect to a scheduler, or start one with so many worker processes on this machine."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_silence())
+        threads = None
+        target: Any = address
+        if address is None:
+            threads = threads_each(workers)
+            target = stack.enter_context(_local_cluster(workers))
+        try:
+            client = stack.enter_context(
+                Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
+            )
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"No Dask scheduler answers at {address}: {error}.",
+                "Start one there (`dask scheduler`), or leave out --address.",
+            ) from error
+        engine = DaskEngine(client, threads)
+        stack.callback(engine.close)
+        yield engine
+
+
+def _local_cluster(workers: int) -> LocalCluster:
+    """Start a scheduler in this process, and processes that do one task at a time each."""
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        memory_limit=0,
+        silence_logs=_SILENT,
+    )
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Let the messages of the package pass away: what matters is raised."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(_SILENT)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,89 @@
+"""What an engine is, and opening one by its name."""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from fastscore.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastscore.run.receipts import Receipt
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
+
+Lost = Callable[[str, int], object]
+"""Called with a worker that died, and how many tasks are done again for it."""
+
+LOCAL = "local"
+ENGINES = {LOCAL: "", "dask": "distributed", "ray": "ray"}
+"""Every engine by name, with the package that it needs."""
+
+
+class Engine(Protocol):
+    """Does tasks, each in some process that sees the same files under the same names."""
+
+    def map(
+        self,
+        task: "Callable[[Key], Receipt]",
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> "Iterator[Receipt]":
+        """Do a task for every key; yields receipts as they come.
+
+        Parameters
+        ----------
+        task, keys
+            What is done, and for what; both can be pickled.
+        alone
+            Whether a task uses every thread of its process, so that a process does one at a time.
+        lost
+            Called when a worker has died.
+
+        Raises
+        ------
+        RunError
+            The engine went away, or workers die of one task again and again.
+        """
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Put a question to each worker that there is now; empty where there are none but us."""
+
+
+def open_engine(name: str, address: str | None, workers: int) -> AbstractContextManager[Engine]:
+    """Open an engine for a run.
+
+    Parameters
+    ----------
+    name
+        One of `ENGINES`.
+    address
+        Of a scheduler that runs already; None for workers of our own on this machine.
+    workers
+        How many of our own: threads of this process, or processes.
+
+    Raises
+    ------
+    UsageError
+        The package is not installed, or an address is given to the local engine.
+    RunError
+        Nobody answers at the address.
+    """
+    if name == LOCAL and address is not None:
+        raise UsageError(
+            f"--address is {address}, and --engine is {LOCAL}.",
+            "Name the engine that runs there: --engine dask or --engine ray.",
+        )
+    package = ENGINES[name]
+    if package and importlib.util.find_spec(package) is None:
+        raise UsageError(
+            f"--engine {name} needs the package {package}, which is not installed.",
+            f"Install it: pip install 'fastscore-dialogue[{name}]'.",
+        )
+    module: Any = importlib.import_module(f"fastscore.run.engines.{name}")
+    engine: AbstractContextManager[Engine] = module.open_engine(address, workers)
+    return engine

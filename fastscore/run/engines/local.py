@@ -1,0 +1,69 @@
+"""The local engine: threads of this process.
+
+Kernels, polars and the embedder release the interpreter lock, so threads share one model and one
+set of mapped vectors.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastscore.run.engines.engine import Answer, Key, Lost
+from fastscore.run.interrupt import allow_again, ask_to_stop
+
+if TYPE_CHECKING:
+    from fastscore.run.receipts import Receipt
+
+TASKS_PER_WORKER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Does tasks on threads of this process."""
+
+    workers: int
+
+    def map(
+        self,
+        task: "Callable[[Key], Receipt]",
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> "Iterator[Receipt]":
+        """Do a task for every key; yields receipts as they come.
+
+        An exception in a task, in the consumer, or from the keyboard drops the tasks that have not
+        started and asks the others to end; it is raised when they have.
+        """
+        workers = 1 if alone else self.workers
+        pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="fastscore")
+        waiting: Iterable[Key] = iter(keys)
+        running: set[Future[Receipt]] = set()
+        try:
+            for key in waiting:
+                running.add(pool.submit(task, key))
+                if len(running) >= workers * TASKS_PER_WORKER:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        except BaseException:
+            ask_to_stop()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            allow_again()
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Ask nobody: this process is the only worker."""
+        return {}
+
+
+@contextmanager
+def open_engine(address: None, workers: int) -> Iterator[LocalEngine]:
+    """Open the engine of this process; it has no address."""
+    yield LocalEngine(workers)

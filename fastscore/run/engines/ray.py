@@ -1,0 +1,148 @@
+"""The Ray engine: tasks in the worker processes of a Ray cluster.
+
+Ray's core alone is used: a process does one task at a time, on one processor of the cluster.
+"""
+
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.exceptions import (
+    NodeDiedError,
+    OutOfMemoryError,
+    RayError,
+    RayTaskError,
+    WorkerCrashedError,
+)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fastscore.errors import RunError
+from fastscore.run.engines.engine import Answer, Key, Lost
+from fastscore.run.engines.workers import thread_variables, threads_each
+
+if TYPE_CHECKING:
+    from fastscore.run.receipts import Receipt
+
+TASKS_PER_SLOT = 2
+ATTEMPTS = 4
+LOOK_SECONDS = 2.0
+OBJECT_STORE_BYTES = 100 * 2**20
+"""Of a cluster of our own: nothing large goes through it."""
+
+_DEATHS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError)
+
+
+class RayEngine:
+    """Does tasks on a cluster that this process is connected to."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def map(
+        self,
+        task: "Callable[[Key], Receipt]",
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> "Iterator[Receipt]":
+        """Do a task for every key; what has not begun when this ends is cancelled."""
+        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: task(key))
+        waiting = ((key, 1) for key in keys)
+        running: dict[Any, tuple[Key, int]] = {}
+        try:
+            while True:
+                for key, attempt in islice(waiting, max(0, self._window() - len(running))):
+                    running[remote.remote(key)] = key, attempt
+                if not running:
+                    return
+                done, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
+                if not done:
+                    self._check_scheduler()
+                for reference in done:
+                    key, attempt = running.pop(reference)
+                    try:
+                        yield ray.get(reference)
+                    except _DEATHS as error:
+                        lost(self._address, 1)
+                        if attempt == ATTEMPTS:
+                            raise self._kept_dying(task, key) from error
+                        running[remote.remote(key)] = key, attempt + 1
+        except RayTaskError as error:
+            raise error.cause from None
+        except (RayError, ConnectionError) as error:
+            raise self._gone() from error
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=False)
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Put a question to a process on each node."""
+        remote = ray.remote(num_cpus=0, max_retries=0)(lambda: question())
+        asked = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                worker = f"{node['NodeManagerAddress']}, node {node['NodeID'][:8]}"
+                asked[worker] = remote.options(scheduling_strategy=there).remote()
+        try:
+            return {worker: ray.get(answer) for worker, answer in asked.items()}
+        except RayTaskError as error:
+            raise error.cause from None
+
+    def _window(self) -> int:
+        return max(1, int(ray.cluster_resources().get("CPU", 1))) * TASKS_PER_SLOT
+
+    def _check_scheduler(self) -> None:
+        """Raise if nobody listens any more: Ray itself would end this process in a minute."""
+        host, _, port = self._address.removeprefix("ray://").rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError as error:
+            raise self._gone() from error
+
+    def _gone(self) -> RunError:
+        return RunError(
+            f"The Ray cluster at {self._address} went away.",
+            "Start it and run the same command again; what is committed is kept.",
+        )
+
+    def _kept_dying(self, task: Any, key: Any) -> RunError:
+        name = getattr(getattr(task, "func", task), "__name__", "a task")
+        index = getattr(key, "index", key)
+        return RunError(
+            f"Workers of {self._address} died {ATTEMPTS} times while they did {name} {index}.",
+            "It may need more memory than they have: see --shard-size.",
+        )
+
+
+@contextmanager
+def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
+    """Connect to a cluster, or start one with so many worker processes on this machine."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    threads = threads_each(workers) if address is None else 1
+    own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
+    try:
+        context = ray.init(
+            address="local" if address is None else address,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level="CRITICAL",
+            runtime_env={"env_vars": thread_variables(threads)},
+            **(own if address is None else {}),
+        )
+    except (RayError, ConnectionError, ValueError, RuntimeError) as error:
+        raise RunError(
+            f"No Ray cluster answers at {address}: {error}.",
+            "Start one there (`ray start --head`), or leave out --address.",
+        ) from error
+    for number, handler in handlers.items():
+        signal.signal(number, handler)  # Ray's own would exit with the signal's number
+    try:
+        yield RayEngine(address if address else context.address_info["gcs_address"])
+    finally:
+        ray.shutdown()

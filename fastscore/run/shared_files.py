@@ -1,0 +1,246 @@
+"""What every worker must see as this process does: checked before anything starts."""
+
+import os
+import platform
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fastscore.errors import FastscoreError, RunConflictError, StoreError, UsageError
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.plan.shards import Plan
+from fastscore.paths import cache_root
+from fastscore.run.context import RunContext
+from fastscore.run.engines.engine import Engine
+from fastscore.vectors.embedder import Embedder
+
+DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
+"""What decides a table's bytes."""
+MOST_INPUTS = 64
+
+
+def absolute(context: RunContext) -> RunContext:
+    """Name everything so that a process with another working directory and cache finds it."""
+    suite, _ = context.load()
+    options = dict(context.options)
+    for option in suite.options.__dataclass_fields__.values():
+        rules = option.metadata
+        if options[option.name] and (rules["names_file"] or rules["names_folder"]):
+            options[option.name] = str(Path(options[option.name]).absolute())
+    embedder, perplexity = context.embedder, context.perplexity
+    cache = cache_root().absolute()
+    if embedder is not None:
+        recipe = embedder.recipe
+        if recipe.endswith(".toml"):
+            recipe = str(Path(recipe).absolute())
+        store = (embedder.store or cache / "vectors").absolute()
+        embedder = replace(embedder, recipe=recipe, store=store, cache=cache)
+    if perplexity is not None:
+        store = (perplexity.store or cache / "vectors").absolute()
+        perplexity = replace(perplexity, store=store, cache=cache)
+    return replace(
+        context,
+        run=context.run.absolute(),
+        options=options,
+        embedder=embedder,
+        perplexity=perplexity,
+    )
+
+
+def absolute_plan(plan: Plan) -> Plan:
+    """Name the files that shards are read from absolutely; what they are called in rows stays."""
+    shards = [
+        replace(
+            shard,
+            byte_ranges=tuple(
+                replace(part, path=str(Path(part.path).absolute())) for part in shard.byte_ranges
+            ),
+        )
+        for shard in plan.shards
+    ]
+    return replace(plan, shards=tuple(shards))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What this process sees, and a worker must see too.
+
+    Parameters
+    ----------
+    context
+        Of the run; its `writer` stands in the run directory's lock.
+    tokens
+        Files that were written into the stores for this, each with what it holds.
+    sizes
+        The bytes of some inputs.
+    model
+        The fingerprint of the embedder's model, if there is one.
+    versions
+        Of what decides a table's bytes.
+    """
+
+    context: RunContext
+    tokens: Mapping[Path, str]
+    sizes: Mapping[Path, int]
+    model: str | None
+    versions: Mapping[str, str] = field(default_factory=lambda: _versions())
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker's answer: its host and process, and what it does not see as it should, or None."""
+
+    host: str
+    process: int
+    trouble: str | None
+
+
+def check_workers(
+    engine: Engine, context: RunContext, inputs: Sequence[InputFile], model: str | None
+) -> int:
+    """Make sure that all workers see what this process sees; returns how many there are.
+
+    Raises
+    ------
+    UsageError
+        One does not; the message names it and the path.
+    """
+    with _tokens(context) as tokens:
+        sizes = {Path(file.path).absolute(): file.size for file in inputs[:MOST_INPUTS]}
+        expected = Expected(context, tokens, sizes, model)
+        seen = engine.ask(_Look(expected))
+    for worker, answer in sorted(seen.items()):
+        if answer.trouble is not None:
+            raise UsageError(
+                f"The worker {worker} (host {answer.host}, process {answer.process}) "
+                f"{answer.trouble}.",
+                "All workers need this fastscore, and the run directory, the inputs, the store and "
+                "the model under the same paths as here. Nothing was started.",
+            )
+    return len(seen)
+
+
+@contextmanager
+def _tokens(context: RunContext) -> Iterator[dict[Path, str]]:
+    """Write a file into every store; they are removed afterwards."""
+    folders = [
+        settings.store
+        for settings in (context.embedder, context.perplexity)
+        if settings is not None and settings.store is not None
+    ]
+    tokens: dict[Path, str] = {}
+    try:
+        for folder in dict.fromkeys(folders):
+            token = secrets.token_hex(8)
+            path = folder / f".seen-{token}"
+            tokens[path] = token
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_text(token)
+            except OSError as error:
+                raise StoreError(
+                    f"{folder}: cannot write there ({error.strerror or error}).",
+                    "Name another folder, or mend its permissions.",
+                ) from error
+        yield tokens
+    finally:
+        for path in tokens:
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The question that is put to a worker."""
+
+    expected: Expected
+
+    def __call__(self) -> Seen:
+        return Seen(socket.gethostname(), os.getpid(), _trouble(self.expected))
+
+
+def _trouble(expected: Expected) -> str | None:
+    """Say what this process does not see as expected."""
+    return (
+        _other_versions(expected.versions)
+        or _unseen_run(expected.context)
+        or _unseen_token(expected.tokens)
+        or _unseen_input(expected.sizes)
+        or _other_model(expected)
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in DECIDING_PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def _other_versions(expected: Mapping[str, str]) -> str | None:
+    for package, found in _versions().items():
+        if found != expected[package]:
+            return f"has {package} {found}, expected {expected[package]} as here"
+    return None
+
+
+def _unseen_run(context: RunContext) -> str | None:
+    try:
+        context.check_writer()
+    except RunConflictError:
+        return f"does not see this process's lock in the run directory {context.run}"
+    return _not_writable(context.run)
+
+
+def _not_writable(folder: Path) -> str | None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"cannot write to {folder}: {error.strerror or error}"
+
+
+def _unseen_token(tokens: Mapping[Path, str]) -> str | None:
+    for path, token in tokens.items():
+        try:
+            found = path.read_text()
+        except OSError as error:
+            return f"does not see what was written to {path}: {error.strerror or error}"
+        if found != token:
+            return f"sees something else in {path} than was written there"
+        trouble = _not_writable(path.parent)
+        if trouble:
+            return trouble
+    return None
+
+
+def _unseen_input(sizes: Mapping[Path, int]) -> str | None:
+    for path, size in sizes.items():
+        try:
+            found = path.stat().st_size
+        except OSError as error:
+            return f"does not see the input {path}: {error.strerror or error}"
+        if found != size:
+            return f"sees {found:,} bytes in the input {path}, expected {size:,}"
+    return None
+
+
+def _other_model(expected: Expected) -> str | None:
+    settings: Any = expected.context.embedder
+    if settings is None:
+        return None
+    try:
+        embedder = Embedder(settings.recipe, precision=settings.precision, cache_dir=settings.cache)
+    except FastscoreError as error:
+        return f"cannot use the model {settings.recipe} in {settings.cache}: {error.message}"
+    if embedder.fingerprint != expected.model:
+        return f"has another model {settings.recipe} in {settings.cache} than this process"
+    return None

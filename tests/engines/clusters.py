@@ -1,0 +1,84 @@
+"""Schedulers and workers that were started on their own, as by somebody else."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+START_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A scheduler's address, its process, and those of its workers."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def dask_cluster(folder: Path, workers: int = 2, threads: int = 1) -> Iterator[Cluster]:
+    """Start a Dask scheduler and workers with a working directory and a cache of their own."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    environment = {**os.environ, "FASTSCORE_CACHE": str(folder / "cache-of-workers")}
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+
+    def start(*words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", *words],
+            cwd=elsewhere,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    scheduler = start(
+        "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-show"
+    )
+    cluster = Cluster(address, scheduler)
+    try:
+        wait_for_port(port)
+        for _ in range(workers):
+            worker = start(
+                *("distributed.cli.dask_worker", address, "--nthreads", str(threads)),
+                *("--no-nanny", "--no-dashboard", "--memory-limit", "0"),
+            )
+            cluster.workers.append(worker)
+        yield cluster
+    finally:
+        for process in (*cluster.workers, scheduler):
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, a stopped one too."""
+    process.kill()
+    process.send_signal(signal.SIGCONT)
+    process.wait(timeout=30)
+
+
+def wait_for_port(port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError(f"nobody listens at port {port}")

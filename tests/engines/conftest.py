@@ -1,0 +1,69 @@
+"""Logs of many shards, a cache with a tiny model, and what a local run makes of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastscore_models import export
+
+from fastscore.paths import cache_root
+from tests.engines.clusters import Cluster, dask_cluster
+from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
+from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
+from tests.run.logs import WORDS, write_varied_logs
+from tests.run.running import contents
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working directory with logs."""
+    place = tmp_path_factory.mktemp("place")
+    (place / "logs").mkdir()
+    write_varied_logs(place / "logs", files=12, dialogues=12)
+    return place
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds a tiny model, which knows the logs' words, and the compiled kernels."""
+    cache = tmp_path_factory.mktemp("cache")
+    folder = write_folder(cache / "source", word_tokenizer(WORDS))
+    export(make_recipe(max_tokens=16), cache, folder=folder)
+    link_kernels(cache)
+    return cache
+
+
+def link_kernels(cache: Path) -> None:
+    """Let a cache have the compiled kernels of this one: to compile them takes a minute."""
+    kernels = cache_root() / "kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "kernels").symlink_to(kernels)
+
+
+@pytest.fixture(scope="session")
+def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the local engine makes of the logs, lexically."""
+    run = tmp_path_factory.mktemp("local") / "run"
+    finish(start_run(place, run, *LEXICAL))
+    return contents(run)
+
+
+@pytest.fixture(scope="session")
+def semantic(
+    place: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """What the local engine makes of the logs, with vectors."""
+    run = tmp_path_factory.mktemp("local") / "run"
+    finish(start_run(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache)))
+    return contents(run)
+
+
+@pytest.fixture(scope="session")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A Dask cluster of two workers that others started."""
+    pytest.importorskip("distributed")
+    folder = tmp_path_factory.mktemp("cluster")
+    link_kernels(folder / "cache-of-workers")
+    with dask_cluster(folder) as cluster:
+        yield cluster

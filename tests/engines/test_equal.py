@@ -1,0 +1,42 @@
+"""Every engine leaves the same bytes, wherever its workers stand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fastscore.vectors.description import StoreStats
+from fastscore.vectors.store import VectorStore
+from tests.engines.clusters import Cluster
+from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
+from tests.run.running import contents
+
+
+def count_vectors(root: Path) -> StoreStats:
+    """Count a store's vectors; those that two processes embedded count twice."""
+    (folder,) = root.iterdir()
+    return VectorStore(folder, 12, "fp32").stats()
+
+
+def test_a_cluster_of_our_own_leaves_the_same_bytes(
+    place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    finish(start_run(place, tmp_path / "run", *LEXICAL, "--engine", "dask"))
+    assert contents(tmp_path / "run") == lexical
+    assert sum(name.startswith("steps/") for name in lexical) > 8
+
+
+def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
+    started: Cluster, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path
+) -> None:
+    run, store = (os.path.relpath(tmp_path / name, place) for name in ("run", "store"))
+    words = (*SEMANTIC, "--engine", "dask", "--address", started.address, "--store", store)
+    stderr = finish(start_run(place, run, *words, FASTSCORE_CACHE=str(cache)))
+    assert "embed: " in stderr
+    assert contents(tmp_path / "run") == semantic
+    stored = count_vectors(tmp_path / "store")
+    assert stored.vectors == count_vectors(cache / "vectors").vectors
+    finish(start_run(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache)))
+    assert contents(tmp_path / "again") == semantic
+    assert count_vectors(tmp_path / "store") == stored
