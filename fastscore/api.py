@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, overload
 
 import polars as pl
 
-from fastscore.errors import InputError
+from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import Format
@@ -28,6 +28,7 @@ from fastscore.results.scores import Scores
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
+from fastscore.run.engines.engine import LOCAL
 from fastscore.run.inputs import readable_inputs
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
@@ -162,6 +163,8 @@ def score(
     dim: int | None = None,
     store: StrPath | None = None,
     workers: int | None = None,
+    engine: str = LOCAL,
+    address: str | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
@@ -198,6 +201,10 @@ def score(
         The folder of vector stores; None for the one in the cache.
     workers
         How many shards of a run are scored at once; None for as many as there are processors.
+    engine
+        Who does the work of a run: ``"local"``, this process, or ``"dask"`` or ``"ray"``.
+    address
+        Of the engine's scheduler; None for processes of our own on this machine.
     max_rejects
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
@@ -247,6 +254,8 @@ def score(
         dim=dim,
         store=None if store is None else Path(store),
         workers=workers or available_processors(),
+        engine=engine,
+        address=address,
         max_rejects=max_rejects,
         overwrite=overwrite,
         columns=layout_map(layout, suite) | column_map(columns, values),
@@ -255,6 +264,11 @@ def score(
         choice=Choice(limit, sample, seed),
         memory=given if given.is_frame else None,
     )
+    if output is None and engine != LOCAL:
+        raise UsageError(
+            f"The engine is {engine!r}, and no output is named.",
+            "Name a run directory that all workers see.",
+        )
     if output is None:
         return _score_in_memory(config, given)
     outcome = execute(config, SilentReporter())

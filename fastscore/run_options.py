@@ -13,6 +13,8 @@ class RunOptions(TypedDict, total=False):
     dim: int | None
     store: str | os.PathLike[str] | None
     workers: int | None
+    engine: Literal["local", "dask", "ray"]
+    address: str | None
     max_rejects: float
     columns: Mapping[str, str] | None
     values: Mapping[str, Mapping[str, str]] | None

@@ -112,7 +112,7 @@ def check_workers(
         One does not; the message names it and the path.
     """
     with _tokens(context) as tokens:
-        sizes = {Path(file.path).absolute(): file.size for file in inputs[:MOST_INPUTS]}
+        sizes = {Path(file.location).absolute(): file.size for file in inputs[:MOST_INPUTS]}
         expected = Expected(context, tokens, sizes, model)
         seen = engine.ask(_Look(expected))
     for worker, answer in sorted(seen.items()):

@@ -196,7 +196,7 @@ def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: 
 def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
     code = (
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "from pathlib import Path\n"
         "from fastscore.errors import RunConflictError\n"
         "from fastscore.run import tasks\n"
@@ -207,6 +207,7 @@ def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path:
         "    done.append(given)\n"
         "    if len(done) == 3:\n"
         "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "        time.sleep(0.5)  # this thread may run on a little\n"
         "    return committed\n"
         "tasks.commit_table = stopping\n"
         "try:\n"

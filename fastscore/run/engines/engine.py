@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from fastscore.run.receipts import Receipt
@@ -78,6 +78,8 @@ def open_engine(name: str, address: str | None, workers: int) -> AbstractContext
             f"--address is {address}, and --engine is {LOCAL}.",
             "Name the engine that runs there: --engine dask or --engine ray.",
         )
+    if name not in ENGINES:
+        raise UsageError(f"Unknown engine {name!r}.", nearest(name, ENGINES))
     package = ENGINES[name]
     if package and importlib.util.find_spec(package) is None:
         raise UsageError(

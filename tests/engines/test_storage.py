@@ -1,0 +1,122 @@
+"""Workers that do not see what the driver sees: found out before anything starts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.errors import UsageError
+from fastscore.logs.inputs.files import InputFile, resolve_inputs
+from fastscore.run import shared_files
+from fastscore.run.config import RunConfig
+from fastscore.run.context import EmbedderSettings, RunContext, run_context
+from fastscore.run.engines.engine import Answer
+from fastscore.run.lock import sole_writer
+from fastscore.run.shared_files import check_workers
+from tests.run.logs import write_logs
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A worker of which something is different."""
+
+    prepare: Callable[[], object]
+
+    def map(self, task: Any, keys: Sequence[Any], **named: Any) -> Iterator[Any]:
+        raise AssertionError("something was started")
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        self.prepare()
+        return {"tcp://node7:1234": question()}
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> tuple[InputFile, ...]:
+    return resolve_inputs(write_logs(tmp_path / "logs", files=2))
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[RunContext]:
+    config = RunConfig(
+        suite="score_dialogue",
+        inputs=(),
+        output=tmp_path / "run",
+        options={"lex_weight": 1.0},
+        embedder=None,
+    )
+    suite, options = config.load()
+    with sole_writer(tmp_path / "run") as writer:
+        yield replace(run_context(config, suite, options, None), writer=writer)
+
+
+def trouble(
+    context: RunContext, inputs: tuple[InputFile, ...], prepare: Callable[[], object]
+) -> str:
+    with pytest.raises(UsageError, match="Nothing was started") as caught:
+        check_workers(Elsewhere(prepare), context, inputs, None)
+    return caught.value.message
+
+
+def test_a_worker_that_sees_everything_is_counted(
+    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
+) -> None:
+    assert check_workers(Elsewhere(lambda: None), context, inputs, None) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "run"]
+
+
+def test_another_run_directory_is_named_with_the_worker(
+    context: RunContext, inputs: tuple[InputFile, ...]
+) -> None:
+    found = trouble(context, inputs, (context.run / ".lock").unlink)
+    assert "worker tcp://node7:1234 (host " in found
+    assert str(context.run) in found
+
+
+def test_another_store_is_named_with_the_worker(
+    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
+
+    def other_store() -> None:
+        for path in store.iterdir():
+            path.unlink()
+
+    found = trouble(context, inputs, other_store)
+    assert "tcp://node7:1234" in found
+    assert f"does not see what was written to {store}/" in found
+
+
+def test_a_token_with_other_content_is_no_proof(
+    context: RunContext, inputs: tuple[InputFile, ...], tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    context = replace(context, embedder=EmbedderSettings("none", "fp32", None, store))
+
+    def other_content() -> None:
+        for path in store.iterdir():
+            path.write_text("another run's")
+
+    assert "sees something else" in trouble(context, inputs, other_content)
+    assert not list(store.iterdir())
+
+
+def test_an_input_that_is_not_there_or_another_is_named(
+    context: RunContext, inputs: tuple[InputFile, ...]
+) -> None:
+    second = Path(inputs[1].path)
+    assert f"bytes in the input {second}" in trouble(
+        context, inputs, lambda: second.write_text("{}")
+    )
+    assert f"does not see the input {second}" in trouble(context, inputs, second.unlink)
+
+
+def test_other_versions_are_named(
+    context: RunContext, inputs: tuple[InputFile, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def older() -> None:
+        monkeypatch.setattr(shared_files, "version", lambda package: "0.9")
+
+    assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
