@@ -35,7 +35,7 @@ def start_run(
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
     """Wait for a run's end; returns what it said on stderr."""
     try:
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=400)
     except subprocess.TimeoutExpired:
         process.kill()
         raise

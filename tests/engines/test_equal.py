@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from fastscore.vectors.description import StoreStats
+from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
 from tests.engines.clusters import Cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
 from tests.run.running import contents
 
 
-def count_vectors(root: Path) -> StoreStats:
+def count_vectors(cache: Path, root: Path) -> StoreStats:
     """Count a store's vectors; those that two processes embedded count twice."""
-    (folder,) = root.iterdir()
-    return VectorStore(folder, 12, "fp32").stats()
+    embedder = Embedder("tiny", cache_dir=cache)
+    return VectorStore.open(embedder.fingerprint, embedder.dim, root=root).stats()
 
 
 def test_a_cluster_of_our_own_leaves_the_same_bytes(
@@ -35,8 +36,8 @@ def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
     stderr = finish(start_run(place, run, *words, FASTSCORE_CACHE=str(cache)))
     assert "embed: " in stderr
     assert contents(tmp_path / "run") == semantic
-    stored = count_vectors(tmp_path / "store")
-    assert stored.vectors == count_vectors(cache / "vectors").vectors
+    stored = count_vectors(cache, tmp_path / "store")
+    assert stored.vectors == count_vectors(cache, cache / "vectors").vectors
     finish(start_run(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache)))
     assert contents(tmp_path / "again") == semantic
-    assert count_vectors(tmp_path / "store") == stored
+    assert count_vectors(cache, tmp_path / "store") == stored
