@@ -30,6 +30,7 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.inputs import readable_inputs
+from fastscore.run.missing import notes_on_run, nothing_error, nothing_scored, strict_error
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
@@ -344,6 +345,7 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     context = run_context(config, suite, options, identity)
     declared = config.source(suite)
     if given.is_frame:
+        given.screen(declared, suite.name)
         rows = join_parts(_chosen(given, declared, config.choice), declared)
         parts = [compute_rows(context, rows, [FRAME_NAME])]
     else:
@@ -359,7 +361,16 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     rejects = pl.concat([part.rejects for part in parts])
     cut = pl.concat([part.cut_texts for part in parts])
     cut = cut.unique(["id_high", "id_low"], maintain_order=True)
-    return Scores(suite.name, tables, summary, rejects, context.signature, cut)
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.counts.items():
+            counts[name] = counts.get(name, 0) + value
+    lacking, notes = notes_on_run(counts, declared, summary, given.records(declared))
+    if nothing_scored(summary):
+        raise nothing_error(suite.name, lacking)
+    if config.strict and lacking:
+        raise strict_error(lacking)
+    return Scores(suite.name, tables, summary, rejects, context.signature, cut, (*lacking, *notes))
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

@@ -27,6 +27,9 @@ class Scores:
         The line that pins the numbers.
     cut_texts
         Texts of which the embedder's model took the beginning only, as in `Run.cut_texts`.
+    notes
+        Metrics that are null in every row with the columns that they lack, and columns that are
+        null in some.
     """
 
     suite: str
@@ -35,6 +38,7 @@ class Scores:
     rejects: pl.DataFrame
     signature: str
     cut_texts: pl.DataFrame
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         counts = self._counts()

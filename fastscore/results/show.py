@@ -35,6 +35,9 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     run = open_run(path)
     if as_json:
         sys.stdout.write(_summary_json(path))
+    for note in (*run.manifest.lacking, *run.manifest.notes):
+        print(note, file=sys.stderr if as_json else sys.stdout)
+    if as_json:
         return
     show_summary(run)
     _show_files(result_console(), run)

@@ -21,6 +21,7 @@ import polars as pl
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.inputs.column_map import mapped
 from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
+from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -53,6 +54,7 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.missing import notes_on_run, nothing_error, nothing_scored, strict_error
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.shared_files import absolute, absolute_plan, check_workers
@@ -186,7 +188,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         plan = _plan(run, readable.files)
         _score(run, plan)
         receipts = _score_receipts(run, plan)
-        _summarise(run, receipts)
+        _summarise(run, receipts, readable.files)
         shutil.rmtree(run.work, ignore_errors=True)
     return Outcome(run.manifest, _refusal(config, run.manifest))
 
@@ -331,7 +333,7 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
     return receipts
 
 
-def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
+def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[InputFile]) -> None:
     with run.stage("summary", 1) as progress:
         scanned = {
             table.name: pl.scan_parquet(
@@ -366,6 +368,10 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> None:
     }
     if run.context.embedder is not None:
         counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
+    source = run.context.source(run.suite)
+    rows = (row for file in files for row in records(file, source.array_column))
+    run.manifest.lacking, run.manifest.notes = notes_on_run(counts, source, summary, rows)
+    run.manifest.all_null = nothing_scored(summary)
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.save_manifest()
@@ -393,6 +399,10 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
             f"{_named_inputs(manifest)} ({counted or 'nothing was read'}).",
             where,
         )
+    if manifest.all_null:
+        return nothing_error(manifest.suite, manifest.lacking)
+    if config.strict and manifest.lacking:
+        return strict_error(manifest.lacking)
     if rejects > config.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {lines:,} lines are rejects, more than --max-rejects "

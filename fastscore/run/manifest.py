@@ -38,6 +38,12 @@ class Manifest:
         Name, bytes and content hash of every input.
     left_aside
         Files in the folders and globs among the inputs whose format the suite does not read.
+    lacking
+        Metrics that are null in every row, and the columns that they lack.
+    notes
+        What else there is to say of the inputs: columns that are null in some rows.
+    all_null
+        Whether every metric is null in every row.
     counts
         Lines, rows, rejects and what the suite counts, over all shards.
     tables
@@ -62,6 +68,9 @@ class Manifest:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     left_aside: list[str] = field(default_factory=list)
     shards: int = 0
+    lacking: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    all_null: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from fastscore.run.layout import (
     receipts_folder,
     texts_part,
 )
+from fastscore.run.missing import count_nulls
 from fastscore.run.opened import open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
@@ -226,7 +227,7 @@ def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
 def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> ShardScores:
     """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
     suite, options = context.load()
-    events, counts = _events(suite, options, rows)
+    events, counts = _events(context, suite, options, rows)
     compared = ComparedTexts.of(suite, events, options)
     return _score_events(context, files, events, counts, compared)
 
@@ -285,7 +286,7 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
 def _read_events(
     context: RunContext, suite: Suite, options: Any, shard: Shard
 ) -> tuple[Events, dict[str, int]]:
-    return _events(suite, options, _read_rows(context, suite, shard))
+    return _events(context, suite, options, _read_rows(context, suite, shard))
 
 
 def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
@@ -296,9 +297,12 @@ def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
     return join_parts((chosen.kept(part, source) for part in parts), source)
 
 
-def _events(suite: Suite, options: Any, rows: Rows) -> tuple[Events, dict[str, int]]:
+def _events(
+    context: RunContext, suite: Suite, options: Any, rows: Rows
+) -> tuple[Events, dict[str, int]]:
     events = suite.events(rows.frame, options)
-    counts = {**rows.counts, **events.counts}
+    nulls = count_nulls(rows.frame, context.source(suite), events)
+    counts = {**rows.counts, **events.counts, **nulls}
     rejects = pl.concat([rows.rejects, events.rejects])
     return replace(events, rejects=rejects), counts
 

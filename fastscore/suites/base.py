@@ -303,14 +303,25 @@ class Events:
         How many rows were read, used and left aside, by name. `PARTIAL_REJECTS` counts rejects
         that are only parts of a row which is scored all the same.
     nulls
-        Of items that metrics need, by their path (``conversation[].text``): in how many objects
-        that should have them they are absent or null, and how many such objects there are.
+        Of items that metrics need, by their path (``conversation[].text``), how often they are
+        null.
+    nulls_are_empty
+        Whether texts that are null count as empty ones, as a published evaluation has it.
     """
 
     frames: Mapping[str, pl.DataFrame]
     rejects: pl.DataFrame
     counts: Mapping[str, int] = field(default_factory=dict)
-    nulls: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    nulls: Mapping[str, "Nulls"] = field(default_factory=dict)
+    nulls_are_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """How often a column or an item is absent or null, and where it should stand: rows, objects."""
+
+    null: int
+    asked: int
 
 
 PARTIAL_REJECTS = "partial_rejects"

@@ -6,7 +6,7 @@ that what is said to be absent is absent in every row.
 """
 
 import mmap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,8 @@ class Seen:
     ----------
     file
         The file.
+    read
+        Reads its rows again.
     rows
         How many rows were looked at.
     sights
@@ -112,6 +114,7 @@ class Seen:
     """
 
     file: InputFile
+    read: Callable[[], Iterator[Record]]
     rows: int
     sights: dict[str, Sight]
     columns: frozenset[str]
@@ -130,12 +133,16 @@ def look(file: InputFile, source: Source) -> Seen:
     InputError
         The file cannot be read.
     """
+    return look_at(lambda: records(file, source.array_column), source, file)
+
+
+def look_at(read: Callable[[], Iterator[Record]], source: Source, file: InputFile) -> Seen:
+    """Look at rows, which errors say are of a file, until everything that is needed was seen."""
     needs = needs_of(source)
-    found = records(file, source.array_column)
-    seen = Seen(file, 0, {need.place: Sight() for need in needs}, frozenset())
+    seen = Seen(file, read, 0, {need.place: Sight() for need in needs}, frozenset())
     columns: set[str] = set()
     open_needs = list(needs)
-    for record in found:
+    for record in read():
         seen.rows += 1
         for row in _rows(record, source):
             if seen.rows <= ROWS_LOOKED_AT:
@@ -160,7 +167,7 @@ def _has_key(record: Record, need: Need) -> bool:
 
 def _may_follow(file: InputFile, need: Need) -> bool:
     """Tell whether a need's keys stand anywhere in a file, written as they mostly are."""
-    if file.format not in ("json", "jsonl") or file.compression != "none":
+    if file.format not in ("json", "jsonl") or file.compression != "none" or not file.size:
         return True
     keys = [key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys]
     with (

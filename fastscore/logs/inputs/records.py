@@ -8,7 +8,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import IO, Any, cast
@@ -51,16 +51,21 @@ def records(file: InputFile, array_column: str | None = None) -> Iterator[Record
         "parquet": _parquet_rows,
     }
     try:
-        for value in readers[file.format](file):
-            if isinstance(value, dict):
-                yield value
-            elif isinstance(value, list) and array_column is not None:
-                yield {array_column: value}
+        yield from row_records(readers[file.format](file), array_column)
     except (EOFError, gzip.BadGzipFile, zstandard.ZstdError):
         return  # what stands before the damage was seen
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(f"The file {file.path!r} cannot be read: {reason}.") from error
+
+
+def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Record]:
+    """Yield rows of values: objects, and arrays that are rows by themselves."""
+    for value in values:
+        if isinstance(value, dict):
+            yield value
+        elif isinstance(value, list) and array_column is not None:
+            yield {array_column: value}
 
 
 def open_unpacked(path: str, compression: Compression) -> IO[bytes]:

@@ -6,16 +6,16 @@ itself, or a run in which nothing has it, is an error that says what to type.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import EACH, mapped
-from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.needs import Need, Seen, Sight, look, needs_of
-from fastscore.logs.inputs.records import records
+from fastscore.logs.inputs.needs import Need, Seen, Sight, look, look_at, needs_of
+from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.similar_names import nearest_key, nearest_word
 from fastscore.suites.base import Source
 
@@ -82,6 +82,17 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     )
 
 
+def screen_rows(
+    read: Callable[[], Iterator[Record]], format: Format, name: str, source: Source, suite: str
+) -> None:
+    """Raise `InputError` where rows in memory lack what every metric needs; see `screen`."""
+    seen = look_at(read, source, InputFile(name, format, "none", 0))
+    lacking = seen.lacks(needs_of(source))
+    if lacking:
+        raise lacking_error(suite, source, lacking, [seen])
+    _check_together(suite, source, needs_of(source), [seen])
+
+
 def _check_together(
     suite: str, source: Source, needs: Iterable[Need], kept: Sequence[Seen]
 ) -> None:
@@ -104,7 +115,7 @@ def lacking_error(
     suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[Seen]
 ) -> InputError:
     """Make the error of rows that lack what all metrics need."""
-    found = count_keys(records(seen[0].file, source.array_column))
+    found = count_keys(seen[0].read())
     advice = suggested(source, lacking, found)
     lines = [f"{_named(seen)}: no row has what {suite} needs."]
     for need in lacking:
@@ -120,9 +131,7 @@ def lacking_error(
         ]
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
-    return InputError(
-        "\n".join(lines), _to_type(suite, source, lacking, advice, found, seen[0].file)
-    )
+    return InputError("\n".join(lines), _to_type(suite, source, lacking, advice, found, seen[0]))
 
 
 def _words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
@@ -194,11 +203,11 @@ def _to_type(
     lacking: Sequence[Need],
     advice: Mapping[str, str],
     found: FoundKeys,
-    file: InputFile,
+    seen: Seen,
 ) -> str:
     """Say what to type: a layout that fits, columns, or where to look."""
     for name in layout_names():
-        if _fits(name, suite, source, file):
+        if _fits(name, suite, source, seen):
             return f"Type --layout {name}."
     flags = [
         f"--column {need.name}={advice[need.place]}" for need in lacking if need.place in advice
@@ -231,14 +240,14 @@ def _item_flags(
     return flags
 
 
-def _fits(layout: str, suite: str, source: Source, file: InputFile) -> bool:
-    """Tell whether a file has all that is needed where a layout says."""
+def _fits(layout: str, suite: str, source: Source, seen: Seen) -> bool:
+    """Tell whether rows have all that is needed where a layout says."""
     try:
         source = mapped(source, load_layout(layout).of(suite))
     except UsageError:
         return False
-    seen = look(file, source)
-    return all(seen.sights[need.place].proves(need) for need in needs_of(source))
+    again = look_at(seen.read, source, seen.file)
+    return all(again.sights[need.place].proves(need) for need in needs_of(source))
 
 
 def _named(seen: Sequence[Seen]) -> str:
@@ -277,7 +286,7 @@ def _listed(keys: Mapping[str, FoundKey]) -> str:
 def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[Need]]]) -> str:
     names = []
     for seen, lacking in left[:_SHOWN]:
-        found = count_keys(records(seen.file, source.array_column), 1)
+        found = count_keys(seen.read(), 1)
         names.append(
             f"{seen.file.path} (no {', '.join(need.place for need in lacking)}; found "
             f"{_listed(found.below(''))})"

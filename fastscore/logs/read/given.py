@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.files import Format, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows
+from fastscore.logs.inputs.records import Record, frame_records, records, row_records
+from fastscore.logs.inputs.screening import screen_rows
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.frames import read_frame, read_objects
 from fastscore.logs.read.rows import Part
@@ -73,6 +75,21 @@ class Given:
         """Raise `InputError` where paths name nothing that a source reads."""
         if not self.is_frame:
             resolve_inputs(self.paths, source.formats)
+
+    def screen(self, source: Source, suite: str) -> None:
+        """Raise `InputError` where what is in memory lacks what every metric needs."""
+        if self.is_frame:
+            format: Format = "jsonl" if self.frame is None else "parquet"
+            screen_rows(lambda: self.records(source), format, FRAME_NAME, source, suite)
+
+    def records(self, source: Source) -> Iterator[Record]:
+        """Yield its rows as Python reads them: to see what they hold, never to score."""
+        if self.frame is not None:
+            return frame_records(self.frame)
+        if self.rows:
+            return row_records(self.rows, source.array_column)
+        files = resolve_inputs(self.paths, source.formats)
+        return (row for file in files for row in records(file, source.array_column))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
         """Read it by a source's columns, in order; memory is bounded by a few batches.

@@ -1,0 +1,215 @@
+"""What the rows of a run lack: how often needed columns are null, and which metrics that costs.
+
+Counted while rows are read, added up over shards by their receipts, said at the end.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.found_keys import FoundKeys, count_keys
+from fastscore.logs.inputs.similar_names import nearest_key
+from fastscore.suites.base import ALL_METRICS, Column, Events, Nulls, Source
+from fastscore.suites.summary import ALL
+
+NULL, ASKED, EMPTY = "null:", "asked:", "empty:"
+"""Before the path of a needed column, in counts: rows that lack it, rows that should have it, and
+those of them that count as having an empty one."""
+_SHOWN = 8
+_ROWS_COUNTED = 100
+
+
+def count_nulls(frame: pl.DataFrame, source: Source, events: Events) -> dict[str, int]:
+    """Count the nulls of all needed columns of some rows, as they stand in receipts.
+
+    Parameters
+    ----------
+    frame
+        The rows as read.
+    source
+        The source that they were read by.
+    events
+        What a suite made of them: it counts the items of arrays.
+    """
+    counts: dict[str, int] = {}
+    nulls = {
+        column.name: _nulls(frame, column, source) for column in source.columns if column.needed_by
+    }
+    for path, found in (nulls | dict(events.nulls)).items():
+        counts[NULL + path], counts[ASKED + path] = found.null, found.asked
+        counts[EMPTY + path] = found.null if events.nulls_are_empty else 0
+    return counts
+
+
+def _nulls(frame: pl.DataFrame, column: Column, source: Source) -> Nulls:
+    values = frame[column.name]
+    asked = None
+    for holder in source.columns:
+        if any(item.name == column.name for item in holder.items):
+            asked = frame[holder.name].is_null()
+    if column.only_where is not None:
+        name, value = column.only_where
+        asked = (frame[name] == value).fill_null(False)
+    if asked is None:
+        return Nulls(values.null_count(), frame.height)
+    return Nulls(int((values.is_null() & asked).sum()), int(asked.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A column that is null somewhere.
+
+    Parameters
+    ----------
+    path
+        Its name, with that of the array that holds it.
+    nulls
+        How often it is null.
+    n_empty
+        How many of these count as empty texts.
+    """
+
+    path: str
+    nulls: Nulls
+    n_empty: int = 0
+
+
+def missing_columns(counts: dict[str, int]) -> list[Missing]:
+    """Take the nulls out of a run's counts; columns that are never null are left out."""
+    paths = [name.removeprefix(NULL) for name in counts if name.startswith(NULL)]
+    found = []
+    for path in paths:
+        nulls = Nulls(counts.pop(NULL + path), counts.pop(ASKED + path))
+        n_empty = counts.pop(EMPTY + path)
+        if nulls.null:
+            found.append(Missing(path, nulls, n_empty))
+    return found
+
+
+def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
+    """Say of columns that all metrics need how often they are null."""
+    needed = {path for path, column in _by_path(source) if column.needed_by == ALL_METRICS}
+    notes = []
+    for each in missing:
+        if each.path in needed:
+            objects = "object" if "[]" in each.path else "row"
+            what = f"{objects}s" if each.nulls.asked != 1 else objects
+            note = f"{each.path}: null in {each.nulls.null:,} of {each.nulls.asked:,} {what}"
+            taken = "; counted as empty, as published" if each.n_empty else ""
+            notes.append(note + taken)
+    return notes
+
+
+def _by_path(source: Source) -> list[tuple[str, Column]]:
+    found = []
+    for column in source.columns:
+        found.append((column.name, column))
+        found += [(f"{column.name}[].{item.name}", item) for item in column.items]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Metrics that are null in every row, and a column that they lack everywhere."""
+
+    path: str
+    column: Column
+    metrics: tuple[str, ...]
+
+    def told(self, found: FoundKeys) -> str:
+        """Say so, with the keys that were found and what to type."""
+        array = self.path.rpartition("[].")[0]
+        keys = found.below(array)
+        nearest = nearest_key(self.column, keys)
+        listed = ", ".join(f"{path} ({key.count:,})" for path, key in list(keys.items())[:_SHOWN])
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        advice = f"; type --column {self.column.name}={nearest}" if nearest else ""
+        verb = "is" if len(self.metrics) == 1 else "are"
+        return (
+            f"{', '.join(self.metrics)} {verb} null in every row: no row has {self.path} (looked "
+            f"for: {', '.join(self.column.keys)}; found: {listed or 'nothing'}{more}{advice})"
+        )
+
+
+def lacking_columns(
+    missing: Iterable[Missing], source: Source, summary: pl.DataFrame
+) -> list[Lacking]:
+    """Find the columns that some metrics need, are null everywhere and leave these null.
+
+    Parameters
+    ----------
+    missing
+        What is null.
+    source
+        The source that rows were read by.
+    summary
+        The run's summary.
+    """
+    everywhere = {each.path for each in missing if each.nulls.null == each.nulls.asked}
+    whole = summary.filter(pl.col("group") == ALL)
+    null = set(whole.filter(pl.col("n") == 0)["metric"])
+    given = {path.rpartition("[].")[2] for path, _ in _by_path(source)} - {
+        path.rpartition("[].")[2] for path in everywhere
+    }
+    found = []
+    for path, column in _by_path(source):
+        metrics = tuple(name for name in column.needed_by if name in null)
+        if path in everywhere and metrics and column.name not in given:
+            found.append(Lacking(path, column, metrics))
+    return found
+
+
+def notes_on_run(
+    counts: dict[str, int],
+    source: Source,
+    summary: pl.DataFrame,
+    rows: Iterable[dict[str, object]],
+) -> tuple[list[str], list[str]]:
+    """Say what a run lacks, taking the nulls out of its counts.
+
+    Parameters
+    ----------
+    counts
+        The run's counts.
+    source
+        The source that its rows were read by.
+    summary
+        Its summary.
+    rows
+        Some of its rows, to name the keys that were found; read only where a metric is null.
+
+    Returns
+    -------
+    tuple
+        What some metrics are null for; and what else there is to say.
+    """
+    missing = missing_columns(counts)
+    lacking = lacking_columns(missing, source, summary)
+    found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
+    return [each.told(found) for each in lacking], notes_on_missing(missing, source)
+
+
+def nothing_scored(summary: pl.DataFrame) -> bool:
+    """Whether every metric is null in every row."""
+    whole = summary.filter(pl.col("group") == ALL)
+    return whole.height > 0 and not (whole["n"] > 0).any()
+
+
+def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:
+    """Make the error of a run in which every metric is null."""
+    return InputError(
+        f"Nothing was scored: every metric of {suite} is null in every row."
+        + "".join(f"\n  {each}" for each in lacking),
+        "The tables say why, row by row, in null_reasons.",
+    )
+
+
+def strict_error(notes: Sequence[str]) -> InputError:
+    """Make the error of ``--strict``."""
+    return InputError(
+        "Metrics are null in every row, and --strict is given; all else is scored.\n  "
+        + "\n  ".join(notes),
+        "Map the columns, or leave --strict out.",
+    )
