@@ -77,14 +77,13 @@ class Missing:
 
 
 def missing_columns(counts: dict[str, int]) -> list[Missing]:
-    """Take the nulls out of a run's counts; columns that are never null are left out."""
+    """Take the nulls of needed columns out of a run's counts."""
     paths = [name.removeprefix(NULL) for name in counts if name.startswith(NULL)]
     found = []
     for path in paths:
         nulls = Nulls(counts.pop(NULL + path), counts.pop(ASKED + path))
         n_empty = counts.pop(EMPTY + path)
-        if nulls.null:
-            found.append(Missing(path, nulls, n_empty))
+        found.append(Missing(path, nulls, n_empty))
     return found
 
 
@@ -93,7 +92,7 @@ def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
     needed = {path for path, column in _by_path(source) if column.needed_by == ALL_METRICS}
     notes = []
     for each in missing:
-        if each.path in needed:
+        if each.path in needed and each.nulls.null:
             objects = "object" if "[]" in each.path else "row"
             what = f"{objects}s" if each.nulls.asked != 1 else objects
             note = f"{each.path}: null in {each.nulls.null:,} of {each.nulls.asked:,} {what}"
@@ -147,12 +146,11 @@ def lacking_columns(
     summary
         The run's summary.
     """
-    everywhere = {each.path for each in missing if each.nulls.null == each.nulls.asked}
+    asked = [each for each in missing if each.nulls.asked]
+    everywhere = {each.path for each in asked if each.nulls.null == each.nulls.asked}
     whole = summary.filter(pl.col("group") == ALL)
     null = set(whole.filter(pl.col("n") == 0)["metric"])
-    given = {path.rpartition("[].")[2] for path, _ in _by_path(source)} - {
-        path.rpartition("[].")[2] for path in everywhere
-    }
+    given = {each.path.rpartition("[].")[2] for each in asked if each.path not in everywhere}
     found = []
     for path, column in _by_path(source):
         metrics = tuple(name for name in column.needed_by if name in null)

@@ -99,7 +99,8 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         "pairs": pairs.height,
         PARTIAL_REJECTS: read.n_partial,
     }
-    return Events({**frames, **number_compared(frames, options)}, read.rejects, counts)
+    compared = number_compared(frames, options)
+    return Events({**frames, **compared}, read.rejects, counts, read.nulls)
 
 
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:

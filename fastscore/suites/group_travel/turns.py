@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT, STRING
 
-from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA
+from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Nulls
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
@@ -68,6 +68,8 @@ class Turns:
         In the schema of `REJECT_SCHEMA`.
     n_partial
         How many of them are turns, or parts of turns, of a row whose other turns are used.
+    nulls
+        How often the texts of turns in arrays are null, by path.
     """
 
     dialogues: pl.DataFrame
@@ -75,6 +77,7 @@ class Turns:
     cells: Cells
     rejects: pl.DataFrame
     n_partial: int
+    nulls: Mapping[str, Nulls]
 
 
 def read_turns(raw: pl.DataFrame) -> Turns:
@@ -95,6 +98,10 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     is_whole = raw["turns"].is_not_null()
     whole = rows.filter(is_whole)
     nested, rejects = _nested_turns(whole)
+    nulls = {f"turns[].{name}": _nulls([frame[name] for frame, _ in nested]) for name in TEXTS}
+    n_turns = sum(frame.height for frame, _ in nested)
+    n_plans = sum(of_part["plan"].height for _, of_part in nested)
+    nulls["turns[].plan"] = Nulls(n_turns - n_plans, n_turns)
     turns, cells = _in_order([_flat_turns(rows.filter(~is_whole)), *nested])
     first_turn = np.full(dialogues.height, -1)
     firsts = first_of_each(turns["dialogue_row"].to_numpy())
@@ -111,7 +118,11 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     nameless = _reject_nameless(turns, dialogues)
     rejects = pl.concat([unusable, rejects, nameless])
     n_partial = rejects.join(used, on=["file", "line"], how="semi").height if rejects.height else 0
-    return Turns(dialogues, turns, cells, rejects, n_partial)
+    return Turns(dialogues, turns, cells, rejects, n_partial, nulls)
+
+
+def _nulls(texts: Sequence[pl.Series]) -> Nulls:
+    return Nulls(sum(each.null_count() for each in texts), sum(len(each) for each in texts))
 
 
 def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:

@@ -15,7 +15,7 @@ from fastscore_machine.arrow import TextRows
 from fastscore_readers.json.json_paths import Shape
 from fastscore_readers.json.lines import ARRAY, OBJECT
 
-from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
+from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls, empty_rejects
 from fastscore.suites.columns import counts_of
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
@@ -39,6 +39,7 @@ from fastscore.suites.json_values import (
     python_values,
 )
 from fastscore.suites.memory_finance.history import order_history, read_said
+from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.schema import LABELS, MEMORY_SOURCES, SOURCE
 
@@ -109,12 +110,28 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
         ``context`` s * turns + t. Rejected are lines with a value that the definitions cannot use.
     """
     frames, problems = _read(raw, options)
-    if not problems.by_dialogue:
-        return Events(frames, empty_rejects(), _counts(frames))
-    rejects = _rejects(raw, problems)
-    sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
-    frames, _ = _read(raw[sound], options)
-    return Events(frames, rejects, _counts(frames))
+    rejects = empty_rejects()
+    if problems.by_dialogue:
+        rejects = _rejects(raw, problems)
+        sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
+        frames, _ = _read(raw[sound], options)
+    as_empty = options.nulls_are_empty
+    nulls = {"turns[].pred_assistant_text": _null_replies(frames)}
+    return Events(frames, rejects, _counts(frames), nulls, nulls_are_empty=as_empty)
+
+
+def _null_replies(frames: Mapping[str, pl.DataFrame]) -> Nulls:
+    """Count the turns that succeeded without a reply."""
+    turns = frames["turns"]
+    ok = turns_of_status(frames, "ok")
+    return Nulls(int((ok & ~turns["has_reply"].to_numpy()).sum()), int(ok.sum()))
+
+
+def turns_of_status(frames: Mapping[str, pl.DataFrame], status: str) -> Mask:
+    """Return which turns have a status."""
+    numbers, labels = frames["turns"]["status"].to_numpy(), frames["labels"]["text"]
+    found: Mask = of_labels(numbers, labels, lambda text: text == status, False)
+    return found
 
 
 def _counts(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
@@ -228,6 +245,7 @@ def _read_turns(
             "dialogue_row": number.dialogue,
             "turn_pair_id": whole_numbers(number, problems),
             "status": located_texts(turn["turn_status"].values, problems),
+            "has_reply": ~reply.is_missing,
             "reply": python_texts(reply, problems, falsy_is_empty=True),
             "compliance_label": located_python_texts(label, problems, falsy_is_empty=True),
         },

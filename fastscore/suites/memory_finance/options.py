@@ -10,6 +10,12 @@ from fastscore.suites.base import option
 class MemoryFinanceOptions:
     """The options of `memory_finance`."""
 
+    profile: str = option(
+        "default",
+        help="What a reply that is null counts as in a turn of status ok: missing, so that the "
+        "turn counts for no metric (default), or empty, so that it complies (published).",
+        choices=("default", "published"),
+    )
     ignore_memory_keys: bool = option(
         False,
         help="Empty every turn's required memory keys first, as for a baseline without memory: "
@@ -33,6 +39,11 @@ class MemoryFinanceOptions:
         "given]",
         signed=False,
     )
+
+    @property
+    def nulls_are_empty(self) -> bool:
+        """Whether a reply that is null counts as an empty one, as published."""
+        return self.profile == "published"
 
     def __post_init__(self) -> None:
         if self.legacy_dataset_path and not self.legacy_files:

@@ -8,9 +8,9 @@ import polars as pl
 import polars.selectors as cs
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import all_null_reasons, counts_of, filled, null_reasons, where
+from fastscore.suites.columns import all_null_reasons, counts_of, filled, where
 from fastscore.suites.json_values import Indices, Mask
-from fastscore.suites.memory_finance.labels import of_labels
+from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
@@ -53,9 +53,10 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
         "trace_version": filled(dialogues["trace_version"], DEFAULT_TRACE_VERSION),
     }
     dialogue_row = turns["dialogue_row"]
-    ok = of_labels(
-        turns["status"].to_numpy(), frames["labels"]["text"], lambda text: text == "ok", False
-    )
+    ok = turns_of_status(frames, "ok")
+    # a turn that failed has no reply to miss
+    unanswered = ok & ~turns["has_reply"].to_numpy() & (not options.nulls_are_empty)
+    ok &= ~unanswered
     columns: dict[str, Any] = {
         **{name: of[dialogue_row] for name, of in places.items()},
         "turn_pair_id": turns["turn_pair_id"],
@@ -69,8 +70,15 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
     }
     for metric, required in (("m1", "n_keys"), ("m3", "n_risks"), ("m5", "n_elements")):
         columns[f"eligible_{metric}"] = ok & (columns[required] > 0)
-    unscored = {"judge_score_1_5": columns["n_elements"] == 0}
-    columns["null_reasons"] = null_reasons(unscored, "not_applicable", turns.height)
+    no_element = columns["n_elements"] == 0
+    columns["judge_score_1_5"] = columns["judge_score_1_5"].set(pl.Series(unanswered), None)
+    columns["null_reasons"] = all_null_reasons(
+        [
+            ("judge_score_1_5", "not_applicable", no_element),
+            ("judge_score_1_5", "missing_input", ~no_element & unanswered),
+        ],
+        turns.height,
+    )
     scored = pl.DataFrame({name: columns[name] for name in TURNS.schema})
     profiles = score_profiles(frames, replies, lexicon)
     counts = count_turns(columns, dialogue_row.to_numpy(), dialogues.height)

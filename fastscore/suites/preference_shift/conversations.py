@@ -89,7 +89,7 @@ def score_dialogues(
                     "segments_by": _segments_by(dialogues["has_shift_metadata"], options),
                     "shift_points": list_column(shifts["turn"], shift_points),
                     **{name: _nullable(column) for name, column in values.items()},
-                    "null_reasons": _null_reasons(values, n),
+                    "null_reasons": _null_reasons(values, counts["n_turns"].to_numpy() > 0),
                 }
             ),
         ],
@@ -113,12 +113,14 @@ def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[s
     """Average over turns, adding from the first turn to the last."""
     n = counts.height
 
-    def mean(column: str, count: str) -> Reals:
+    def mean(column: str, count: Indices) -> Reals:
         filled = scores[column].fill_null(0.0).to_numpy()
-        return _ratio(np.bincount(owner, filled, n).astype(np.float64), counts[count].to_numpy())
+        return _ratio(np.bincount(owner, filled, n).astype(np.float64), count)
 
-    means = {name: mean(column, "n_turns") for name, column in _MEANS.items()}
-    return means | {name: mean(name.removesuffix("_mean"), "n_gold") for name in _GOLD_MEANS}
+    n_scored = _total(owner, scores["cc"].is_not_null(), n)
+    n_gold = counts["n_gold"].to_numpy()
+    means = {name: mean(column, n_scored) for name, column in _MEANS.items()}
+    return means | {name: mean(name.removesuffix("_mean"), n_gold) for name in _GOLD_MEANS}
 
 
 def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
@@ -194,11 +196,17 @@ def _nullable(column: Reals) -> pl.Series:
     return pl.Series(column).fill_nan(None)
 
 
-def _null_reasons(values: Mapping[str, Reals], n: int) -> pl.Series:
-    """List what is null: DST scores for want of input, all else because it does not apply."""
+def _null_reasons(values: Mapping[str, Reals], has_turns: Mask) -> pl.Series:
+    """List what is null: for want of input DST scores, and means where no turn has both texts."""
+    n = len(has_turns)
     missing = {name: np.isnan(column) for name, column in values.items()}
     gold = {name: mask for name, mask in missing.items() if name in _GOLD_MEANS}
-    other = {name: mask for name, mask in missing.items() if name not in _GOLD_MEANS}
+    gold |= {name: mask & has_turns for name, mask in missing.items() if name in _MEANS}
+    other = {
+        name: mask & ~has_turns if name in _MEANS else mask
+        for name, mask in missing.items()
+        if name not in _GOLD_MEANS
+    }
     parts = pl.DataFrame(
         {
             "other": null_reasons(other, "not_applicable", n),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT
 
-from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events
+from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls
 from fastscore.suites.columns import first_of_group, list_column, place_in_group
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import (
@@ -55,11 +55,11 @@ def read_logs(raw: pl.DataFrame, options: PreferenceShiftOptions) -> Events:
     """
     read = _read(raw, options)
     if not read.problems.by_dialogue:
-        return _events(read, [read.rejects])
+        return _events(read, [read.rejects], options)
     whole = _problem_rejects(raw, read.problems)
     sound = np.setdiff1d(np.arange(raw.height), list(read.problems.by_dialogue))
     read = _read(raw[sound], options)
-    return _events(read, [whole, read.rejects])
+    return _events(read, [whole, read.rejects], options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,12 @@ class _Read:
     frames: dict[str, pl.DataFrame]
     problems: Problems
     rejects: pl.DataFrame
+    nulls: dict[str, Nulls]
 
 
-def _events(read: _Read, rejects: Sequence[pl.DataFrame]) -> Events:
+def _events(
+    read: _Read, rejects: Sequence[pl.DataFrame], options: PreferenceShiftOptions
+) -> Events:
     frames = read.frames
     counts = {
         "dialogues": frames["dialogues"].height,
@@ -79,7 +82,8 @@ def _events(read: _Read, rejects: Sequence[pl.DataFrame]) -> Events:
         "unpaired_turns": int(frames["dialogues"]["n_unpaired"].sum()),
         PARTIAL_REJECTS: read.rejects.height,
     }
-    return Events(frames, pl.concat(rejects), counts)
+    as_empty = options.zero_without_turns
+    return Events(frames, pl.concat(rejects), counts, read.nulls, nulls_are_empty=as_empty)
 
 
 def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
@@ -101,27 +105,47 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
         "dialogues": _dialogues(raw).with_columns(
             pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
         ),
-        "turns": _paired(said, user, system).with_columns(pl.Series("has_gold", has_gold)),
+        "turns": _paired(said, user, system).with_columns(
+            pl.Series("has_gold", has_gold),
+            pl.Series("has_user_text", said.has_text[user] | options.zero_without_turns),
+            pl.Series("has_system_text", said.has_text[system] | options.zero_without_turns),
+        ),
         "shifts": pl.concat([events, _flagged(said)]).unique().sort("dialogue_row", "turn"),
         "gold": gold,
     }
     return _Read(
-        frames, problems, pl.concat([_unpaired_rejects(raw, turns, unpaired), ignored(raw)])
+        frames,
+        problems,
+        pl.concat([_unpaired_rejects(raw, turns, unpaired), ignored(raw)]),
+        _nulls(turns),
     )
+
+
+def _nulls(turns: "_Said") -> dict[str, Nulls]:
+    """Count what turns lack; metadata are asked of the user's."""
+    user = turns.by(USER)
+    absent = {
+        "speaker": (turns.speaker.null_count(), len(turns)),
+        "text": (int((~turns.has_text).sum()), len(turns)),
+        "user_meta": (int((user & (turns.meta.tags != OBJECT)).sum()), int(user.sum())),
+    }
+    return {f"conversation[].{name}": Nulls(*counted) for name, counted in absent.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
     """Turns in input order.
 
-    Of which conversation, at which place in it, by whom, what, with which metadata, and whether
-    these say that the preference shifts.
+    Of which conversation, at which place in it, by whom, what (the empty text where there is
+    none) and whether there is a text, with which metadata, and whether these say that the
+    preference shifts.
     """
 
     dialogue: Indices
     place: Indices
     speaker: pl.Series
     text: pl.Series
+    has_text: Mask
     meta: JsonValues
     shifts: Mask
 
@@ -148,6 +172,7 @@ def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
         place=place_in_group(dialogue),
         speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
         text=expect_texts(spoken["text"], problems, or_empty=True),
+        has_text=~spoken["text"].is_missing,
         meta=meta,
         shifts=booleans(flags["shift_event"], problems) | booleans(flags["is_shift"], problems),
     )
@@ -189,6 +214,7 @@ def _merged(said: _Said) -> tuple[_Said, Indices]:
         place=place_in_group(dialogue),
         speaker=said.speaker.gather(first),
         text=list_column(said.text, bounds).list.join("\n"),
+        has_text=np.logical_or.reduceat(said.has_text, first),
         meta=said.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
         shifts=np.logical_or.reduceat(said.shifts, first),
     )

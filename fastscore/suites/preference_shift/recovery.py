@@ -59,18 +59,18 @@ def recover_shifts(
         return pl.Series(found).set(pl.Series(found < 0), None)
 
     delay, delay_cosine = delays(met), delays(by_cosine)
-    i_sum, n_window_turns = _sum_in_windows(scores["i"].to_numpy(), offsets, owner, turn, options)
+    i_sum, n_scored, n_turns = _sum_in_windows(scores["i"], offsets, owner, turn, options)
     return pl.DataFrame(
         {
             "dialogue_row": owner,
             "shift": 1 + place_in_group(owner),
             "turn": turn,
-            "in_dialogue": n_window_turns > 0,
+            "in_dialogue": n_turns > 0,
             "recovered": delay.is_not_null(),
             "delay": delay,
             "recovered_cosine": delay_cosine.is_not_null(),
             "delay_cosine": delay_cosine,
-            "n_window_turns": n_window_turns,
+            "n_window_turns": n_scored,
             "i_sum": i_sum,
         }
     ).with_columns(
@@ -81,11 +81,17 @@ def recover_shifts(
 
 
 def _sum_in_windows(
-    values: Reals, offsets: Indices, owner: Indices, turn: Indices, options: PreferenceShiftOptions
-) -> tuple[Reals, Indices]:
-    """Return the sum of the values in each shift's window, and how many turns it has."""
+    values: pl.Series,
+    offsets: Indices,
+    owner: Indices,
+    turn: Indices,
+    options: PreferenceShiftOptions,
+) -> tuple[Reals, Indices, Indices]:
+    """Return the sum of the values in each shift's window, their number, and that of its turns."""
     left = np.maximum(np.diff(offsets)[owner] - (turn - 1), 0)
     count = np.minimum(left, max(1, options.window))
     shift = np.repeat(np.arange(len(owner)), count)
     rows = (offsets[owner + 1] - left)[shift] + place_in_group(shift)
-    return np.bincount(shift, values[rows], len(owner)).astype(np.float64), count
+    total = np.bincount(shift, values.fill_null(0.0).to_numpy()[rows], len(owner))
+    found = np.bincount(shift, values.is_not_null().to_numpy()[rows], len(owner))
+    return total.astype(np.float64), found.astype(np.int64), count

@@ -144,7 +144,15 @@ _GOLD_RULE = (
     "missing_input where the user turn's metadata has no constraints; never in the profile "
     "structured, which takes the user's own concepts instead"
 )
-_TURNS_RULE = "not_applicable without a turn; 0 in the profiles published and structured"
+_TEXTS_RULE = (
+    "missing_input where one of the two texts is absent or null; never in the profiles published "
+    "and structured, to which that is an empty text"
+)
+_SEGMENT_RULE = "missing_input without a turn in it that has both texts"
+_TURNS_RULE = (
+    "not_applicable without a turn, missing_input without one that has both texts; 0 in the "
+    "profiles published and structured"
+)
 _NO_SHIFTS = "not_applicable without a shift; 0 in the profiles published and structured"
 _NO_RECOVERY = "not_applicable where nothing was recovered"
 
@@ -159,11 +167,39 @@ _I_FORMULA = "max over n of |n-grams of S in U| / |n-grams of S|, sets of words,
 
 TURN_METRICS = (
     _metric(
-        "turns", "cc", "Cross-coherence", "|E(U) & E(S)| / |E(U) | E(S)|; 1 if both empty", _CC
+        "turns",
+        "cc",
+        "Cross-coherence",
+        "|E(U) & E(S)| / |E(U) | E(S)|; 1 if both empty",
+        _CC,
+        null_rule=_TEXTS_RULE,
     ),
-    _metric("turns", "cr", "Context retention", "cosine of IDF vectors of E(U) and E(S)", _CR),
-    _metric("turns", "i", "Topic interference (copying)", _I_FORMULA, _I, better="lower"),
-    _metric("turns", "tas", "Turn adaptation score", _TAS_FORMULA, _TAS, minimum=-1.0),
+    _metric(
+        "turns",
+        "cr",
+        "Context retention",
+        "cosine of IDF vectors of E(U) and E(S)",
+        _CR,
+        null_rule=_TEXTS_RULE,
+    ),
+    _metric(
+        "turns",
+        "i",
+        "Topic interference (copying)",
+        _I_FORMULA,
+        _I,
+        better="lower",
+        null_rule=_TEXTS_RULE,
+    ),
+    _metric(
+        "turns",
+        "tas",
+        "Turn adaptation score",
+        _TAS_FORMULA,
+        _TAS,
+        minimum=-1.0,
+        null_rule=_TEXTS_RULE,
+    ),
     _metric(
         "turns",
         "dst_precision",
@@ -205,12 +241,24 @@ SEGMENT_METRICS = (
         "Cross-coherence of a segment",
         "cc of the unions of sets",
         _DELTAS,
+        null_rule=_SEGMENT_RULE,
     ),
     _metric(
-        "segments", "segment_cr", "Context retention of a segment", "cosine of summed vectors", _CR
+        "segments",
+        "segment_cr",
+        "Context retention of a segment",
+        "cosine of summed vectors",
+        _CR,
+        null_rule=_SEGMENT_RULE,
     ),
     _metric(
-        "segments", "segment_i", "Copying in a segment", "mean of i over turns", _I, better="lower"
+        "segments",
+        "segment_i",
+        "Copying in a segment",
+        "mean of i over turns",
+        _I,
+        better="lower",
+        null_rule=_SEGMENT_RULE,
     ),
     _metric(
         "segments",
@@ -219,6 +267,7 @@ SEGMENT_METRICS = (
         "alpha * segment_cc + beta * segment_cr - gamma * segment_i, clipped to [-1, 1]",
         _TAS,
         minimum=-1.0,
+        null_rule=_SEGMENT_RULE,
     ),
 )
 
@@ -454,8 +503,8 @@ TURNS = Table(
             "What the system is held to by the DST scores; null where there is nothing.",
             nullable=True,
         ),
-        _column("user_text", _TEXT, "What the user said."),
-        _column("system_text", _TEXT, "What the system answered."),
+        _column("user_text", _TEXT, "What the user said; null where no text is.", nullable=True),
+        _column("system_text", _TEXT, "What the system answered; null likewise.", nullable=True),
         _column("user_meta", _TEXT, "The user turn's metadata as JSON.", nullable=True),
         _NULL_REASONS,
     ),

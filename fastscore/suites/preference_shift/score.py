@@ -25,6 +25,7 @@ from fastscore.suites.preference_shift.schema import (
     SEGMENTS,
     SHIFT_METRICS,
     SHIFTS,
+    TURN_METRICS,
     TURNS,
 )
 from fastscore.suites.preference_shift.segments import (
@@ -84,6 +85,13 @@ def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_OF_TEXTS = ("cc", "cr", "i", "tas", "n_missing", "n_hallucinated")
+"""What a turn has no value of where one of its texts is not there."""
+
+
+_OF_SEGMENTS = ("segment_cc", "segment_cr", "segment_i", "segment_tas")
+
+
 def _score_turns(
     turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShiftOptions
 ) -> pl.DataFrame:
@@ -105,7 +113,15 @@ def _score_turns(
             "n_hallucinated": system - common,
         }
     )
-    has_gold = pl.Series("has_gold", turns["has_gold"] | options.gold_is_user)
+    has_texts = turns["has_user_text"] & turns["has_system_text"]
+    if not has_texts.all():
+        scores = scores.with_columns(
+            pl.when(has_texts).then(pl.col(_OF_TEXTS)).otherwise(None).name.keep(),
+            (pl.col("both_empty") & has_texts).alias("both_empty"),
+        )
+    has_gold = pl.Series(
+        "has_gold", (turns["has_gold"] | options.gold_is_user) & turns["has_system_text"]
+    )
     dst = _track_state(turns, sets, options).select(
         pl.when(has_gold).then(pl.all()).otherwise(None).name.keep()
     )
@@ -171,6 +187,8 @@ def _turns_table(
         ],
         how="horizontal",
     ).with_columns(
+        pl.when("has_user_text").then("user_text").alias("user_text"),
+        pl.when("has_system_text").then("system_text").alias("system_text"),
         pl.Series("segment", 1 + segments.of_turn - segments.of_turn[first]),
         pl.Series("is_shift", _is_shift(owner, turns["turn"].to_numpy(), shifts)),
         pl.when(turns["has_gold"])
@@ -178,7 +196,11 @@ def _turns_table(
         .otherwise(without_constraints)
         .alias("gold_concepts"),
         _reasons(
-            {name: scores[name].is_null() for name in scores.columns if name[:4] == "dst_"},
+            {
+                metric.id: scores[metric.id].is_null()
+                for metric in TURN_METRICS
+                if metric.id[:4] == "dst_" or scores[metric.id].null_count()
+            },
             "missing_input",
         ),
     )
@@ -201,7 +223,8 @@ def _segments_table(
 ) -> pl.DataFrame:
     cc, cr, said, answered = segment_scores(segments, sets.user, sets.system, concepts)
     sizes = np.diff(np.append(segments.start, turns.height))
-    copied = np.bincount(segments.of_turn, scores["i"].to_numpy(), len(segments)) / sizes
+    copied = _mean_copied(scores["i"], segments)
+    cc, cr = (np.where(np.isnan(copied), np.nan, each) for each in (cc, cr))
     owner = turns["dialogue_row"].to_numpy()[segments.start]
     start = turns["turn"].to_numpy()[segments.start]
     frame = pl.DataFrame(
@@ -218,7 +241,18 @@ def _segments_table(
             "hallucinated_concepts": concepts.names(set_difference_csr(answered, said)),
         }
     )
-    return frame.with_columns(_reasons({"segment_cc": frame["segment_cc"].is_null()}))
+    frame = frame.with_columns(pl.col(*_OF_SEGMENTS).fill_nan(None))
+    null = {name: frame[name].is_null() for name in _OF_SEGMENTS}
+    return frame.with_columns(_reasons(null, "missing_input"))
+
+
+def _mean_copied(copied: pl.Series, segments: Segments) -> Reals:
+    """Return the mean of I over the turns of each segment that have one, NaN without any."""
+    has_one = copied.is_not_null().to_numpy()
+    total = np.bincount(segments.of_turn, copied.fill_null(0.0).to_numpy(), len(segments))
+    count = np.bincount(segments.of_turn, has_one, len(segments))
+    mean: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean
 
 
 def _reasons(missing: dict[str, pl.Series], reason: NullReason = "not_applicable") -> pl.Series:

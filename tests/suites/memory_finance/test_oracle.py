@@ -112,7 +112,7 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
 def test_the_published_files_are_those_of_the_plain_scorer(
     traced: list[Any], ignore_memory_keys: bool
 ) -> None:
-    options = MemoryFinanceOptions(ignore_memory_keys=ignore_memory_keys)
+    options = MemoryFinanceOptions(profile="published", ignore_memory_keys=ignore_memory_keys)
     events = read(*traced, options=options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
     tables = SUITE.score(events, VectorView.empty(), options)

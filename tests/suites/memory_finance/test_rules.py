@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 
+from fastscore.suites.base import Nulls
 from fastscore.suites.memory_finance import MemoryFinanceOptions
-from tests.suites.memory_finance.tracing import dialog, first_dialogue, first_turn, score, turn
+from tests.suites.memory_finance.tracing import (
+    dialog,
+    first_dialogue,
+    first_turn,
+    read,
+    score,
+    turn,
+)
 
 PROFILE = {
     "risk_level_gt": "稳健",
@@ -246,6 +254,23 @@ def test_explanation_elements() -> None:
 def test_judge_score_is_rounded_as_python_rounds(hits: int, required: int, expected: float) -> None:
     rubric = ["依据"] * hits + ["没有"] * (required - hits)
     assert first_turn(dialog(turn("依据", rubric=rubric)))["judge_score_1_5"] == expected
+
+
+def test_a_reply_that_is_not_given_counts_for_no_metric() -> None:
+    tags = {"explainability_rubric_gt": ["reasoning"], "risk_disclosure_required_gt": ["x"]}
+    lacking = {"turn_status": "ok", "gt_turn_tags": tags}
+    (row,) = score(dialog(lacking))["turns"].to_dicts()
+    assert [row[f"eligible_m{n}"] for n in (1, 3, 4, 5)] == [False] * 4
+    assert row["judge_score_1_5"] is None
+    assert row["null_reasons"] == [{"metric": "judge_score_1_5", "reason": "missing_input"}]
+    empty = {**lacking, "pred_assistant_text": ""}
+    (row,) = score(dialog(empty))["turns"].to_dicts()
+    assert (row["eligible_m4"], row["judge_score_1_5"]) == (True, 1.0)
+    published = MemoryFinanceOptions(profile="published")
+    (row,) = score(dialog(lacking), options=published)["turns"].to_dicts()
+    assert (row["eligible_m4"], row["judge_score_1_5"]) == (True, 1.0)
+    events = read(dialog(lacking, empty))
+    assert events.nulls["turns[].pred_assistant_text"] == Nulls(1, 2)
 
 
 def test_judge_score_is_null_when_nothing_is_required() -> None:

@@ -75,9 +75,33 @@ def test_empty_sets_as_published(
     assert tables["dialogues"]["n_both_empty"].item() == int(said == answered)
 
 
-def test_a_text_of_null_has_no_concepts(catalogue: str) -> None:
+def test_a_text_that_is_not_given_is_no_empty_text(catalogue: str) -> None:
+    lacking = [{"speaker": "USER", "text": None}, {"speaker": "SYSTEM"}]
+    tables = score([log(*lacking, *exchange(DRAMA, DRAMA))], options(catalogue))
+    first, second = turn_rows(tables)
+    assert [first[name] for name in ("cc", "cr", "i", "tas", "user_text")] == [None] * 5
+    reasons = {each["metric"]: each["reason"] for each in first["null_reasons"]}
+    assert {reasons[name] for name in ("cc", "cr", "i", "tas")} == {"missing_input"}
+    assert second["cc"] == 1.0
+    (dialogue,) = tables["dialogues"].to_dicts()
+    # the mean over the one turn of two that has both texts
+    assert (dialogue["cross_coherence"], dialogue["n_turns"]) == (1.0, 2)
+
+
+def test_means_are_missing_where_no_turn_has_both_texts(catalogue: str) -> None:
+    lacking = [{"speaker": "USER", "text": EMPTY}, {"speaker": "SYSTEM"}]
+    tables = score([log(*lacking)], options(catalogue))
+    (dialogue,) = tables["dialogues"].to_dicts()
+    reasons = {each["metric"]: each["reason"] for each in dialogue["null_reasons"]}
+    assert dialogue["cross_coherence"] is None
+    assert reasons["cross_coherence"] == "missing_input"
+    (segment,) = tables["segments"].to_dicts()
+    assert (segment["segment_cc"], segment["segment_tas"]) == (None, None)
+
+
+def test_profiles_of_published_files_take_null_for_an_empty_text(catalogue: str) -> None:
     turns = [{"speaker": "USER", "text": None}, {"speaker": "SYSTEM"}]
-    (row,) = turn_rows(score([log(*turns)], options(catalogue)))
+    (row,) = turn_rows(score([log(*turns)], options(catalogue, profile="published")))
     assert (row["cc"], row["user_text"], row["system_text"]) == (1.0, "", "")
 
 
