@@ -34,6 +34,7 @@ def score_dialogues(
     scores: pl.DataFrame,
     shifts: pl.DataFrame,
     segments: Segments,
+    of_topics: Mapping[str, Reals],
     options: PreferenceShiftOptions,
 ) -> pl.DataFrame:
     """Score conversations.
@@ -48,6 +49,9 @@ def score_dialogues(
         The rows of `recover_shifts`.
     segments
         The segments of all turns.
+    of_topics
+        What the profile legacy has in place of some of the scores; float64 (dialogues,) each, NaN
+        for null.
     options
         Weights, and what stands where there is nothing to average.
 
@@ -77,7 +81,7 @@ def score_dialogues(
     )
     values = _means(owner, scores, counts) | _recovery(counts)
     values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
-    values = _where_nothing(values, counts, options)
+    values = _where_nothing(values | dict(of_topics), counts, options)
     shift_points = np.searchsorted(of_shift, np.arange(n + 1))
     return pl.concat(
         [

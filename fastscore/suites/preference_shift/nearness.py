@@ -12,6 +12,7 @@ from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.topics import joined_topics
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -36,7 +37,10 @@ def texts_to_embed(events: Events, options: PreferenceShiftOptions) -> pl.Series
         concepts = concepts_of(load_catalogue(options.catalogue), options)
         said = [turns["user_text"], turns["system_text"], events.frames["gold"]["text"]]
         parts += [*said, concepts.terms["value"]]
-    elif options.segments != "metadata":
+    if options.is_legacy:
+        said = [turns["user_text"], turns["system_text"]]
+        parts += [*said, *map(joined_topics, said)]
+    elif options.extract != "embed" and options.segments != "metadata":
         several = turns["dialogue_row"].is_duplicated()
         without = ~dialogues["has_shift_metadata"].gather(turns["dialogue_row"])
         parts.append(turns["user_text"].filter(several & without))

@@ -28,6 +28,12 @@ PROFILES: dict[str, dict[str, Any]] = {
         "plot_keywords": False,
         "recovery": "cc-or-cr",
     },
+    "legacy": {
+        "match": "substring",
+        "fields": ",".join((*ATTRIBUTES, "name")),
+        "plot_keywords": True,
+        "recovery": "cc",
+    },
 }
 """What each profile decides; an option that is given wins."""
 
@@ -54,7 +60,8 @@ class PreferenceShiftOptions:
 
     profile: str = option(
         "default",
-        help="published: the public evaluation (V4); structured: its successor; default: the "
+        help="published: the public evaluation (V4); structured: its successor; legacy: its "
+        "predecessor, by topics instead of concepts; default: the "
         "published formulas with values matched as whole words and no plot keywords.",
         choices=tuple(PROFILES),
     )
@@ -170,6 +177,13 @@ class PreferenceShiftOptions:
                 "A model's concepts come from a file: --extract llm --annotations FILE, which "
                 "`fastscore annotate concepts` writes.",
             )
+        if self.is_legacy:
+            if self.segments == "metadata":
+                raise UsageError(
+                    "--profile legacy cuts segments by the user's texts; --segments is metadata.",
+                    "Leave --segments out.",
+                )
+            object.__setattr__(self, "segments", "heuristic")
         resolved = dict(PROFILES[self.profile])
         resolved["recovery_cc"] = RECOVERY_CC[self.recovery or resolved["recovery"]]
         for name, value in resolved.items():
@@ -222,6 +236,11 @@ class PreferenceShiftOptions:
         weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
         total = sum(weights)
         return {part: w / total for part, w in zip(CAS_PARTS, weights, strict=True)}
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether recovery is that of topics, by the evaluator before concepts were grounded."""
+        return self.profile == "legacy"
 
     @property
     def zero_without_turns(self) -> bool:

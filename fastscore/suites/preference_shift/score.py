@@ -1,5 +1,6 @@
 """From logs to the tables: turns, segments, shifts and conversations."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,11 @@ from fastscore.suites.preference_shift.segments import (
     segment_scores,
     shift_rows,
 )
+from fastscore.suites.preference_shift.topic_recovery import (
+    recover_topics,
+    topic_scores,
+    with_boundaries,
+)
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -60,14 +66,22 @@ def score_logs(
     concepts, sets = extract_concepts(turns, frames["gold"], vectors, options)
     scores = _score_turns(turns, concepts, sets, options)
     segments = find_segments(turns, dialogues, shifts, sets.user, vectors, options)
+    if options.is_legacy:
+        shifts = with_boundaries(turns, dialogues, shifts, segments)
     recovered = recover_shifts(turns, dialogues.height, shifts, scores, options)
+    of_topics: Mapping[str, Reals] = {}
+    if options.is_legacy:
+        recovered, interference = recover_topics(turns, recovered, segments, vectors)
+        of_topics = topic_scores(turns, dialogues.height, recovered, interference, vectors, options)
     tables = {
         "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
         "shifts": recovered.with_columns(
             _reasons({metric.id: recovered[metric.id].is_null() for metric in SHIFT_METRICS})
         ),
-        "dialogues": score_dialogues(dialogues, turns, scores, recovered, segments, options),
+        "dialogues": score_dialogues(
+            dialogues, turns, scores, recovered, segments, of_topics, options
+        ),
     }
     declared = {table.name: table for table in (TURNS, SEGMENTS, SHIFTS, DIALOGUES)}
     return {

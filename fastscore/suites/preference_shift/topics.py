@@ -73,14 +73,28 @@ def topic_sets(texts: pl.Series) -> Sets:
     have a hint or such a stem in them and are not generic.
     """
     codes, once = distinct(texts)
-    words = _best_words(once).filter(
+    words = _topic_words(once)
+    numbers, _ = distinct(words["word"])
+    sets = as_sets(words["text"].to_numpy(), numbers, len(once))
+    return gather_sets(sets, codes)
+
+
+def joined_topics(texts: pl.Series) -> pl.Series:
+    """Return the topic words of each text, best first, with spaces between; empty for none."""
+    codes, once = distinct(texts)
+    joined = _topic_words(once).group_by("text").agg(pl.col("word").str.join(" "))
+    numbers = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
+    found = numbers.join(joined, on="text", how="left", maintain_order="left")
+    return found["word"].fill_null("").gather(pl.Series(codes))
+
+
+def _topic_words(texts: pl.Series) -> pl.DataFrame:
+    """Return the topic words of each text, best first: ``text`` (its number) and ``word``."""
+    return _best_words(texts).filter(
         pl.col("word").str.len_chars() >= 2,
         ~pl.col("word").is_in(GENERIC),
         pl.col("word").str.contains(f"{_HINT_PATTERN}|{_KEPT}"),
     )
-    numbers, _ = distinct(words["word"])
-    sets = as_sets(words["text"].to_numpy(), numbers, len(once))
-    return gather_sets(sets, codes)
 
 
 def _best_words(texts: pl.Series) -> pl.DataFrame:

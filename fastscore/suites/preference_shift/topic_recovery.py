@@ -1,0 +1,241 @@
+"""Recovery of topics: the evaluation before concepts were grounded, as the profile legacy has it.
+
+A conversation's shifts are those of its metadata or, without any, the boundaries that its user's
+texts show. After each, the system's turns are read to the conversation's end, those without topic
+words passed over: the first whose topics are aligned with the new ones recovers the shift, and
+until then each whose topics are still those of before counts as interference. Topics are those of
+the published heuristic; a segment has those of its first user text.
+
+Two things that the public code leaves undefined or crashes on are settled here: a shift at the
+first turn has no topics before it, and where nothing was recovered the delay is null instead of 0,
+which would be the best one.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from fastscore_kernels import cosine_pairs, jaccard_csr
+
+from fastscore.suites.columns import place_in_group
+from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
+from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.segments import Segments
+from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+Indices = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+ALIGNED = 0.65
+"""The least likeness of topics that recovers a shift, or interferes."""
+
+OVERLAP_DECIDES = 0.3
+"""Below this overlap the likeness is that of the topic words' meaning."""
+
+LONGEST_SEEN = 4
+"""Without a recovery interference is a share of so many turns at most."""
+
+FIRST_DELAY, DELAY_SPAN = 1.0, 5.0
+_PAIRS_AT_ONCE = 1 << 20
+
+
+def with_boundaries(
+    turns: pl.DataFrame, dialogues: pl.DataFrame, shifts: pl.DataFrame, segments: Segments
+) -> pl.DataFrame:
+    """Add to the shifts the boundaries of conversations without shift metadata.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``dialogue_row`` and ``turn``, sorted.
+    """
+    owner = turns["dialogue_row"].to_numpy()
+    start = segments.start
+    begins_later = turns["turn"].to_numpy()[start] > 1
+    detected = ~dialogues["has_shift_metadata"].to_numpy()[owner[start]]
+    rows = start[begins_later & detected]
+    known = shifts.select("dialogue_row", "turn")
+    found = turns.select("dialogue_row", "turn").gather(rows)
+    return pl.concat([known, found], how="vertical_relaxed").sort("dialogue_row", "turn")
+
+
+def recover_topics(
+    turns: pl.DataFrame, shifts: pl.DataFrame, segments: Segments, vectors: "VectorView"
+) -> tuple[pl.DataFrame, Reals]:
+    """Look for each shift's recovery by topics.
+
+    Parameters
+    ----------
+    turns, segments
+        All turns, and the segments that they lie in.
+    shifts
+        The rows of `recover_shifts`.
+    vectors
+        Vectors of joined topic words.
+
+    Returns
+    -------
+    tuple
+        The rows with ``recovered`` and ``delay`` by topics, from 1 and counted in system turns with
+        topics; and the interference of each shift, float64 (shifts,).
+    """
+    delay = np.zeros(shifts.height, np.int64)
+    interference = np.zeros(shifts.height)
+    inside = np.flatnonzero(shifts["in_dialogue"].to_numpy())
+    owner = turns["dialogue_row"].to_numpy()
+    of_shift = shifts["dialogue_row"].to_numpy()[inside]
+    begins = np.searchsorted(owner, of_shift) + shifts["turn"].to_numpy()[inside] - 1
+    ends = np.searchsorted(owner, of_shift, side="right")
+    topics = _Topics(turns, vectors)
+    edges = np.searchsorted(
+        np.cumsum(ends - begins), np.arange(0, (ends - begins).sum() + 1, _PAIRS_AT_ONCE)
+    )
+    for low, high in zip(edges, [*edges[1:], len(inside)], strict=True):
+        part = slice(low, high)
+        found = _recover(topics, owner, begins[part], ends[part], segments)
+        delay[inside[part]], interference[inside[part]] = found
+    recovered = pl.Series(delay > 0)
+    table = shifts.with_columns(
+        recovered.alias("recovered"), pl.Series("delay", delay).set(~recovered, None)
+    )
+    return table, interference
+
+
+class _Topics:
+    """Topics of the user's and the system's texts, and how alike they are."""
+
+    def __init__(self, turns: pl.DataFrame, vectors: "VectorView") -> None:
+        self.height = turns.height
+        texts = pl.concat([turns["user_text"], turns["system_text"]])
+        self.sets: Sets = topic_sets(texts)
+        self.joined = joined_topics(texts)
+        self.has_any = sizes_of(self.sets) > 0
+        self.vectors = vectors
+
+    def alike(self, system: Indices, user: Indices) -> Reals:
+        """Compare the topics of the system's texts in turns with those of the user's in others.
+
+        A user's turn of -1 has no topics. Alike are topics by their overlap or, where that is
+        small, by the cosine of their words; what has none is like nothing.
+        """
+        of_user, of_system = np.maximum(user, 0), system + self.height
+        both = (user >= 0) & self.has_any[of_user] & self.has_any[of_system]
+        found: Reals = np.zeros(len(system))
+        found[both] = jaccard_csr(
+            gather_sets(self.sets, of_system[both]),
+            gather_sets(self.sets, of_user[both]),
+            both_empty=0.0,
+        )
+        far = np.flatnonzero(both & (found < OVERLAP_DECIDES))
+        if len(far):
+            found[far] = cosine_pairs(
+                self.vectors.matrix,
+                self.vectors.codes(self.joined.gather(pl.Series(of_system[far]))),
+                self.vectors.codes(self.joined.gather(pl.Series(of_user[far]))),
+            )
+        return found
+
+
+def _recover(
+    topics: _Topics, owner: Indices, begins: Indices, ends: Indices, segments: Segments
+) -> tuple[Indices, Reals]:
+    """Return delay (0 without recovery) and interference of shifts that begin at these turns."""
+    n = len(begins)
+    count = ends - begins
+    shift = np.repeat(np.arange(n), count)
+    turn = begins[shift] + place_in_group(shift)
+    spoken = topics.has_any[turn + topics.height]
+    shift, turn = shift[spoken], turn[spoken]
+    seen = 1 + place_in_group(shift)
+
+    segment = segments.of_turn[begins]
+    before = segments.start[np.maximum(segment - 1, 0)]
+    is_before = (
+        (segment > 0) & (owner[before] == owner[begins]) & (segments.start[segment] == begins)
+    )
+    old = np.where(is_before, before, -1)
+
+    aligned = topics.alike(turn, begins[shift]) >= ALIGNED
+    delay = np.zeros(n, np.int64)
+    at = np.flatnonzero(aligned)[::-1]
+    delay[shift[at]] = seen[at]  # of several the first stays: numpy assigns in order
+    counted = (delay[shift] == 0) | (seen <= delay[shift])
+    leaks = counted & (topics.alike(turn, old[shift]) >= ALIGNED)
+    hits = np.bincount(shift[leaks], minlength=n)
+    n_seen = np.minimum(np.bincount(shift, minlength=n), LONGEST_SEEN)
+    share: Reals = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))
+    return delay, share
+
+
+def topic_scores(
+    turns: pl.DataFrame,
+    n_dialogues: int,
+    shifts: pl.DataFrame,
+    interference: Reals,
+    vectors: "VectorView",
+    options: PreferenceShiftOptions,
+) -> dict[str, Reals]:
+    """Return what conversations have in place of the grounded scores.
+
+    Returns
+    -------
+    dict of numpy.ndarray
+        ``cross_coherence``: mean cosine of a user's text and the answer; ``context_retention``:
+        mean cosine of consecutive answers; ``topic_interference``: mean over shifts; 0 each where
+        there is none. ``context_adaptation_score`` and ``cas``: the weighted mean of the parts
+        that there are; ``cas_all``: NaN. Rates and delays follow from the shifts.
+    """
+    owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
+    user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
+    follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1
+
+    def mean(values: Reals, rows: Indices) -> Reals:
+        total = np.bincount(rows, values, n_dialogues)
+        found: Reals = total / np.maximum(np.bincount(rows, minlength=n_dialogues), 1)
+        return found
+
+    recovered = shifts["recovered"].cast(pl.Float64).to_numpy()
+    parts = {
+        "topic_recovery_rate": mean(recovered, of_shift),
+        "topic_interference": mean(interference, of_shift),
+        "cross_coherence": mean(cosine_pairs(vectors.matrix, user, system), owner),
+        "context_retention": mean(
+            cosine_pairs(vectors.matrix, system[follows - 1], system[follows]), owner[follows]
+        ),
+    }
+    cas = _adaptation(parts, _mean_delay(of_shift, shifts, n_dialogues), options)
+    cas[np.bincount(owner, minlength=n_dialogues) == 0] = np.nan
+    shown = {name: parts[name] for name in ("cross_coherence", "context_retention")}
+    return {
+        **shown,
+        "topic_interference": parts["topic_interference"],
+        "context_adaptation_score": cas,
+        "cas": cas,
+        "cas_all": np.full(n_dialogues, np.nan),
+    }
+
+
+def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Reals:
+    delay = shifts["delay"].fill_null(0).to_numpy()
+    count = np.bincount(of_shift[delay > 0], minlength=n_dialogues)
+    total = np.bincount(of_shift, delay, n_dialogues)
+    found: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return found
+
+
+def _adaptation(parts: dict[str, Reals], delay: Reals, options: PreferenceShiftOptions) -> Reals:
+    """Return the weighted mean of the parts of CAS that there are."""
+    speed = 1.0 - np.clip((delay - FIRST_DELAY) / DELAY_SPAN, 0.0, 1.0)
+    copied = 1.0 - np.clip(parts["topic_interference"], 0.0, 1.0)
+    values = {**parts, "avg_recovery_delay": speed, "topic_interference": copied}
+    total, weights = np.zeros(len(delay)), np.zeros(len(delay))
+    for name, share in options.cas_shares.items():
+        there = ~np.isnan(values[name])
+        total += np.where(there, share * np.nan_to_num(values[name]), 0.0)
+        weights += np.where(there, share, 0.0)
+    found: Reals = total / np.where(weights > 0, weights, np.nan)
+    return found
