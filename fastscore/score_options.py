@@ -58,9 +58,9 @@ class GuestSimulationKeywords(RunOptions, total=False):
     count by name; published: as the public evaluation does it. Default: default.
     """
 
-    states: Literal["auto", "columns", "tools", "heuristic"]
-    """Where a guest's states come from; auto takes the first that a conversation has. Default:
-    auto.
+    states: Literal["auto", "columns", "tools", "heuristic", "llm"]
+    """Where a guest's states come from; auto takes the first that a conversation has, llm is what a
+    chat model read into files (--states-from). Default: auto.
     """
 
     states_from: str
@@ -82,6 +82,11 @@ class GuestSimulationKeywords(RunOptions, total=False):
 class MemoryFinanceKeywords(RunOptions, total=False):
     """Options of memory_finance."""
 
+    profile: Literal["default", "published"]
+    """What a reply that is null counts as in a turn of status ok: missing, so that the turn counts
+    for no metric (default), or empty, so that it complies (published). Default: default.
+    """
+
     ignore_memory_keys: bool
     """Empty every turn's required memory keys first, as for a baseline without memory: then no turn
     counts for M1. Default: False.
@@ -102,9 +107,10 @@ class MemoryFinanceKeywords(RunOptions, total=False):
 class PreferenceShiftKeywords(RunOptions, total=False):
     """Options of preference_shift."""
 
-    profile: Literal["default", "published", "structured"]
-    """published: the public evaluation (V4); structured: its successor; default: the published
-    formulas with values matched as whole words and no plot keywords. Default: default.
+    profile: Literal["default", "published", "structured", "legacy"]
+    """published: the public evaluation (V4); structured: its successor; legacy: its predecessor, by
+    topics instead of concepts; default: the published formulas with values matched as whole words
+    and no plot keywords. Default: default.
     """
 
     catalogue: str
@@ -112,10 +118,14 @@ class PreferenceShiftKeywords(RunOptions, total=False):
     Required.
     """
 
-    extract: Literal["lexical", "embed", "ngrams"]
+    extract: Literal["lexical", "embed", "ngrams", "llm"]
     """How concepts are found: values that stand in the text, or the values nearest to it in meaning
-    by vectors (embed) or in spelling by character n-grams (ngrams). Default: lexical.
+    by vectors (embed) or in spelling by character n-grams (ngrams), or those that a chat model
+    read, in a file (llm). Default: lexical.
     """
+
+    annotations: str
+    """With --extract llm: the file of `fastscore annotate concepts`."""
 
     match: Literal["word", "substring"] | None
     """Values match as whole words or as any substring."""
