@@ -8,7 +8,7 @@ DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 SOURCES := fastscore kernels models tests benchmarks examples
 
-.PHONY: help demo test test-slow test-llm test-nightly lint bench bench-full clean
+.PHONY: help demo browser test test-slow test-llm test-nightly lint bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,10 @@ test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000
 test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported  ## All tests, the slow ones too, each as often as it takes; an hour or more
 	$(BIN)/python -m pytest -q -n auto -m "not llm"
+
+browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver fonts-dejavu-core; }
 
 lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 	$(BIN)/ruff format --check $(SOURCES)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastscore.logs.read.scan import RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
+    from fastscore.results.report.write import write_report
     from fastscore.results.runs import Run, open_run
     from fastscore.results.scores import Scores
     from fastscore.vectors.embedder import Embedder
@@ -35,6 +36,7 @@ _MODULE_OF = {
     "open_run": "fastscore.results.runs",
     "scan": "fastscore.api",
     "score": "fastscore.api",
+    "write_report": "fastscore.results.report.write",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "open_run",
     "scan",
     "score",
+    "write_report",
 ]
 
 

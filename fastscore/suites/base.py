@@ -6,11 +6,13 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import polars as pl
+
+from fastscore.suites.showing import Dialogue, DialogueView, Explanation, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -580,3 +582,34 @@ class CountsCases(Protocol):
 
     def cases(self, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         """Return ``of`` (what is counted), then one Int64 column a count, one row a group."""
+
+
+@runtime_checkable
+class ShowsDialogues(Protocol):
+    """A suite that lays a dialogue out turn by turn for a report."""
+
+    @property
+    def texts_in_logs(self) -> bool:
+        """Whether the texts stand in the logs alone, not in the suite's tables."""
+
+    def show_dialogue(self, dialogue: Dialogue, options: Any) -> DialogueView:
+        """Return a dialogue's turns with their scores and the evidence in them."""
+
+
+@runtime_checkable
+class ExplainsMetrics(Protocol):
+    """A suite that says why a number is what it is."""
+
+    def explain(self, dialogue: Dialogue, metric: Metric, options: Any) -> Sequence[Explanation]:
+        """Explain a metric of a dialogue that was scored again, one row of its table after another.
+
+        Null rows are explained too, by their reason.
+        """
+
+
+@runtime_checkable
+class ContributesSections(Protocol):
+    """A suite with parts of a report of its own."""
+
+    def report_sections(self, run: CommittedRun, options: Any) -> Sequence[Section]:
+        """Return the parts, from the run's tables alone."""

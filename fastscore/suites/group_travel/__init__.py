@@ -3,16 +3,17 @@
 The metrics M1 to M16 and the welfare measures W1 to W3, over dialogues and their plans.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.showing import Dialogue, DialogueView, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -32,6 +33,7 @@ class GroupTravelSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = METRICS
     runs_without_embedder: bool = True
+    texts_in_logs: bool = True
 
     def needs_vectors(self, options: GroupTravelOptions) -> bool:
         """Preferences are compared by meaning, whatever the options."""
@@ -77,6 +79,18 @@ class GroupTravelSuite:
         from fastscore.suites.group_travel.legacy import legacy_files
 
         return legacy_files(tables, options) if options.legacy_files else {}
+
+    def show_dialogue(self, dialogue: Dialogue, options: GroupTravelOptions) -> DialogueView:
+        """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
+        from fastscore.suites.group_travel.show import show_dialogue
+
+        return show_dialogue(dialogue)
+
+    def report_sections(self, run: CommittedRun, options: GroupTravelOptions) -> Sequence[Section]:
+        """Return the parts of a report that only this suite has."""
+        from fastscore.suites.group_travel.show import report_sections
+
+        return report_sections(run)
 
 
 SUITE = GroupTravelSuite()

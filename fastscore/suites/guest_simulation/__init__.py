@@ -3,15 +3,16 @@
 The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over conversation logs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.showing import Dialogue, DialogueView, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -31,6 +32,7 @@ class GuestSimulationSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
+    texts_in_logs: bool = True
 
     def check(self, options: GuestSimulationOptions) -> None:
         """Refuse a folder of states that is none."""
@@ -79,6 +81,20 @@ class GuestSimulationSuite:
     ) -> dict[str, bytes]:
         """Return no files: the public evaluation's are tables and plots of the same numbers."""
         return {}
+
+    def show_dialogue(self, dialogue: Dialogue, options: GuestSimulationOptions) -> DialogueView:
+        """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
+        from fastscore.suites.guest_simulation.show import show_dialogue
+
+        return show_dialogue(dialogue)
+
+    def report_sections(
+        self, run: CommittedRun, options: GuestSimulationOptions
+    ) -> Sequence[Section]:
+        """Return the parts of a report that only this suite has."""
+        from fastscore.suites.guest_simulation.show import report_sections
+
+        return report_sections(run)
 
 
 SUITE = GuestSimulationSuite()

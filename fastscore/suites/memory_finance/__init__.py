@@ -3,15 +3,16 @@
 The metrics M1 to M5 of the MemFinRobot evaluation, over its traces.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.showing import Dialogue, DialogueView, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -31,6 +32,7 @@ class MemoryFinanceSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
+    texts_in_logs: bool = True
 
     def needs_vectors(self, options: MemoryFinanceOptions) -> bool:
         """Nothing is compared by meaning."""
@@ -82,6 +84,20 @@ class MemoryFinanceSuite:
         dataset_path = options.legacy_dataset_path or " ".join(inputs)
         frames = {name: table.collect() for name, table in tables.items()}
         return legacy_files(frames, dataset_path=dataset_path, suffix=suffix_of(inputs))
+
+    def show_dialogue(self, dialogue: Dialogue, options: MemoryFinanceOptions) -> DialogueView:
+        """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
+        from fastscore.suites.memory_finance.show import show_dialogue
+
+        return show_dialogue(dialogue)
+
+    def report_sections(
+        self, run: CommittedRun, options: MemoryFinanceOptions
+    ) -> Sequence[Section]:
+        """Return the parts of a report that only this suite has."""
+        from fastscore.suites.memory_finance.show import report_sections
+
+        return report_sections(run)
 
 
 SUITE = MemoryFinanceSuite()

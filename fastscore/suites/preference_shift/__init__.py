@@ -4,7 +4,7 @@ Concepts of a catalogue in what user and system say, turn by turn: overlap (CC),
 similarity (CR), copying (I), their sum (TAS), recovery after shifts, and CAS.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from fastscore.suites.base import (
 )
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.showing import Dialogue, DialogueView, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -40,6 +41,7 @@ class PreferenceShiftSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
+    texts_in_logs: bool = False
 
     def check(self, options: PreferenceShiftOptions) -> None:
         """Refuse a catalogue that cannot be read or lacks the fields; compile a new one."""
@@ -109,6 +111,20 @@ class PreferenceShiftSuite:
         from fastscore.suites.preference_shift.analysis import analyse_run
 
         return analyse_run(run, judgements, options, settings)
+
+    def show_dialogue(self, dialogue: Dialogue, options: PreferenceShiftOptions) -> DialogueView:
+        """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
+        from fastscore.suites.preference_shift.show import show_dialogue
+
+        return show_dialogue(dialogue)
+
+    def report_sections(
+        self, run: CommittedRun, options: PreferenceShiftOptions
+    ) -> Sequence[Section]:
+        """Return the parts of a report that only this suite has."""
+        from fastscore.suites.preference_shift.show import report_sections
+
+        return report_sections(self, run, options)
 
 
 SUITE = PreferenceShiftSuite()

@@ -1,14 +1,15 @@
 """Suite ``score_dialogue``: early prediction of utterances, as babelbit_subnet scores it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.base import Events, Metric, Source, Table
+from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+from fastscore.suites.showing import Dialogue, DialogueView, Section
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -28,6 +29,7 @@ class ScoreDialogueSuite:
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
+    texts_in_logs: bool = False
 
     def needs_vectors(self, options: ScoreDialogueOptions) -> bool:
         """Whether the semantic part has weight and compares vectors."""
@@ -86,6 +88,20 @@ class ScoreDialogueSuite:
     ) -> dict[str, bytes]:
         """Return no files: ``score-dialogue`` writes the published script's."""
         return {}
+
+    def show_dialogue(self, dialogue: Dialogue, options: ScoreDialogueOptions) -> DialogueView:
+        """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
+        from fastscore.suites.score_dialogue.show import show_dialogue
+
+        return show_dialogue(dialogue)
+
+    def report_sections(
+        self, run: CommittedRun, options: ScoreDialogueOptions
+    ) -> Sequence[Section]:
+        """Return the parts of a report that only this suite has."""
+        from fastscore.suites.score_dialogue.show import report_sections
+
+        return report_sections(run)
 
 
 SUITE = ScoreDialogueSuite()

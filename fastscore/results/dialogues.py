@@ -1,0 +1,293 @@
+"""Single dialogues of a run: found by name or by score, read again from the log, scored again."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import polars as pl
+
+from fastscore.errors import InputError, UsageError, nearest
+from fastscore.logs.inputs.column_map import ColumnMap
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.byte_ranges import Shard
+from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.options import build_options
+from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.runs import Run
+from fastscore.run.compared_texts import ComparedTexts
+from fastscore.run.config import RunConfig
+from fastscore.run.context import RunContext, run_context
+from fastscore.run.tasks import compute_rows
+from fastscore.suites.base import Source, Suite
+from fastscore.suites.registry import load_suite
+from fastscore.suites.showing import Dialogue
+
+NAMES_LISTED = 8
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Dialogues:
+    """The dialogues of a run, each by its row of table ``dialogues``.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    """
+
+    run: Run
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The run's suite."""
+        return load_suite(self.run.manifest.suite)
+
+    @cached_property
+    def options(self) -> Any:
+        """The options that the run was scored with."""
+        return build_options(self.suite.options, self.run.manifest.options)
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The columns that name a dialogue in every table."""
+        return self.suite.tables[0].dialogue_key
+
+    @cached_property
+    def names(self) -> pl.DataFrame:
+        """The key's columns and ``name``, one row a dialogue, in the order of the table.
+
+        The name is the dialogue's id, with what tells apart those that share one.
+        """
+        keys = self.run.table(LABEL_TABLE).select(self.key).collect(engine="streaming")
+        id = pl.coalesce(pl.col("dialogue").cast(pl.String), pl.lit("(no id)"))
+        parts = [id]
+        others = [column for column in self.key if column not in ("dialogue", "file", "line")]
+        several = keys["dialogue"].n_unique() < keys.height
+        if several:
+            parts += [pl.col(column).cast(pl.String) for column in others]
+        named = keys.with_columns(pl.concat_str(parts, separator="@").alias("name"))
+        if named["name"].n_unique() < named.height and {"file", "line"} <= set(self.key):
+            place = pl.format("{}@{}:{}", "name", "file", "line")
+            again = pl.col("name").is_duplicated()
+            named = named.with_columns(pl.when(again).then(place).otherwise("name").alias("name"))
+        return named
+
+    def find(self, name: str) -> int:
+        """Return the row of the dialogue that a name, or the start of one alone, stands for.
+
+        Raises
+        ------
+        UsageError
+            No dialogue, or several.
+        """
+        names = self.names["name"]
+        exact = np.flatnonzero((names == name).to_numpy())
+        if len(exact) == 1:
+            return int(exact[0])
+        found = np.flatnonzero(names.str.starts_with(name).to_numpy())
+        if len(found) == 1:
+            return int(found[0])
+        if not len(found):
+            close = nearest(name, names.head(NAMES_LISTED).to_list())
+            raise UsageError(f"{self.run.path}: no dialogue's name begins with {name!r}.", close)
+        listed = ", ".join(repr(names[int(place)]) for place in found[:NAMES_LISTED])
+        more = ", ..." if len(found) > NAMES_LISTED else ""
+        raise UsageError(
+            f"{self.run.path}: the names of {len(found):,} dialogues begin with {name!r}: {listed}"
+            f"{more}.",
+            "Give more of the name.",
+        )
+
+    def ranked(self, metric: str) -> list[int]:
+        """Return the rows of the dialogues that have a metric, the worst first.
+
+        Those of a metric of another table count by their mean; what has no direction counts by
+        its value.
+        """
+        declared = {one.id: one for one in self.suite.metrics}
+        if metric not in declared:
+            raise UsageError(
+                f"Suite {self.suite.name!r} has no metric {metric!r}.", nearest(metric, declared)
+            )
+        table = declared[metric].table
+        values = (
+            self.run.table(table)
+            .group_by(self.key)
+            .agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
+        )
+        ordered = (
+            self.names.lazy()
+            .with_row_index("row")
+            .join(values, on=self.key, how="left", nulls_equal=True)
+            .drop_nulls("value")
+            .sort("value", "name", descending=[declared[metric].better == "lower", False])
+            .select("row")
+            .collect()
+        )
+        return ordered["row"].to_list()
+
+    def tables(self, rows: Sequence[int]) -> list[dict[str, pl.DataFrame]]:
+        """Return the rows of every table of some dialogues, dialogue by dialogue."""
+        keys = self.names[list(rows)].select(self.key).with_row_index("_dialogue")
+        queries = [
+            self.run.table(table.name).join(
+                keys.lazy(), on=self.key, how="inner", nulls_equal=True, maintain_order="left"
+            )
+            for table in self.suite.tables
+        ]
+        frames = pl.collect_all(queries, engine="streaming")
+        return [
+            {
+                table.name: frame.filter(pl.col("_dialogue") == place).select(*table.schema)
+                for table, frame in zip(self.suite.tables, frames, strict=True)
+            }
+            for place in range(len(rows))
+        ]
+
+    def read(self, rows: Sequence[int]) -> list[Dialogue]:
+        """Read dialogues again from their logs: what they hold, and the run's own scores.
+
+        Raises
+        ------
+        InputError
+            A log is no longer there, or no longer what it was.
+        """
+        source = self._context(scores=False).source(self.suite)
+        found = []
+        logs = _Logs(self.run, source)
+        for tables in self.tables(rows):
+            raw = logs.rows_of(tables)
+            events = self.suite.events(raw.frame, self.options)
+            found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
+        return found
+
+    def rescore(self, row: int) -> Dialogue:
+        """Read a dialogue again and score it alone, by the functions that scored the run.
+
+        Raises
+        ------
+        InputError
+            Its log is no longer what it was.
+        UsageError
+            What the run was scored with (a model, a catalogue) is no longer what it was.
+        """
+        context = self._context(scores=True)
+        if context.signature != self.run.signature:
+            raise UsageError(
+                f"{self.run.path} was scored with other files, models or versions than there are "
+                f"now.\n  run: {self.run.signature}\n  now: {context.signature}",
+                "Score the logs again.",
+            )
+        (tables,) = self.tables([row])
+        raw = _Logs(self.run, context.source(self.suite)).rows_of(tables)
+        events = self.suite.events(raw.frame, self.options)
+        scored = compute_rows(context, raw, raw.frame["file"].unique(maintain_order=True).to_list())
+        vectors = ComparedTexts.of(self.suite, events, self.options).view(context.embedder)
+        return Dialogue(tables=scored.tables, raw=raw.frame, events=events, vectors=vectors)
+
+    def _context(self, *, scores: bool) -> RunContext:
+        manifest = self.run.manifest
+        about = manifest.embedder if scores else None
+        config = RunConfig(
+            suite=manifest.suite,
+            inputs=(),
+            output=self.run.path,
+            options=manifest.options,
+            embedder=about["recipe"] if about else None,
+            precision=about["precision"] if about else "fp32",
+            dim=about["dim"] if about else None,
+            columns=columns_of(self.run.signature),
+        )
+        identity = None
+        if about is not None:
+            from fastscore.run.context import embedder_identity
+
+            identity = embedder_identity(config, self.suite, self.options)
+        return run_context(config, self.suite, self.options, identity)
+
+
+def columns_of(signature: str) -> ColumnMap:
+    """Return the map of columns that a signature names."""
+    named = dict(part.partition("=")[::2] for part in signature.split("|"))
+    columns = [pair.partition("=") for pair in named.get("columns", "").split(",") if pair]
+    values = [triple.split(":") for triple in named.get("values", "").split(",") if triple]
+    return ColumnMap(
+        columns=tuple((unquote(name), unquote(path)) for name, _, path in columns),
+        values=tuple(
+            (unquote(column), unquote(found), unquote(meant)) for column, found, meant in values
+        ),
+    )
+
+
+class _Logs:
+    """The logs of a run, each planned once, the last shard that was read kept."""
+
+    def __init__(self, run: Run, source: Source) -> None:
+        self._source = source
+        self._bytes = {about["name"]: about["bytes"] for about in run.manifest.inputs}
+        self._plans: dict[str, Plan] = {}
+        self._read: tuple[Shard, Rows] | None = None
+
+    def rows_of(self, tables: Mapping[str, pl.DataFrame]) -> Rows:
+        """Read the rows of one dialogue.
+
+        One row's place is known from its tables; its dialogue is all rows of its key in that file.
+        """
+        file, line = _place(tables)
+        with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+            shards = self._plan(file, Path(scratch)).shards
+            starts = [shard.byte_ranges[0].first_line for shard in shards]
+            place = int(np.searchsorted(starts, line, side="right")) - 1
+            rows = self._rows(shards[max(0, place)])
+        row = rows.frame.filter(pl.col("line") == line)
+        if row.is_empty():
+            raise InputError(f"{file}:{line}: there is no row any more.", "Score the log again.")
+        key, source = self._source.dialogue_key, self._source
+        unnamed = not key or row[key[0]][0] is None
+        if unnamed and input_format(file, source) in source.row_dialogues:
+            same = pl.col("line") == line
+        elif unnamed:
+            same = pl.col(key[0]).is_null() if key else pl.lit(True)
+        else:
+            same = pl.all_horizontal(pl.col(name).eq_missing(row[name][0]) for name in key)
+        return replace(rows, frame=rows.frame.filter(same), rejects=rows.rejects.clear())
+
+    def _plan(self, file: str, scratch: Path) -> Plan:
+        if file not in self._plans:
+            if not Path(file).exists():
+                raise InputError(
+                    f"{file}: the log is no longer there.", "Put it back, or score again."
+                )
+            if self._bytes.get(file, -1) not in (-1, Path(file).stat().st_size):
+                raise InputError(
+                    f"{file}: the log is no longer what was scored.", "Score it again."
+                )
+            files = resolve_inputs((file,), self._source.formats)
+            self._plans[file] = plan_shards(files, self._source, scratch=scratch)
+        return self._plans[file]
+
+    def _rows(self, shard: Shard) -> Rows:
+        if self._read is None or self._read[0] is not shard:
+            self._read = shard, read_shard(shard, self._source)
+        return self._read[1]
+
+
+def input_format(file: str, source: Source) -> str:
+    """Return the format in which a log is read."""
+    return resolve_inputs((file,), source.formats)[0].format
+
+
+def _place(tables: Mapping[str, pl.DataFrame]) -> tuple[str, int]:
+    file = tables[LABEL_TABLE]["file"][0]
+    for frame in (tables[LABEL_TABLE], *tables.values()):
+        if "line" in frame.columns and frame["line"].drop_nulls().len():
+            return file, int(frame["line"].drop_nulls()[0])
+    raise InputError(f"{file}: no table says in which line the dialogue stands.")

@@ -1,0 +1,1 @@
+"""One self-contained page about one run or several side by side."""

@@ -1,0 +1,179 @@
+"""Charts as inline SVG whose colours are those of the page, light or dark.
+
+Drawn by matplotlib with colours that stand for the page's own; its ids are made unique, because
+many drawings stand in one document. Texts stay texts, set in the page's font.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from itertools import count
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from fastscore.suites.showing import Chart, Series
+
+WIDTH = 5.4
+INK, RULE = "#010203", "#040506"
+COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05", "#0a0b06")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", "--", "-.", ":", "-", "--")
+MOST_SERIES = len(COLOURS)
+_PAGE_COLOURS = {INK: "currentColor", RULE: "var(--rule)"} | {
+    colour: f"var(--c{place})" for place, colour in enumerate(COLOURS, start=1)
+}
+_SETTINGS: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fastscore",
+}
+
+
+class Charts:
+    """Draws the charts of one page, each with ids of its own."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def histogram(
+        self, edges: Sequence[float], counts: Sequence[tuple[str, Sequence[int]]], title: str
+    ) -> Markup:
+        """Draw how many values lie in each bin, of one run or of several as outlines."""
+        with _figure(1.9) as figure:
+            axis = figure.add_subplot()
+            for place, (name, heights) in enumerate(counts[:MOST_SERIES]):
+                colour = COLOURS[place]
+                if len(counts) == 1:
+                    widths = np.diff(edges)
+                    axis.bar(edges[:-1], heights, widths * 0.94, align="edge", color=colour)
+                else:
+                    shares = np.asarray(heights) / max(1, sum(heights))
+                    axis.stairs(
+                        shares, edges, color=colour, lw=1.6, ls=LINES[place], label=_short(name)
+                    )
+            axis.set_ylabel("values" if len(counts) == 1 else "share of values")
+            axis.set_xlim(edges[0], edges[-1])
+            axis.grid(axis="x", visible=False)
+            if len(counts) > 1:
+                axis.legend()
+            return self._drawn(figure, title)
+
+    def intervals(
+        self, rows: Sequence[tuple[str, float, float | None, float | None]], title: str
+    ) -> Markup:
+        """Draw means of groups with their intervals, one a line."""
+        with _figure(0.55 + 0.24 * len(rows)) as figure:
+            axis = figure.add_subplot()
+            for place, (_, mean, low, high) in enumerate(rows):
+                if low is not None and high is not None:
+                    axis.plot([low, high], [place, place], color=COLOURS[0], lw=1.6)
+                axis.plot([mean], [place], "o", color=COLOURS[0])
+            axis.set_yticks(range(len(rows)), [_short(name) for name, *_ in rows])
+            axis.set_ylim(len(rows) - 0.5, -0.5)
+            axis.grid(axis="y", visible=False)
+            return self._drawn(figure, title)
+
+    def chart(self, chart: Chart) -> Markup:
+        """Draw a chart that a suite describes."""
+        named = any(series.frame["x"].dtype == pl.String for series in chart.series)
+        rows = max((series.frame.height for series in chart.series), default=0)
+        height = 0.6 + 0.24 * rows if named and chart.bars else 2.4
+        with _figure(height) as figure:
+            axis = figure.add_subplot()
+            for place, series in enumerate(chart.series[:MOST_SERIES]):
+                _draw_series(axis, series, place, bars=chart.bars, flat=named)
+            if named and chart.bars:
+                axis.invert_yaxis()
+                axis.set_xlabel(chart.y_label)
+                axis.grid(axis="y", visible=False)
+            else:
+                axis.set_xlabel(chart.x_label)
+                axis.set_ylabel(chart.y_label)
+            if len(chart.series) > 1:
+                axis.legend()
+            return self._drawn(figure, chart.title)
+
+    def placed(self, svg: str, title: str) -> Markup:
+        """Put a finished drawing into the page, with ids of its own."""
+        return Markup(_named(svg, f"d{next(self._numbers)}", title))
+
+    def _drawn(self, figure: Figure, title: str) -> Markup:
+        buffer = io.StringIO()
+        with warnings.catch_warnings():
+            # texts stay texts: the reader's fonts have what the drawing font lacks
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        svg = buffer.getvalue()
+        svg = svg[svg.index("<svg") :]
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+        for colour, name in _PAGE_COLOURS.items():
+            svg = svg.replace(colour, name)
+        svg = svg.replace("sans-serif", "inherit")
+        return Markup(_named(svg, f"d{next(self._numbers)}", title))
+
+
+@contextmanager
+def _figure(height: float) -> Iterator[Figure]:
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        parameters: Any = mpl.rcParams
+        parameters.update(_SETTINGS)
+        yield Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: bool) -> None:
+    frame, colour = series.frame, COLOURS[place]
+    x, y = frame["x"].to_list(), frame["y"].to_list()
+    if bars and flat:
+        axis.barh([_short(str(name)) for name in x], y, color=colour, height=0.7)
+    elif bars:
+        axis.bar(x, y, color=colour, width=0.8)
+    else:
+        if "low" in frame.columns:
+            low, high = (frame[name].fill_null(frame["y"]).to_list() for name in ("low", "high"))
+            axis.fill_between(x, low, high, color=colour, alpha=0.18, lw=0)
+        axis.plot(x, y, color=colour, ls=LINES[place], marker=MARKERS[place], label=series.name)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else f"{name[:13]}…{name[-14:]}"
+
+
+def _named(svg: str, name: str, title: str) -> str:
+    """Make ids unique to the drawing, and name it for those who cannot see it."""
+    svg = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r' role="img"| aria-labelledby="[^"]*"', "", svg)
+    opening, rest = svg.split(">", 1)
+    return f'{opening} role="img" aria-label="{escape(title)}">{rest}'

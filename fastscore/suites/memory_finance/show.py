@@ -1,0 +1,120 @@
+"""A trace turn by turn with what its labels require, and the turns that failed."""
+
+import json
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.alignment import occurrences
+from fastscore.suites.base import CommittedRun
+from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn
+
+CASES = 40
+
+
+def show_dialogue(dialogue: Dialogue) -> DialogueView:
+    """Lay out the turns: what was asked and answered, and what of the required was found."""
+    if dialogue.raw is None:
+        return DialogueView(turns=())
+    texts = read_turns(dialogue.raw)
+    turns = []
+    for scored in dialogue.tables["turns"].iter_rows(named=True):
+        asked, answered = texts.get(scored["turn_pair_id"], ("", ""))
+        place = f"turn {scored['turn_pair_id']}"
+        turns.append(Turn(speaker="user", text=asked, place=place))
+        marks = [
+            mark
+            for phrase in scored["forbidden_hits"]
+            for mark in occurrences(answered, phrase, good=False, label="forbidden")
+        ]
+        turns.append(
+            Turn(
+                speaker="assistant",
+                text=answered,
+                place=place,
+                scores={"judge_score_1_5": scored["judge_score_1_5"]},
+                marks=tuple(marks),
+                notes=tuple(_notes(scored)),
+            )
+        )
+    return DialogueView(turns=tuple(turns))
+
+
+def read_turns(raw: pl.DataFrame) -> dict[int, tuple[str, str]]:
+    """Return what was asked and answered, by the turn's number."""
+    found = {}
+    for text in raw["turns"].drop_nulls():
+        for place, turn in enumerate(json.loads(text), start=1):
+            if isinstance(turn, dict):
+                number = turn.get("turn_pair_id")
+                key = number if isinstance(number, int) else place
+                found[key] = (
+                    str(turn.get("user_text") or ""),
+                    str(turn.get("pred_assistant_text") or ""),
+                )
+    return found
+
+
+def _notes(turn: dict[str, Any]) -> list[str]:
+    notes = []
+    for key, hit, sources in zip(
+        turn["resolved_keys"], turn["key_hit_flags"], turn["key_hit_sources"], strict=True
+    ):
+        how = f"recalled ({', '.join(sources)})" if hit else "not recalled"
+        notes.append(f"key {key['key']}: {how}")
+    if turn["constraint_contradiction"]:
+        notes.append("contradicts a constraint")
+    if turn["risk_required_tags"]:
+        missing = set(turn["risk_required_tags"]) - set(turn["risk_pred_tags"])
+        hits = f"risk tags {turn['risk_tag_hits']} of {len(turn['risk_required_tags'])}"
+        notes.append(f"{hits}; not disclosed: {', '.join(sorted(missing)) or 'none'}")
+    if turn["pred_compliance_label"] != turn["gt_compliance_label"]:
+        notes.append(f"{turn['pred_compliance_label']}, labelled {turn['gt_compliance_label']}")
+    missed = [item for item in turn["rubric_required"] if item not in turn["rubric_hit_items"]]
+    if turn["rubric_required"]:
+        found = len(turn["rubric_required"]) - len(missed)
+        text = f"elements {found} of {len(turn['rubric_required'])}"
+        notes.append(f"{text}; missing: {', '.join(missed)}" if missed else text)
+    return notes
+
+
+def report_sections(run: CommittedRun) -> list[Section]:
+    """List the turns that fail: severe violations, contradictions, keys and risks left out."""
+    turns = run.tables["turns"]
+    problem = (
+        pl.when(pl.col("pred_compliance_label") == "severe_violation")
+        .then(pl.lit("severe violation"))
+        .when(pl.col("constraint_contradiction") > 0)
+        .then(pl.lit("contradicts a constraint"))
+        .when(pl.col("eligible_m3") & (pl.col("risk_tag_hits") == 0))
+        .then(pl.lit("no required risk disclosed"))
+        .when(pl.col("eligible_m1") & (pl.col("key_hit_flags").list.sum() == 0))
+        .then(pl.lit("no memory key recalled"))
+    )
+    failing = turns.with_columns(problem.alias("problem")).filter(pl.col("problem").is_not_null())
+    counts = failing.group_by("problem").agg(pl.len().alias("turns")).sort("turns", descending=True)
+    cases = (
+        failing.select(
+            "problem",
+            "dialogue",
+            pl.col("turn_pair_id").alias("turn"),
+            pl.col("forbidden_hits").list.join(", ").alias("forbidden phrases"),
+            pl.format("{}:{}", "file", "line").alias("log"),
+        )
+        .group_by("problem", maintain_order=True)
+        .head(CASES // 4)
+    )
+    counted, listed = pl.collect_all([counts, cases], engine="streaming")
+    if not counted.height:
+        return []
+    return [
+        Section(
+            title="Failure cases",
+            text="Turns by the gravest thing that is wrong with them, and the first "
+            f"{CASES // 4} of each kind.",
+            listings=(
+                Listing(title="turns by problem", frame=counted),
+                Listing(title="cases", frame=listed),
+            ),
+        )
+    ]

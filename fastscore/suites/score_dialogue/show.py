@@ -1,0 +1,111 @@
+"""A dialogue's predictions beside what was said, and how utility moves from step to step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.alignment import matched_characters
+from fastscore.suites.base import CommittedRun
+from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
+
+_SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")
+_LATEST_STEP = 30
+_NORMAL = 1.96
+
+
+def show_dialogue(dialogue: Dialogue) -> DialogueView:
+    """Lay out each utterance: what was said, then every prediction of it.
+
+    Characters that the best prediction has in common with what was said are marked.
+    """
+    steps = dialogue.tables["steps"].partition_by("utterance_index", as_dict=True)
+    turns = []
+    for utterance in dialogue.tables["utterances"].iter_rows(named=True):
+        turns += _turns(utterance, steps.get((utterance["utterance_index"],)))
+    return DialogueView(turns=tuple(turns))
+
+
+def _turns(utterance: Mapping[str, Any], steps: pl.DataFrame | None) -> list[Turn]:
+    place = f"utterance {utterance['utterance_index']}"
+    said = Turn(
+        speaker="said",
+        text=utterance["ground_truth"],
+        place=place,
+        scores={"U_best": utterance["U_best"]},
+    )
+    turns = [said]
+    for step in steps.iter_rows(named=True) if steps is not None else ():
+        best = step["step"] == utterance["best_step"]
+        turns.append(
+            Turn(
+                speaker="predicted",
+                text=step["prediction"],
+                place=f"step {step['step']}",
+                scores={name: step[name] for name in _SCORES if step[name] is not None},
+                marks=matched_characters(step["prediction"], utterance["ground_truth"])
+                if best
+                else (),
+                notes=("best step",) if best else (),
+            )
+        )
+    return turns
+
+
+def report_sections(run: CommittedRun) -> list[Section]:
+    """Show how similarity and utility move from step to step, over all utterances."""
+    named = {"lexical_similarity": "lexical", "semantic_similarity": "semantic", "U_step": "U_step"}
+    by_step = (
+        run.tables["steps"]
+        .filter(pl.col("step") <= _LATEST_STEP)
+        .group_by("step")
+        .agg(
+            pl.len().alias("n"),
+            *(pl.col(name).mean().alias(name) for name in named),
+            *(
+                (_NORMAL * pl.col(name).std() / pl.col(name).count().sqrt()).alias(f"{name}:half")
+                for name in named
+            ),
+        )
+        .sort("step")
+        .collect(engine="streaming")
+    )
+    series = tuple(
+        Series(
+            name=label,
+            frame=by_step.select(
+                pl.col("step").alias("x"),
+                pl.col(name).alias("y"),
+                (pl.col(name) - pl.col(f"{name}:half")).alias("low"),
+                (pl.col(name) + pl.col(f"{name}:half")).alias("high"),
+            ).drop_nulls("y"),
+        )
+        for name, label in named.items()
+        if by_step[name].null_count() < by_step.height
+    )
+    best = (
+        run.tables["utterances"]
+        .filter(pl.col("best_step").is_between(0, _LATEST_STEP))
+        .group_by(pl.col("best_step").alias("x"))
+        .agg(pl.len().alias("y"))
+        .sort("x")
+        .collect(engine="streaming")
+    )
+    return [
+        Section(
+            title="Utility by step",
+            text="Mean similarity of the predictions to what was said, and mean utility, at each "
+            "step of an utterance. Similarity should rise as more is heard; earliness makes early "
+            "steps worth more.",
+            charts=(
+                Chart(title="Mean by step", x_label="step", y_label="mean", series=series),
+                Chart(
+                    title="Step at which utterances reach their best utility",
+                    x_label="best step",
+                    y_label="utterances",
+                    series=(Series(name="utterances", frame=best),),
+                    bars=True,
+                ),
+            ),
+        )
+    ]

@@ -1,0 +1,214 @@
+"""What suites say of their numbers to people: turns, evidence, explanations, sections of a report.
+
+Plain data. A suite fills it by pure functions over frames; terminals and pages show it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from fastscore.suites.base import Events
+    from fastscore.vectors.view import VectorView
+
+Number = float | int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """One dialogue with all that is known of it.
+
+    Parameters
+    ----------
+    raw
+        Its rows of the log, as the suite's source declares them; None where they were not read.
+    events
+        What the suite makes of those rows; None with them.
+    tables
+        Its rows of every table.
+    vectors
+        The vectors of its texts; None where nothing is scored again.
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    raw: pl.DataFrame | None = None
+    events: "Events | None" = None
+    vectors: "VectorView | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Characters ``[start, stop)`` of a text that count for something.
+
+    Parameters
+    ----------
+    start, stop
+        Places in the text, in characters.
+    good
+        Whether they speak for a better number.
+    label
+        What they are.
+    """
+
+    start: int
+    stop: int
+    good: bool = True
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn of a dialogue as a person reads it.
+
+    Parameters
+    ----------
+    speaker
+        Who speaks, or what the text is.
+    text
+        What was said.
+    place
+        Which turn it is: ``3``, ``utterance 2, step 1``.
+    scores
+        Numbers of this turn by name.
+    marks
+        The evidence in the text.
+    notes
+        What else decided its numbers, a few words each.
+    """
+
+    speaker: str
+    text: str
+    place: str = ""
+    scores: Mapping[str, Number] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A small table.
+
+    Parameters
+    ----------
+    title
+        What it holds.
+    frame
+        Its rows; columns named as they are to be read.
+    """
+
+    title: str
+    frame: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueView:
+    """A dialogue turn by turn, and what is counted over it."""
+
+    turns: tuple[Turn, ...]
+    listings: tuple[Listing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Something that a number was computed from.
+
+    Parameters
+    ----------
+    what
+        What it is.
+    found
+        How it stands: a number or words.
+    text
+        The text that it was found in, empty where there is none.
+    marks
+        Where it stands in the text.
+    """
+
+    what: str
+    found: str | Number = None
+    text: str = ""
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a number is what it is.
+
+    Parameters
+    ----------
+    metric
+        The metric's id.
+    place
+        Which of the dialogue's rows it stands in, empty where there is but one.
+    value
+        The number; None where it is null.
+    reason
+        Why it is null.
+    numerator, denominator
+        Their values, where it is a ratio of counts or sums.
+    working
+        The formula with the values in it.
+    evidence
+        What the values were counted from.
+    lines
+        The 1-based lines of the log that hold it.
+    """
+
+    metric: str
+    place: str = ""
+    value: Number = None
+    reason: str = ""
+    numerator: Number = None
+    denominator: Number = None
+    working: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points of a chart, with intervals where there are any.
+
+    Parameters
+    ----------
+    name
+        What the legend calls it.
+    frame
+        ``x`` (numbers or names), ``y``, and ``low`` and ``high`` where it has intervals.
+    """
+
+    name: str
+    frame: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart: lines over numbers, points with intervals over names, or bars."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    bars: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A finished SVG drawing with its title and what it shows."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a report that only one suite has."""
+
+    title: str
+    text: str
+    charts: tuple[Chart, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
