@@ -10,6 +10,7 @@ from typing import NoReturn, cast
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
 from fastscore.garbage import seldom_collected
 from fastscore.version import __version__
@@ -45,7 +46,7 @@ def suite_verbs() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in found if entry.name not in VERBS}
 
 
-class _Verbs(click.Group):
+class _Verbs(SuggestingGroup):
     """A group that knows its verbs by name and imports the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 from fastscore.cli.model_options import model_options, read_model_options
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated
 
 
-@click.group("annotate")
+@click.group("annotate", cls=SuggestingGroup)
 def command() -> None:
     """Let a chat model read concepts or states from logs, into a file that scoring takes.
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 
-@click.group("kernels")
+
+@click.group("kernels", cls=SuggestingGroup)
 def command() -> None:
     """Compile kernels ahead, and list them.
 

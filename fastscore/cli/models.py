@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import UsageError
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
-@click.group("models", epilog="Example: fastscore models export minilm-l6-v2")
+@click.group("models", cls=SuggestingGroup, epilog="Example: fastscore models export minilm-l6-v2")
 def command() -> None:
     """List, export and verify embedding models.
 

@@ -5,11 +5,16 @@ from typing import Any
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.processors import available_processors
 
 
-@click.group("simulate", epilog="`fastscore simulate preference_shift --help` lists the options.")
+@click.group(
+    "simulate",
+    cls=SuggestingGroup,
+    epilog="`fastscore simulate preference_shift --help` lists the options.",
+)
 def command() -> None:
     """Simulate dialogues that a suite scores."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
@@ -38,7 +39,7 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return model(precision(store(function)))
 
 
-@click.group("vectors", epilog="Example: fastscore vectors stats")
+@click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")
 def command() -> None:
     """Look after the stores of vectors, one store a model and precision.
 

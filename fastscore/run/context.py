@@ -1,7 +1,8 @@
 """What every task of a run knows: plain values that an engine can send to a worker."""
 
+import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.logs.plan.chosen import ChosenDialogues
-from fastscore.options import build_options, option_values
+from fastscore.options import build_options, flag_name, option_values
 from fastscore.run.config import RunConfig
 from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
@@ -106,6 +107,36 @@ def _perplexity_settings(
     return PerplexitySettings(model, config.store) if model else None
 
 
+def _no_embedder(suite: Suite, options: Any) -> UsageError:
+    """Say which option asks for an embedder, and the value that does not."""
+    changes = list(_without_vectors(suite, options))
+    asking = " and ".join(f"{flag_name(name)} {given}" for name, given, _ in changes)
+    instead = [f"{flag_name(name)} {value}" for name, _, value in changes]
+    return UsageError(
+        f"{suite.name} compares texts by vectors"
+        + (f" with {asking}" if asking else " with these options")
+        + ", and --embedder is none.",
+        f"Type {' or '.join([*instead, '--embedder MODEL'])}; `fastscore models list` names them.",
+    )
+
+
+def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each option one change of which needs no vectors: name, value, other value."""
+    for field in dataclasses.fields(options):
+        given, rules = getattr(options, field.name), field.metadata
+        others = rules["choices"] or (rules["minimum"], rules["maximum"])
+        for other in (not given,) if isinstance(given, bool) else others:
+            if other is None or other == given:
+                continue
+            try:
+                needs = suite.needs_vectors(dataclasses.replace(options, **{field.name: other}))
+            except UsageError:
+                continue
+            if not needs:
+                yield field.name, given, other
+                break
+
+
 def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> EmbedderIdentity | None:
     """Return what decides the run's vectors; None where the suite compares none.
 
@@ -121,10 +152,7 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     if config.embedder is None and suite.runs_without_embedder:
         return None
     if config.embedder is None:
-        raise UsageError(
-            f"{suite.name} needs an embedder with these options, and --embedder is none.",
-            f"Name a model, or see `fastscore score {suite.name} --help` for options without one.",
-        )
+        raise _no_embedder(suite, options)
     embedder = Embedder(config.embedder, precision=config.precision)
     accuracy = stated_accuracy(embedder)
     return EmbedderIdentity(

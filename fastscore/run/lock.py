@@ -32,11 +32,15 @@ def sole_writer(folder: Path) -> Iterator[str]:
     Raises
     ------
     RunConflictError
-        Another live process holds it, or its lock is a link.
+        Another live process holds it, its lock is a link, or it is a file.
     RunError
         The directory cannot be made or written.
     """
     path = folder / LOCK_NAME
+    if folder.exists() and not folder.is_dir():
+        raise RunConflictError(
+            f"{folder} is a file; a run is a folder.", "Choose another name with -o."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = _lock(path)

@@ -37,9 +37,11 @@ def count_nulls(frame: pl.DataFrame, source: Source, events: Events) -> dict[str
     nulls = {
         column.name: _nulls(frame, column, source) for column in source.columns if column.needed_by
     }
+    texts = {path for path, column in _by_path(source) if column.kind == "text"}
     for path, found in (nulls | dict(events.nulls)).items():
         counts[NULL + path], counts[ASKED + path] = found.null, found.asked
-        counts[EMPTY + path] = found.null if events.nulls_are_empty else 0
+        as_empty = events.nulls_are_empty and path in texts
+        counts[EMPTY + path] = found.null if as_empty else 0
     return counts
 
 
