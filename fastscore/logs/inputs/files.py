@@ -4,7 +4,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -105,10 +105,13 @@ def resolve_inputs(
             found.setdefault(STDIN, _standard_input(formats, named_format))
             continue
         for path in _expand(os.fspath(pattern), formats):
-            found.setdefault(
-                os.path.realpath(path),
-                _input_file(path, formats, os.fspath(pattern), named_format),
-            )
+            key = os.path.realpath(path)
+            file = found.get(key)
+            if file is None:
+                found[key] = _input_file(path, formats, os.fspath(pattern), named_format)
+            elif path == os.fspath(pattern):
+                # it was found in a folder before, and is named itself
+                found[key] = replace(file, pattern="")
     return tuple(found.values())
 
 

@@ -118,17 +118,17 @@ def lacking_error(
     found = count_keys(seen[0].read())
     advice = suggested(source, lacking, found)
     lines = [f"{_named(seen)}: no row has what {suite} needs."]
+    listed: set[str | None] = set()
     for need in lacking:
         asked = sum(each.sights[need.place].asked for each in seen)
-        array = _array_of(need, source, advice)
-        keys = found.below(array or "")
         lines += [
             f"  {need.place}: {_absence(need, seen, asked)}",
-            f"    looked for: {', '.join((need.name, *need.column.aliases))}"
-            if not need.column.path
-            else f"    looked for: {need.column.path}",
-            f"    found: {_listed(keys)}",
+            f"    looked for: {', '.join(need.column.keys)}",
         ]
+        array = _array_of(need, source, advice)
+        if array not in listed:
+            lines.append(f"    found: {_listed(found.below(array or ''))}")
+            listed.add(array)
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
     return InputError("\n".join(lines), _to_type(suite, source, lacking, advice, found, seen[0]))

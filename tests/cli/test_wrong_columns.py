@@ -1,0 +1,169 @@
+"""What a new user meets whose logs have other columns: an error that says what to type."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import InputError
+from tests.conftest import fastscore_command
+from tests.logs.inputs.test_screening import OTHER_NAMES
+from tests.logs.inputs.wrong_logs import NEEDED, RIGHT, nulled, renamed, write
+
+MORE = {
+    "score_dialogue": ("--lex-weight", "1"),
+    "preference_shift": ("--segments", "metadata"),
+    "group_travel": ("--embedder", "none"),
+}
+CATALOGUE = [{"name": "Her", "genre": ["comedy"]}]
+
+
+def options(suite: str, tmp_path: Path) -> list[str]:
+    more = list(MORE.get(suite, ()))
+    if suite == "preference_shift":
+        catalogue = tmp_path / "catalogue.json"
+        catalogue.write_text(json.dumps(CATALOGUE))
+        more += ["--catalogue", str(catalogue)]
+    return more
+
+
+def score(suite: str, tmp_path: Path, *words: object) -> tuple[int, str, str]:
+    run = tmp_path / "run"
+    done = fastscore_command(["score", suite, *words, "-o", run, *options(suite, tmp_path)])
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("suite", sorted(RIGHT))
+def test_a_renamed_column_ends_the_run_before_it_begins(suite: str, tmp_path: Path) -> None:
+    name = OTHER_NAMES[suite]
+    log = write(tmp_path / "log.jsonl", renamed(suite, name))
+    code, out, error = score(suite, tmp_path, log)
+    assert (code, out) == (3, "")
+    assert error.endswith(f"Type --column {NEEDED[suite]}={name}.\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_typed_then_scores(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", renamed("score_dialogue", "text"))
+    right = write(tmp_path / "right.jsonl", RIGHT["score_dialogue"])
+    code, _, error = score("score_dialogue", tmp_path, log, "--column", "prediction=text")
+    assert code == 0, error
+    run = fastscore.open_run(tmp_path / "run")
+    assert run.signature.endswith("|columns=prediction=text")
+    expected = fastscore.score(right, "score_dialogue", lex_weight=1.0)
+    steps = run.table("steps").collect()
+    assert steps.drop("dialogue").equals(expected.tables["steps"].drop("dialogue"))
+    # by configuration, and in Python
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[columns]\nprediction = "nope"\n[score_dialogue.columns]\nprediction = "text"'
+    )
+    again = fastscore_command(
+        [
+            "score",
+            "score_dialogue",
+            log,
+            "-o",
+            tmp_path / "run",
+            "--config",
+            config,
+            "--lex-weight=1",
+        ]
+    )
+    assert again.returncode == 0, again.stderr
+    scores = fastscore.score(log, "score_dialogue", lex_weight=1.0, columns={"prediction": "text"})
+    assert scores.signature == run.signature
+    # another map is another run
+    more = ("--column", "prediction=text", "--value", "event:guess=predicted")
+    code, _, error = score("score_dialogue", tmp_path, log, *more)
+    assert code == 2
+    assert "holds a run with another signature" in error
+
+
+def test_a_trace_beside_its_own_results(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    trace = write(logs / "trace.jsonl", RIGHT["memory_finance"])
+    write(logs / "turn_eval.jsonl", [{"dialog_id": "d1", "turn_pair_id": n} for n in range(316)])
+    code, out, error = score("memory_finance", tmp_path, logs)
+    assert code == 0, error
+    assert "left aside, as 1 file is no log of memory_finance" in error
+    assert "1 dialogue, 2 turns; from 1 line of 1 file, 0 rejects" in out
+    run = fastscore.open_run(tmp_path / "run")
+    assert [entry["name"] for entry in run.manifest.inputs] == [str(trace)]
+    assert run.manifest.left_aside == [str(logs / "turn_eval.jsonl")]
+
+
+def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{**row, "itinerary": "{}"} for row in RIGHT["group_travel"]]
+    log = write(tmp_path / "log.csv", rows)
+    code, out, _ = score("group_travel", tmp_path, log)
+    assert code == 0
+    first = out.splitlines()[0]
+    assert first.startswith(
+        "W1, W2, W3, M9, M10, M10b, M11, M12, M13, M15, M16 are null in every row"
+    )
+    assert "no row has plan (looked for: plan; found: " in first
+    assert first.endswith("type --column plan=itinerary)")
+    code, _, error = score("group_travel", tmp_path, log, "--strict")
+    assert code == 3
+    assert "Metrics are null in every row, and --strict is given; all else is scored." in error
+
+
+def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    write(logs / "a.jsonl", RIGHT["memory_finance"])
+    lacking = [{**row, "dialog_id": "d2"} for row in nulled("memory_finance")]
+    write(logs / "b.jsonl", lacking)
+    code, out, error = score("memory_finance", tmp_path, logs)
+    assert code == 0, error
+    assert "turns[].pred_assistant_text: null in 2 of 4 objects\n" in out
+    dialogues = pl.read_parquet(tmp_path / "run" / "dialogues" / "*.parquet")
+    assert dialogues.sort("dialogue")["m4_turns"].to_list() == [2, 0]
+    # the count does not depend on how many shards there are
+    scores = fastscore.score(logs, "memory_finance", profile="published")
+    assert scores.notes[-1] == (
+        "turns[].pred_assistant_text: null in 2 of 4 objects; counted as empty, as published"
+    )
+    assert scores.tables["dialogues"].sort("dialogue")["m4_turns"].to_list() == [2, 2]
+
+
+def test_frames_are_screened_too() -> None:
+    frame = pl.DataFrame(renamed("score_dialogue", "text"))
+    with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:
+        fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+    assert str(caught.value).endswith("Type --column prediction=text.")
+    assert (
+        fastscore.score(frame, "score_dialogue", lex_weight=1.0, columns={"prediction": "text"})
+        .tables["steps"]
+        .height
+        == 2
+    )
+
+
+def test_other_messages(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"])
+    (tmp_path / "run").write_text("")
+    code, _, error = score("score_dialogue", tmp_path, log)
+    assert (code, error) == (
+        2,
+        f"Error: {tmp_path / 'run'} is a file; a run is a folder. Choose another name with -o.\n",
+    )
+    wrong = fastscore_command(["scor"])
+    assert wrong.returncode == 2
+    assert "There is no command 'scor' of `" in wrong.stderr
+    assert "Did you mean 'score'?" in wrong.stderr
+    wrong = fastscore_command(["models", "exprt"])
+    assert "Did you mean 'export'?" in wrong.stderr
+    wrong = fastscore_command(
+        ["score", "score_dialogue", log, "-o", tmp_path / "x", "--embedder", "none"]
+    )
+    assert wrong.returncode == 2
+    assert wrong.stderr == (
+        "Error: score_dialogue compares texts by vectors with --lex-weight 0.5 and --semantic "
+        "calibrated, and --embedder is none. Type --lex-weight 1.0 or --semantic jaccard or "
+        "--embedder MODEL; `fastscore models list` names them.\n"
+    )

@@ -1,0 +1,312 @@
+"""Sixty wrong inputs and what each must say, and what is no fault."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.layout import load_layout
+from fastscore.logs.inputs.screening import Screened, screen
+from fastscore.suites.registry import load_suite
+from tests.logs.inputs.wrong_logs import (
+    NEEDED,
+    RIGHT,
+    changed,
+    nested,
+    nulled,
+    renamed,
+    without,
+    write,
+)
+
+OTHER_NAMES = {
+    "score_dialogue": "text",
+    "preference_shift": "content",
+    "memory_finance": "response",
+    "guest_simulation": "speaker",
+    "group_travel": "message",
+}
+OTHER_CASES = {
+    "score_dialogue": "Prediction",
+    "preference_shift": "Text",
+    "memory_finance": "predAssistantText",
+    "guest_simulation": "ROLE",
+    "group_travel": "Utterance",
+}
+WHERE = {
+    "score_dialogue": ("prediction", "2 rows"),
+    "preference_shift": ("conversation[].text", "2 objects of conversation[]"),
+    "memory_finance": ("turns[].pred_assistant_text", "2 objects of turns[]"),
+    "guest_simulation": ("role", "2 rows"),
+    "group_travel": ("utterance", "2 rows"),
+}
+LOOKED_FOR = {**NEEDED, "group_travel": "utterance, text"}
+FOUND = {
+    "score_dialogue": "event (3), utterance_index (3), step (2), {}ground_truth (1)",
+    "preference_shift": "speaker (2){}",
+    "memory_finance": "turn_pair_id (2), turn_status (2){}",
+    "guest_simulation": "conversation_id (2), {}content (2)",
+    "group_travel": "dialogue_id (2), speaker (2), intent (2){}",
+}
+FOREIGN = {
+    "score_dialogue": ("memory_finance", "event", "dialog_id (1), valid_dialog (1), turns (1)"),
+    "preference_shift": (
+        "memory_finance",
+        "conversation",
+        "dialog_id (1), valid_dialog (1), turns (1)",
+    ),
+    "memory_finance": ("guest_simulation", "turns", "conversation_id (2), role (2), content (2)"),
+    "guest_simulation": ("memory_finance", "role", "dialog_id (1), valid_dialog (1), turns (1)"),
+    "group_travel": (
+        "memory_finance",
+        "turns[].speaker",
+        "turn_pair_id (2), turn_status (2), pred_assistant_text (2)",
+    ),
+}
+INSPECT = "`fastscore inspect` lists the keys of a log and the suites that it fits."
+
+
+def screened(suite: str, *inputs: Path, columns: ColumnMap = NO_MAP) -> Screened:
+    source = mapped(load_suite(suite).source, columns)
+    return screen(resolve_inputs(inputs, source.formats), source, suite)
+
+
+def refusal(suite: str, *inputs: Path, columns: ColumnMap = NO_MAP) -> str:
+    with pytest.raises(InputError) as caught:
+        screened(suite, *inputs, columns=columns)
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def found(suite: str, key: str) -> str:
+    """Return the keys that are found, one more among them."""
+    more = f"{key} (2)" if key else ""
+    text = FOUND[suite]
+    if ", {}" in text:
+        return text.format(f"{more}, " if more else "")
+    return text.format(f", {more}" if more else "")
+
+
+def message(suite: str, path: Path, keys: str, nearest: str, absence: str = "") -> str:
+    """Return the whole message of a log that lacks what a suite needs."""
+    place, asked = WHERE[suite]
+    lines = [
+        f"{path}: no row has what {suite} needs.",
+        f"  {place}: {absence or f'absent or null in {asked}'}",
+        f"    looked for: {LOOKED_FOR[suite]}",
+        f"    found: {keys}",
+    ]
+    if nearest:
+        lines += [f"    nearest: {nearest}", f"Type --column {NEEDED[suite]}={nearest}."]
+    else:
+        lines.append(f"Say where it stands: --column {NEEDED[suite]}=KEY; {INSPECT}")
+    return "\n".join(lines)
+
+
+@pytest.fixture(params=sorted(RIGHT))
+def suite(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_renamed_column(suite: str, tmp_path: Path) -> None:
+    name = OTHER_NAMES[suite]
+    log = write(tmp_path / "log.jsonl", renamed(suite, name))
+    assert refusal(suite, log) == message(suite, log, found(suite, name), name)
+    screened(suite, log, columns=column_map({NEEDED[suite]: name}))
+
+
+def test_a_column_in_another_case(suite: str, tmp_path: Path) -> None:
+    name = OTHER_CASES[suite]
+    log = write(tmp_path / "log.jsonl", renamed(suite, name))
+    assert refusal(suite, log) == message(suite, log, found(suite, name), name)
+
+
+def test_a_dropped_column(suite: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", without(suite))
+    assert refusal(suite, log) == message(suite, log, found(suite, ""), "")
+
+
+def test_a_column_of_nulls(suite: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", nulled(suite))
+    assert refusal(suite, log) == message(suite, log, found(suite, NEEDED[suite]), "")
+
+
+def test_a_nested_column(suite: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", nested(suite, "meta"))
+    path = f"meta.{NEEDED[suite]}"
+    said = refusal(suite, log)
+    assert f"{path} (2)" in said
+    assert said.endswith(f"    nearest: {path}\nType --column {NEEDED[suite]}={path}.")
+    screened(suite, log, columns=column_map({NEEDED[suite]: path}))
+
+
+def test_a_packed_log(suite: str, tmp_path: Path) -> None:
+    name = OTHER_NAMES[suite]
+    log = write(tmp_path / "log.jsonl", renamed(suite, name))
+    packed = tmp_path / "log.jsonl.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert refusal(suite, packed) == message(suite, packed, found(suite, name), name)
+
+
+def test_a_stored_log(suite: str, tmp_path: Path) -> None:
+    name = OTHER_NAMES[suite]
+    log = write(tmp_path / "log.parquet", renamed(suite, name))
+    said = refusal(suite, log)
+    if suite == "memory_finance":
+        assert said.startswith(f"{str(log)!r} is a Parquet file, which this suite does not read.")
+        return
+    assert f"Type --column {NEEDED[suite]}={name}." in said
+    assert ("no such column" in said) == (suite != "preference_shift")
+
+
+def test_a_file_of_another_suite_that_was_named(suite: str, tmp_path: Path) -> None:
+    other, place, keys = FOREIGN[suite]
+    log = write(tmp_path / "log.jsonl", RIGHT[other])
+    said = refusal(suite, log)
+    assert said.startswith(f"{log}: no row has what {suite} needs.\n  {place}: absent or null in ")
+    assert f"    found: {keys}" in said
+    # nothing is listed twice
+    assert said.count("    found: ") == 1
+
+
+def test_a_folder_of_another_suite(suite: str, tmp_path: Path) -> None:
+    other, place, _ = FOREIGN[suite]
+    for name in "ab":
+        write(tmp_path / "logs" / f"{name}.jsonl", RIGHT[other])
+    first = tmp_path / "logs" / "a.jsonl"
+    said = refusal(suite, tmp_path / "logs")
+    assert said.startswith(f"{first} and 1 more: no row has what {suite} needs.\n  {place}: ")
+
+
+def test_a_folder_with_a_file_of_another_suite(suite: str, tmp_path: Path) -> None:
+    other, place, _ = FOREIGN[suite]
+    good = write(tmp_path / "logs" / "good.jsonl", RIGHT[suite])
+    foreign = write(tmp_path / "logs" / "other.jsonl", RIGHT[other])
+    seen = screened(suite, tmp_path / "logs")
+    assert [file.path for file in seen.files] == [str(good)]
+    assert [file.path for file in seen.left_aside] == [str(foreign)]
+    (note,) = seen.notes
+    assert note.startswith(f"left aside, as 1 file is no log of {suite}: {foreign} (no {place}")
+    # the same file is an error where it is named itself
+    assert refusal(suite, tmp_path / "logs", foreign)
+
+
+def test_a_file_of_no_format(suite: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("hello\n")
+    said = refusal(suite, log)
+    assert said.startswith(f"The suffix of {str(log)!r} names no format that is read. Suffixes")
+
+
+def test_folders_that_are_pooled(suite: str, tmp_path: Path) -> None:
+    for name in ("a/1", "a/2", "b/1"):
+        write(tmp_path / f"{name}.jsonl", RIGHT[suite])
+    (note,) = screened(suite, tmp_path).notes
+    assert note == (f"pools the files of 2 folders as one run: {tmp_path}/a (2), {tmp_path}/b (1)")
+
+
+def test_right_logs_say_nothing(suite: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", RIGHT[suite])
+    assert screened(suite, log).notes == ()
+
+
+def test_words_in_another_case(tmp_path: Path) -> None:
+    rows = [{**row, "event": row["event"].title()} for row in RIGHT["score_dialogue"]]
+    log = write(tmp_path / "log.jsonl", rows)
+    said = refusal("score_dialogue", log)
+    assert said == (
+        "No row has what score_dialogue needs: event is never 'predicted' or "
+        "'utterance_complete'.\n"
+        "  looked for: predicted, utterance_complete\n"
+        "  found: 'Predicted' (2), 'Utterance_Complete' (1)\n"
+        "Type --value event:Predicted=predicted --value "
+        "event:Utterance_Complete=utterance_complete."
+    )
+    words = {"event": {"Predicted": "predicted", "Utterance_Complete": "utterance_complete"}}
+    screened("score_dialogue", log, columns=column_map(values=words))
+
+
+def test_a_known_layout_is_named(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "a comedy"}, {"role": "assistant", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"messages": chat}])
+    for suite in ("preference_shift", "guest_simulation"):
+        assert refusal(suite, log).endswith("\nType --layout openai.")
+        screened(suite, log, columns=load_layout("openai").of(suite))
+    chat = [{"from": "human", "value": "a comedy"}, {"from": "gpt", "value": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"conversations": chat}])
+    assert refusal("preference_shift", log).endswith("\nType --layout sharegpt.")
+
+
+def test_an_array_under_another_name_brings_its_fields(tmp_path: Path) -> None:
+    turns = [{"who": "USER", "content": "a comedy"}, {"who": "SYSTEM", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"dialogue": turns}])
+    assert refusal("preference_shift", log).endswith(
+        "Type --column conversation=dialogue --column speaker=who --column text=content."
+    )
+
+
+def test_files_of_another_shape_are_counted(tmp_path: Path) -> None:
+    for name in "abc":
+        rows: list[dict[str, Any]] = [
+            {**row, "session_id": name} for row in RIGHT["preference_shift"]
+        ]
+        if name == "c":
+            rows = [{**row, "model_name": "m"} for row in rows]
+        write(tmp_path / f"{name}.jsonl", rows)
+    (note,) = screened("preference_shift", tmp_path).notes
+    assert note == (
+        f"pools files of different shape: 1 file of 3 with model_name (first: {tmp_path}/c.jsonl)"
+    )
+
+
+def test_a_value_late_in_a_file_is_found(tmp_path: Path) -> None:
+    lacking = [{**row, "prediction": None} for row in RIGHT["score_dialogue"][:2]] * 300
+    log = write(tmp_path / "log.jsonl", [*lacking, *RIGHT["score_dialogue"]])
+    assert screened("score_dialogue", log).notes == ()
+
+
+def test_rows_in_which_a_column_is_not_read_ask_nothing(tmp_path: Path) -> None:
+    # a dialogue that is not over has no ground truth yet
+    log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"][:2])
+    assert screened("score_dialogue", log).notes == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"not json\n[1]\n", b"\xff\xfe\n"])
+def test_what_no_row_can_be_made_of_is_left_to_the_reader(content: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(content)
+    assert screened("score_dialogue", log).files
+
+
+def test_csv_and_json_documents(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", renamed("guest_simulation", "speaker"))
+    said = refusal("guest_simulation", log)
+    assert "  role: no such column\n" in said
+    assert said.endswith("Type --column role=speaker.")
+    log = write(tmp_path / "log.json", renamed("group_travel", "message"))
+    assert refusal("group_travel", log).endswith("Type --column utterance=message.")
+    # a document larger than what is read at first
+    rows = changed("group_travel", lambda row: {**row, "utterance": "x" * 9000}) * 4
+    assert screened("group_travel", write(tmp_path / "large.json", rows)).notes == ()
+
+
+def test_reading_ends_as_soon_as_everything_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"] * 5000)
+    read = 0
+
+    def counted(file: Any, array: str | None) -> Iterator[dict[str, Any]]:
+        nonlocal read
+        for row in RIGHT["score_dialogue"] * 5000:
+            read += 1
+            yield row
+
+    monkeypatch.setattr("fastscore.logs.inputs.needs.records", counted)
+    screened("score_dialogue", log)
+    assert read == 20

@@ -1,0 +1,310 @@
+"""Columns that are mapped, against the same rows written as the suite has them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fastscore.errors import UsageError
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped, parse_map
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.layout import load_layout
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.given import Given
+from fastscore.logs.read.rows import join_parts, read_shard
+from fastscore.suites.registry import load_suite
+
+Row = dict[str, Any]
+FORMATS = ("jsonl", "parquet")
+PLACE = ("file", "line", "byte_offset")
+
+
+def lines(rows: list[Row]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def read(path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any) -> pl.DataFrame:
+    """Read a file whole, planned in shards of any size, and return its rows."""
+    return read_all(path, suite, columns, **more)[0]
+
+
+def read_all(
+    path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    source = mapped(load_suite(suite).source, columns)
+    plan = plan_shards(
+        resolve_inputs([path], source.formats), source, scratch=path.parent / "s", **more
+    )
+    parts = [read_shard(shard, source) for shard in plan.shards]
+    return (pl.concat([part.frame for part in parts]), pl.concat([part.rejects for part in parts]))
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    if path.suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    elif path.suffix == ".csv":
+        pl.DataFrame(rows).write_csv(path)
+    else:
+        path.write_text(lines(rows))
+    return path
+
+
+texts = st.text(max_size=6) | st.sampled_from(
+    ['a "b"', "é\\u00e9", "\\", "user", "\u2028", "{}[],:"]
+)
+
+
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["guess", "done"]), texts, st.integers(0, 3), st.integers(0, 2)),
+        min_size=1,
+        max_size=8,
+    ),
+    shard_bytes=st.sampled_from([1, 1 << 20]),
+    format=st.sampled_from(FORMATS),
+)
+def test_nested_columns_are_read_as_if_they_stood_at_the_top(
+    tmp_path: Path, rows: list[tuple[str, str, int, int]], shard_bytes: int, format: str
+) -> None:
+    theirs, ours = [], []
+    for event, text, step, dialogue in sorted(rows, key=lambda row: row[3]):
+        meta = {"kind": event, "uid": {"name": f"d{dialogue}"}}
+        theirs.append(
+            {"meta": meta, "at": {"u": 0, "s": step}, "said": {"guess": text, "true": text}}
+        )
+        event = {"guess": "predicted", "done": "utterance_complete"}[event]
+        ours.append(
+            {
+                "event": event,
+                "dialogue_uid": f"d{dialogue}",
+                "utterance_index": 0,
+                "step": step,
+                "prediction": text,
+                "ground_truth": text,
+            }
+        )
+    columns = parse_map(
+        [
+            "event=meta.kind",
+            "dialogue_uid=meta.uid.name",
+            "utterance_index=at.u",
+            "step=at.s",
+            "prediction=said.guess",
+            "ground_truth=said.true",
+        ],
+        ["event:guess=predicted", "event:done=utterance_complete"],
+    )
+    found = read(
+        written(tmp_path / f"a.{format}", theirs),
+        "score_dialogue",
+        columns,
+        shard_bytes=shard_bytes,
+    )
+    expected = read(written(tmp_path / f"b.{format}", ours), "score_dialogue")
+    assert found.drop(PLACE).equals(expected.drop(PLACE))
+    assert found["line"].equals(expected["line"])
+
+
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(
+    chats=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(["user", "assistant", "tool"]), texts | st.none()), max_size=5
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_layouts_write_arrays_anew(
+    tmp_path: Path, chats: list[list[tuple[str, str | None]]]
+) -> None:
+    theirs = [
+        {"messages": [{"role": role, "content": text, "more": [1]} for role, text in chat]}
+        for chat in chats
+    ]
+    words = {"user": "USER", "assistant": "SYSTEM"}
+    found = read(
+        written(tmp_path / "a.jsonl", theirs),
+        "preference_shift",
+        load_layout("openai").of("preference_shift"),
+    )
+    rebuilt = [json.loads(text) for text in found["conversation"]]
+    # a member that is null is as good as none
+    assert [[(turn["speaker"], turn.get("text")) for turn in chat] for chat in rebuilt] == [
+        [(words.get(role, role), text) for role, text in chat] for chat in chats
+    ]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet", "json"])
+def test_elements_of_arrays_become_rows(tmp_path: Path, format: str) -> None:
+    chats = [
+        {"conversation_id": "c1", "messages": [{"role": "user", "content": "hi"}]},
+        {
+            "conversation_id": None,
+            "messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}],
+        },
+    ]
+    path = tmp_path / f"log.{format}"
+    if format == "json":
+        path.write_text(json.dumps(chats))
+    else:
+        written(path, chats)
+    suite = "group_travel" if format == "json" else "guest_simulation"
+    if suite == "group_travel":
+        columns = column_map({"turns": "messages", "speaker": "role", "utterance": "content"})
+        frame = read(path, suite, columns)
+        assert json.loads(frame["turns"][1])[1] == {"speaker": "user", "utterance": "b"}
+        return
+    frame = read(path, suite, load_layout("openai").of(suite))
+    assert frame.select("line", "conversation_id", "role", "content").rows() == [
+        (1, "c1", "guest", "hi"),
+        (2, f"{path}:2", "assistant", "a"),
+        (2, f"{path}:2", "guest", "b"),
+    ]
+
+
+def test_a_row_without_the_array_is_a_reject(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"messages": [{"role": "user", "content": "hi"}]},
+        {"messages": "none"},
+        {"other": 1},
+    ]
+    path = written(tmp_path / "log.jsonl", rows)
+    frame, rejects = read_all(
+        path, "guest_simulation", load_layout("openai").of("guest_simulation")
+    )
+    assert frame.height == 1
+    told = rejects.select("line", "field", "reason", "found", "expected").rows()
+    assert told == [
+        (2, "messages", "wrong_type", 'string "none"', "an array of rows"),
+        (3, "messages", "missing_field", "absent", "an array of rows"),
+    ]
+
+
+def test_a_nested_value_of_a_wrong_type_is_a_reject(tmp_path: Path) -> None:
+    right: list[Row] = [{"event": "predicted", "utterance_index": 0, "at": {"prediction": "x"}}]
+    wrong: list[Row] = [{"event": "predicted", "utterance_index": 0, "at": {"prediction": [1]}}]
+    path = written(tmp_path / "log.jsonl", right + wrong)
+    columns = column_map({"prediction": "at.prediction"})
+    frame, rejects = read_all(path, "score_dialogue", columns)
+    assert frame["prediction"].to_list() == ["x"]
+    assert rejects.select("line", "field", "reason", "found").rows() == [
+        (2, "prediction", "wrong_type", "array [1]")
+    ]
+
+
+def test_a_key_with_a_dot_is_a_key_first(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"conversation_id": "c", "meta.role": "agent", "content": "x"},
+        {"conversation_id": "c", "meta.role": "guest", "content": "y"},
+    ]
+    for name in ("log.csv", "log.jsonl", "log.parquet"):
+        path = written(tmp_path / name, rows)
+        frame = read(path, "guest_simulation", column_map({"role": "meta.role"}))
+        assert frame["role"].to_list() == ["agent", "guest"]
+
+
+def test_json_in_cells_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('conversation_id,meta,content\nc,"{""role"": ""agent""}",x\nc,,y\nc,{bad,z\n')
+    frame = read(path, "guest_simulation", column_map({"role": "meta.role"}))
+    assert frame["role"].to_list() == ["agent", None, None]
+
+
+def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"messages": [{"role": "user", "content": "a"}, {"role": "x", "content": "b"}]}
+    ]
+    columns = load_layout("openai").of("guest_simulation")
+    source = mapped(load_suite("guest_simulation").source, columns)
+    expected = read(written(tmp_path / "log.jsonl", rows), "guest_simulation", columns)
+    for held in (rows, pl.DataFrame(rows)):
+        found = join_parts(Given.of(held).read(source), source).frame
+        assert found.select("role", "content").equals(expected.select("role", "content"))
+
+
+def test_a_source_without_a_map_is_read_as_it_is() -> None:
+    from fastscore.logs.read.mapped_rows import stored_source
+
+    for suite in ("score_dialogue", "preference_shift", "guest_simulation"):
+        source = load_suite(suite).source
+        assert stored_source(source) == source
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"txt": "content"}, "There is no column 'txt' to map. Did you mean 'text'?"),
+        ({"text": ""}, "mapped to the path ''"),
+        ({"text": "a[].b[].c"}, "mapped to the path 'a[].b[].c'"),
+        ({"text": "a[0].b"}, "mapped to the path 'a[0].b'"),
+        ({"session_id": "turns[].id"}, "The suite's own array is 'conversation'"),
+    ],
+)
+def test_maps_that_lead_nowhere(columns: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        mapped(load_suite("preference_shift").source, column_map(columns))
+    assert said in str(caught.value)
+
+
+def test_values_are_of_text_columns() -> None:
+    with pytest.raises(UsageError, match="holds no words"):
+        mapped(load_suite("score_dialogue").source, column_map(values={"step": {"a": "b"}}))
+    with pytest.raises(UsageError, match="expected COLUMN:FROM=TO"):
+        parse_map([], ["speaker"])
+    with pytest.raises(UsageError, match="expected NAME=PATH"):
+        parse_map(["speaker"], [])
+
+
+def test_a_dialogues_name_stands_beside_its_rows() -> None:
+    columns = column_map({"role": "m[].role", "conversation_id": "m[].id"})
+    with pytest.raises(UsageError, match="names a whole dialogue"):
+        mapped(load_suite("guest_simulation").source, columns)
+    columns = column_map({"role": "m[].role", "content": "n[].text"})
+    with pytest.raises(UsageError, match="the elements of one array"):
+        mapped(load_suite("guest_simulation").source, columns)
+
+
+def test_what_is_mapped_stands_in_the_signature() -> None:
+    columns = parse_map(["text=a.b", "speaker=turns[].x|y"], ["speaker:me=USER"])
+    assert columns.signed == ("columns=text=a.b,speaker=turns[].x%7Cy", "values=speaker:me:USER")
+    assert NO_MAP.signed == ()
+    assert (columns | parse_map(["text=c"], [])).columns == (
+        ("text", "c"),
+        ("speaker", "turns[].x|y"),
+    )
+
+
+def test_a_layout_is_a_file_that_anybody_can_write(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'title = "Mine"\n[columns]\ntext = "said"\n[preference_shift.columns]\nspeaker = "who"\n'
+    )
+    layout = load_layout(str(path))
+    assert layout.of("preference_shift").columns == (("text", "said"), ("speaker", "who"))
+    assert layout.of("group_travel").columns == (("text", "said"),)
+    with pytest.raises(UsageError, match="says nothing of memory_finance"):
+        load_layout("openai").of("memory_finance")
+    with pytest.raises(UsageError, match="Did you mean 'openai'"):
+        load_layout("openia")
+    for wrong, said in (
+        ("a = [", "not TOML"),
+        ("title = 1", "a layout has a title"),
+        ("[columns]\ntext = 3", "expected a path"),
+        ("[preference_shift]\ncolumn = {}", "unknown table 'column'"),
+        ("preference_shift = 3", "expected a table"),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(UsageError, match=said):
+            load_layout(str(path))
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_layout(str(tmp_path / "none.toml"))
