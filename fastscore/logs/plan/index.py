@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import text_hash128
-from fastscore_readers.json.jsonl_names import NamedLines
 from fastscore_readers.json.located_values import changes
+from fastscore_readers.json.names import NamedLines, joined_names
 
 from fastscore.logs.integrity.file_state import (
     FileState,
@@ -22,7 +22,7 @@ from fastscore.logs.integrity.file_state import (
 )
 from fastscore.logs.integrity.fingerprints import stamp
 from fastscore.logs.plan.byte_ranges import ByteRange
-from fastscore.logs.plan.line_names import join_names, line_names
+from fastscore.logs.plan.line_names import line_names
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.read.batches import Batch, gather, map_ordered
@@ -186,7 +186,7 @@ def _named_spans(
     found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, stride: int
 ) -> pl.DataFrame:
     """Make spans of what the lines of some files name."""
-    names = join_names([names for _, names in found])
+    names = joined_names([names for _, names in found])
     parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
     columns = key_columns(source)
     named = [key_places(names, keys, column) for column in columns]

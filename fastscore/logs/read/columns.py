@@ -16,7 +16,6 @@ import pyarrow as pa
 from fastscore_readers.csv import records as csv
 from fastscore_readers.json import located_values
 from fastscore_readers.json.fill import TEXT, TEXT_OR_WHOLE, WHOLE, Filled
-from fastscore_readers.json.jsonl_names import NamedLines
 from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
@@ -30,6 +29,7 @@ from fastscore_readers.json.lines import (
     TRUE,
 )
 from fastscore_readers.json.located_values import EXACT, PlainViews
+from fastscore_readers.json.names import NamedLines
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut

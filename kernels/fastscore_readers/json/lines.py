@@ -72,7 +72,7 @@ __all__ = [
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-_FOREVER = (1 << 62, 0)
+FOREVER = (1 << 62, 0)
 _PAGE_ITEMS, _LINES_APART = 512, 40
 MOST_VIEWED = 1 << 31
 """What data are shorter than that string views reach."""
@@ -250,7 +250,7 @@ def scan_jsonl(
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
     data = read_only(data)
     shape = plan_of_keys(tuple(keys))
-    table = np.append(np.asarray(restarts, np.int64).reshape(-1), _FOREVER)
+    table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
     walker = Walker(shape.plan, OBJECTS if array_key is None else CONTAINERS, table)
     ends = block_ends(data)
     most = max(np.diff(ends, prepend=0).tolist(), default=0)

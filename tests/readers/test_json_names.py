@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import line_ends
 from fastscore_readers.json import lines as jsonl
-from fastscore_readers.json.jsonl_names import NamedLines, named_lines, named_runs
+from fastscore_readers.json.names import NamedLines, joined_names, named_lines
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -49,8 +48,7 @@ BEGINNINGS = (
 
 def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, line: int = 1) -> NamedLines:
     buffer = np.frombuffer(data, np.uint8)
-    n_ends = line_ends.count_line_ends(buffer)
-    return named_runs(buffer, tuple(key.encode() for key in keys), line=line, n_ends=n_ends)
+    return named_lines(buffer, tuple(key.encode() for key in keys), line=line)
 
 
 def values_of(runs: NamedLines, run: int, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -120,10 +118,22 @@ def test_lines_with_one_ending_are_one_run() -> None:
     assert check_runs("\n".join(lines).encode()) == 2
 
 
-def test_keys_that_stand_first_or_not_at_all_are_read_line_by_line() -> None:
-    assert check_runs(b'{"uid":"a","miner":"m"}\n' * 4) == 4
-    assert check_runs(b'{"t":1,"uid":"a"}\n' * 4) == 4
-    assert check_runs(b'{"t":1,"":"a"}\n' * 4, ("",)) == 4
+def test_keys_that_stand_first_or_not_at_all_are_read_too() -> None:
+    assert check_runs(b'{"uid":"a","miner":"m"}\n' * 4) == 1
+    assert check_runs(b'{"t":1,"uid":"a"}\n' * 4) == 1
+    assert check_runs(b'{"t":1,"":"a"}\n' * 4, ("",)) == 1
+
+
+def test_runs_of_many_blocks() -> None:
+    lines = [f'{{"uid":"{row // 3000}","text":"{"x" * (row % 90)}"}}' for row in range(20_000)]
+    assert check_runs("\n".join(lines).encode()) >= 7
+
+
+def test_what_several_buffers_name_is_joined() -> None:
+    parts = [runs_of(b'{"uid":"a","miner":1}\n{"uid":7}'), runs_of(b""), runs_of(b'{"miner":"b"}')]
+    runs = joined_names(parts)
+    found = [values_of(runs, run, KEYS) for run in range(runs.line.size)]
+    assert found == [{"uid": "a", "miner": 1}, {"uid": 7}, {"miner": "b"}]
 
 
 def test_lines_are_numbered_from_the_first_one_on() -> None:
@@ -135,10 +145,10 @@ def test_lines_are_numbered_from_the_first_one_on() -> None:
 
 
 def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> NamedLines:
-    """Compare every line that is a valid object; others may be noted too."""
+    """Compare every line that is a valid object; no other is noted."""
     buffer = np.frombuffer(data, np.uint8)
     encoded = tuple(key.encode() for key in keys)
-    found = named_lines(buffer, encoded, n_ends=line_ends.count_line_ends(buffer))
+    found = named_lines(buffer, encoded, one_by_one=True)
     assert found.start.tolist() == found.last.tolist()
     places = {int(start): place for place, start in enumerate(found.start)}
     assert len(places) == found.line.size
@@ -148,6 +158,8 @@ def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> NamedLines:
             assert found.line[place] == line.number
             expected = {key: line.values[key] for key in keys if key in line.values}
             assert values_of(found, place, keys) == expected
+            del places[line.start]
+    assert not places
     return found
 
 
@@ -198,12 +210,11 @@ def test_texts_full_of_what_looks_like_keys(texts: list[str], data: st.DataObjec
 
 
 @pytest.mark.parametrize("key", ["", "a/b", 'a"b', "a\\b", "\u00e9", "a\tb"])
-def test_keys_that_may_be_escaped_otherwise_are_refused(key: str) -> None:
-    with pytest.raises(ValueError, match="without quotes or slashes"):
-        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", key.encode()), n_ends=0)
+def test_keys_of_any_characters(key: str) -> None:
+    rows = [json.dumps({key: 1, "a": 2}), json.dumps({key: 1}, ensure_ascii=False)]
+    check_lines("\n".join(rows).encode(), ("a", key))
 
 
-@pytest.mark.parametrize("find", [named_lines, named_runs])
-def test_a_wrong_count_of_line_ends_is_refused(find: Any) -> None:
-    with pytest.raises(ValueError, match="n_ends is 0"):
-        find(np.frombuffer(b"{}\n{}\n", np.uint8), (b"a",), n_ends=0)
+def test_keys_are_distinct() -> None:
+    with pytest.raises(ValueError, match="distinct"):
+        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", b"a"))
