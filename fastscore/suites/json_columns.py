@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrow import StringColumn, string_column
-from fastscore_readers.json.json_paths import find_places
-from fastscore_readers.json.json_values import value_kinds
+from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.lines import ARRAY, OBJECT
+from fastscore_readers.json.places import find_places
 
 from fastscore.suites.json_values import Bytes, JsonValues, Longs, Mask, Problems
 
@@ -79,7 +79,7 @@ def line_values(column: pl.Series) -> JsonValues:
 
 def _located(name: str, data: Bytes, begin: Longs, size: Longs) -> JsonValues:
     tags, start, end = value_kinds(data, begin, begin + size)
-    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name, validated=True)
+    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
 
 
 def _views_of(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.json.json_paths import Place, Shape, find_places
-from fastscore_readers.json.json_values import array_elements
 from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
@@ -27,6 +25,7 @@ from fastscore_readers.json.lines import (
     STRING,
     TRUE,
 )
+from fastscore_readers.json.places import Place, Shape, find_places
 
 from fastscore.suites.base import RejectReason
 
@@ -100,8 +99,6 @@ class JsonValues:
         The row of the dialogue in which it stands, int64 (n,).
     path
         Names the place of a value in its line: ``turns[3].recall.items[0].content``.
-    validated
-        Whether they are known to be valid JSON, without line ends.
     numbered_escapes
         False where none of their strings is written with ``\u``.
     """
@@ -112,7 +109,6 @@ class JsonValues:
     end: Longs
     dialogue: Indices
     path: Callable[[int], str]
-    validated: bool = False
     numbered_escapes: bool = True
 
     def __len__(self) -> int:
@@ -232,7 +228,7 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     values
         Arrays and objects; nothing stands below other values.
     shape
-        As in `fastscore_readers.json.json_paths`: a mapping of members, a list of one shape for
+        As in `fastscore_readers.json.places`: a mapping of members, a list of one shape for
         elements, None for the value alone.
     problems
         Where values are noted that are not valid JSON.
@@ -240,7 +236,7 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     container = (values.tags == ARRAY) | (values.tags == OBJECT)
     until = np.where(container, values.end, 0)
     start = np.where(container, values.start, 0)
-    root, faulty = find_places(values.data, start, until, shape, validated=values.validated)
+    root, faulty = find_places(values.data, start, until, shape)
     problems.note(values, faulty, "valid JSON", "not_json")
     return _placed(values, root, np.arange(len(values)))
 
@@ -264,9 +260,7 @@ def _at(
 ) -> JsonValues:
     """Return the values at a place below others."""
     escapes = place.numbered_escapes
-    return JsonValues(
-        values.data, place.tags, place.start, place.end, dialogue, path, values.validated, escapes
-    )
+    return JsonValues(values.data, place.tags, place.start, place.end, dialogue, path, escapes)
 
 
 def _element(path: Callable[[int], str], owner: Indices) -> Callable[[int], str]:
@@ -289,16 +283,8 @@ def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
     tuple
         All elements, and for each the row of its array; anything else has no elements.
     """
-    arrays = np.flatnonzero(values.tags == ARRAY)
-    offsets, tags, start, end = array_elements(
-        values.data, values.start[arrays], values.end[arrays]
-    )
-    owner = np.repeat(arrays, np.diff(offsets))
-    path = _element(values.path, owner)
-    found = replace(
-        values, tags=tags, start=start, end=end, dialogue=values.dialogue[owner], path=path
-    )
-    return found, owner
+    found = places(values.where(values.tags == ARRAY), [None], Problems()).each
+    return found.values, found.owner
 
 
 def expect(values: JsonValues, tag: int, expected: str, problems: Problems) -> JsonValues:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.readers.test_json_lines import tag_of
-from tests.readers.test_json_paths import VALUES, Members, written
+from tests.readers.test_json_places import VALUES, Members, written
 
 Node = tuple[int, str | None, Any]
 """The place of a value's parent among the nodes, its key, and the value."""

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrow import string_column
-from fastscore_readers.json.json_paths import Shape, find_places
-from fastscore_readers.json.json_values import value_kinds
+from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.lines import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.names import NamedLines
+from fastscore_readers.json.places import Shape, find_places
 
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.files import Format

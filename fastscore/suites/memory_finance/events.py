@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_machine.arrow import TextRows
-from fastscore_readers.json.json_paths import Shape
 from fastscore_readers.json.lines import ARRAY, OBJECT
+from fastscore_readers.json.places import Shape
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls, empty_rejects
 from fastscore.suites.columns import counts_of

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_machine.arrow import join_rows
-from fastscore_readers.json.json_paths import Shape
 from fastscore_readers.json.lines import ABSENT, ARRAY, OBJECT
+from fastscore_readers.json.places import Shape
 
 from fastscore.suites.json_scalars import located_texts, python_texts
 from fastscore.suites.json_values import (

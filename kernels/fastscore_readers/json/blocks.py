@@ -16,6 +16,7 @@ from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
     BEHIND,
     N_BAD,
+    NUMBERED,
     POSITION,
     Index,
     index_block,
@@ -47,6 +48,8 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 256 << 10
+FOREVER = (1 << 62, 0)
+"""A restart behind all data."""
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _KEPT_BYTES = 4 * BLOCK_BYTES
 _STATE_ITEMS = 10
@@ -71,11 +74,16 @@ class Room:
         self.key = np.empty(size + BEHIND, np.uint8)
         self.stack = np.empty(MAX_DEPTH, np.uint8)
 
+    @property
+    def numbered(self) -> bool:
+        r"""Whether the block has an escape that begins with ``\u``."""
+        return bool(self.index.counts[NUMBERED])
+
 
 _own = threading.local()
 
 
-def _room_for(size: int) -> Room:
+def room_for(size: int) -> Room:
     """Return this thread's room, or a larger one that is not kept."""
     if size > _KEPT_BYTES:
         return Room(size)
@@ -146,7 +154,7 @@ class Walker:
         """Walk a block of whole lines that begins at a position; the room says what was noted."""
         if block.size >= MOST_BYTES:
             raise ValueError(f"a line of {block.size} bytes; expected fewer than {MOST_BYTES}")
-        room = _room_for(block.size)
+        room = room_for(block.size)
         room.data[: block.size] = block
         return self.walk_room(room, block.size, begin)
 

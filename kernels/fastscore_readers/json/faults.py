@@ -29,7 +29,8 @@ def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tupl
     line
         Its bytes, without a line end.
     arrays, values
-        Whether it may be an array, or any value, rather than an object.
+        Whether it may be an array, or any value, rather than an object. Around any value only the
+        white space of JSON may stand.
 
     Returns
     -------
@@ -41,15 +42,16 @@ def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tupl
         text = line.decode()
     except UnicodeDecodeError as error:
         return NOT_UTF8, error.start
-    # white space may be of many bytes
-    start = len(line) - len(text.lstrip().encode())
+    # other white space may be of many bytes
+    start = _blanks_end(line, 0) if values else len(line) - len(text.lstrip().encode())
     if start == len(line):
         return None
     try:
         end = _value_end(line, start)
     except _FaultError as fault:
         return fault.args[0], fault.args[1]
-    rest = line[end:].decode().lstrip()
+    end = _blanks_end(line, end)
+    rest = line[end:].decode() if values else line[end:].decode().lstrip()
     if rest:
         return NOT_JSON, len(line) - len(rest.encode())
     first = line[start : start + 1]

@@ -1,6 +1,6 @@
 """Trees of JSON values: every value of a document, whatever its keys are called.
 
-For documents whose keys are not known beforehand; `json_paths` finds the values of known ones. A
+For documents whose keys are not known beforehand; `places` finds the values of known ones. A
 value is read as ``json.loads`` reads it: NaN and Infinity are numbers, control characters in
 strings are faults. All equal keys of an object are there. Nesting may be of any depth.
 """

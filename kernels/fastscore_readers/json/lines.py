@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.validation import read_only
 
-from fastscore_readers.json.blocks import Room, Walker, block_ends
+from fastscore_readers.json.blocks import FOREVER, Room, Walker, block_ends
 from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 from fastscore_readers.json.fill import (
     Filled,
@@ -72,7 +72,7 @@ __all__ = [
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-FOREVER = (1 << 62, 0)
+_NO_ELEMENTS = np.zeros(1, np.int64)
 _PAGE_ITEMS, _LINES_APART = 512, 40
 MOST_VIEWED = 1 << 31
 """What data are shorter than that string views reach."""
@@ -151,8 +151,7 @@ class _Rows:
             shape.grain, shape.is_element, bases, bytes_bases, np.zeros(1, np.int64)
         )
         starts, ends = self.bytes
-        owners = np.empty(capacity, np.int64)
-        self.columns = Columns(self.tags.reshape(-1), starts, ends, owners)
+        self.columns = Columns(self.tags.reshape(-1), starts, ends, _NO_ELEMENTS)
         filled = np.array(list(fill), np.int64)
         self.fills = fill_room(
             list(fill.values()), (bases[filled], bytes_bases[filled]), capacity, n_bytes
@@ -166,14 +165,15 @@ class _Rows:
         self.rows[1:, own] += begin
         _, fill, _, _ = self.of
         self.tables.bytes_base[list(fill)] = self.fills.bytes_base - self.n
-        count = np.array([self.n])
+        lines = np.empty((n, 2), np.int64)
+        lines[:, 0], lines[:, 1] = np.arange(self.n, self.n + n), begin
         place_notes(
             room.notes,
             self.tables,
             self.columns,
             room.slots,
-            np.full(n, begin),
-            count,
+            lines.reshape(-1),
+            _NO_ELEMENTS,
             walker.n_notes,
         )
         if fill:

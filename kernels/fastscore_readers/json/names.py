@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import first_use, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 from fastscore_machine.views import (
     byte_at,
@@ -19,8 +19,7 @@ from fastscore_machine.views import (
     same_bytes,
 )
 
-from fastscore_readers.json.blocks import Room, Walker, block_ends
-from fastscore_readers.json.lines import FOREVER
+from fastscore_readers.json.blocks import FOREVER, Room, Walker, block_ends
 from fastscore_readers.json.shapes import ShapePlan, plan_of_keys
 from fastscore_readers.json.tokens import ABSENT
 from fastscore_readers.json.walk import (
@@ -34,7 +33,7 @@ from fastscore_readers.json.walk import (
     place_notes,
 )
 
-__all__ = ["NamedLines", "compile_kernels", "named_lines"]
+__all__ = ["NamedLines", "named_lines"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -100,7 +99,6 @@ def named_lines(
     ValueError
         Keys are not distinct.
     """
-    compile_kernels()
     data = read_only(data)
     shape = plan_of_keys(tuple(keys))
     walker = Walker(shape.plan, OBJECTS, np.array(FOREVER))
@@ -138,9 +136,9 @@ def _named(
     bases = np.arange(places, dtype=np.int64) * n
     tables = Tables(shape.grain, shape.is_element, bases, bases, np.zeros(1, np.int64))
     columns = _columns(places * n)
-    none = np.zeros(n, np.int64)
+    lines = np.stack((np.arange(n), np.zeros(n, np.int64)), axis=1).reshape(-1)
     place_notes(
-        room.notes, tables, columns, room.slots, none, np.zeros(1, np.int64), walker.n_notes
+        room.notes, tables, columns, room.slots, lines, np.zeros(1, np.int64), walker.n_notes
     )
     runs = _Runs(np.empty(3 * n, np.int64), _columns((places - 1) * n), room.key)
     count = int(_keep_runs(room.data, columns, room.rows, runs, n, one_by_one))
@@ -161,17 +159,6 @@ def _named(
 def _columns(size: int) -> Columns:
     starts, ends = np.empty((2, size), np.int64)
     return Columns(np.zeros(size, np.uint8), starts, ends, starts)
-
-
-def compile_kernels() -> None:
-    """Compile this module's kernels, or load them from the cache."""
-    first_use(__name__, _compile)
-
-
-def _compile() -> None:
-    shape = plan_of_keys((b"a",))
-    walker = Walker(shape.plan, OBJECTS, np.array(FOREVER))
-    _named(walker.walk(np.zeros(0, np.uint8), 0), walker, shape, 0, False)
 
 
 @inlined
@@ -203,7 +190,19 @@ def _keep(data: Any, columns: Columns, at: Any, runs: _Runs, to: Any, used: Any)
     return used
 
 
-@kernel(fastmath=False, allocates=False)
+_COLUMNS = "Columns(uint8[:], int64[:], int64[:], int64[:])"
+_RUNS = (
+    "_Runs(out(int64[:]), Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:])), "
+    "out(uint8[:]))"
+)
+
+
+@kernel(
+    f"uint8[:], {_COLUMNS}, int64[:], {_RUNS}, int64, bool",
+    returns="int64",
+    fastmath=False,
+    allocates=False,
+)
 def _keep_runs(
     data: Any, columns: Columns, rows: Any, runs: _Runs, n_rows: int, one_by_one: bool
 ) -> int:

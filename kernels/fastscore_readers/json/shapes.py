@@ -39,6 +39,11 @@ class ShapePlan:
     is_element: npt.NDArray[np.int8]
     n_grains: int
 
+    def members_of(self, place: int) -> list[int]:
+        """Return the places of an object's members, in the order of the shape."""
+        children = self.plan.children.reshape(-1, self.plan.n_keys)[place]
+        return sorted(children[children >= 0].tolist())
+
 
 class _Places:
     """Places in preorder."""

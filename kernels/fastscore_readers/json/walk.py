@@ -396,30 +396,31 @@ _COLUMNS = "Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]))"
     allocates=False,
 )
 def place_notes(
-    notes: Notes, tables: Tables, columns: Columns, slots: Any, shifts: Any, counts: Any, count: Any
+    notes: Notes, tables: Tables, columns: Columns, slots: Any, lines: Any, counts: Any, count: Any
 ) -> None:
     """Put noted values into columns.
 
-    ``counts`` (grains,) are how many values of each grain there are already; ``shifts`` what is
-    added to the bytes of each of the block's lines; ``slots`` room for a number a note.
+    ``lines`` (2 * rows,) are the number of each row and what is added to its bytes; ``counts``
+    (grains,) how many elements of each grain there are already; ``slots`` room for a number a note.
     """
-    line, shift = signed(-1), signed(0)
+    line, shift = signed(0), signed(0)
     for note in range(count):
         place = signed(item_at(notes.place, note))
         if place < 0:
             continue
         grain = signed(item_at(tables.grain, place))
         parent = signed(item_at(notes.parent, note))
-        if item_at(tables.is_element, place) != 0:
+        if parent < 0:
+            slot = signed(item_at(lines, 2 * line))
+            shift = signed(item_at(lines, 2 * line + 1))
+            line += 1
+        elif item_at(tables.is_element, place) != 0:
             slot = signed(item_at(counts, grain))
             put_item(counts, grain, slot + 1)
-            above = item_at(slots, parent) if parent >= 0 else slot
-            put_item(columns.owner, item_at(tables.owner_base, grain) + slot, above)
+            owner = item_at(tables.owner_base, grain) + slot
+            put_item(columns.owner, owner, item_at(slots, parent))
         else:
             slot = signed(item_at(slots, parent))
-        if parent < 0:
-            line += 1
-            shift = signed(item_at(shifts, line))
         put_item(slots, note, slot)
         kind, start, end = note_of(item_at(notes.value, note))
         put_item(columns.tags, item_at(tables.base, place) + slot, kind)

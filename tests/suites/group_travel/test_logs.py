@@ -438,7 +438,6 @@ def test_columns_are_cut_where_their_texts_go_on_in_another_buffer() -> None:
     assert pl.concat(found).to_list() == column.to_list()
     for part in found:
         values = line_values(part)
-        assert values.validated
         raw = [values.raw(row) for row in range(len(part))]
         assert raw == [text or "null" for text in part]
 

@@ -1,12 +1,11 @@
-"""Kinds of JSON values and elements of arrays, against Python's json."""
+"""Kinds of JSON values, against Python's json."""
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from fastscore_readers.json import lines as jsonl
-from fastscore_readers.json.json_values import array_elements, value_kinds
+from fastscore_readers.json.kinds import value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,16 +42,7 @@ def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
         assert python_value(data, tag, begin, end) == value
 
 
-@given(st.lists(st.lists(VALUES, max_size=4), max_size=4), st.sampled_from([None, 2]))
-def test_array_elements_oracle(arrays: list[list[Any]], indent: int | None) -> None:
-    data, buffer, starts, ends = ranges([json.dumps(array, indent=indent) for array in arrays])
-    offsets, tags, begins, finishes = array_elements(buffer, starts, ends)
-    found = [python_value(data, *place) for place in zip(tags, begins, finishes, strict=True)]
-    assert [found[a:b] for a, b in pairwise(offsets.tolist())] == arrays
-
-
 def test_blank_ranges_hold_nothing() -> None:
     _, buffer, starts, ends = ranges([" ", "", "[]"])
     tags, _, _ = value_kinds(buffer, starts, ends)
     assert tags.tolist() == [jsonl.ABSENT, jsonl.ABSENT, jsonl.ARRAY]
-    assert array_elements(buffer, starts, ends)[0].tolist() == [0, 0, 0, 0]
