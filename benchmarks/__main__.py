@@ -33,6 +33,7 @@ QUICK = {
     "ngram_extraction": ["--quick"],
     "guest_simulation": ["--quick"],
     "memory_finance": ["--quick"],
+    "simulation": ["--quick"],
 }
 
 

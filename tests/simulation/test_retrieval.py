@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fastscore.simulation.draws import AGENT, USER, Draws
 from fastscore.simulation.retrieval import find_year, load_retrieval
-from tests.simulation.plain_retrieval import FIELDS, PlainRetrieval
+from tests.oracles.retrieval import FIELDS, PlainRetrieval
 from tests.simulation.worlds import PLOTTED, plotted, sample, sample_movies
 
 WORDS = (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import fastscore
 from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
+from fastscore.simulation import agents as agents_module
 from fastscore.simulation import simulate as module
 from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.simulation.worlds import SAMPLE
@@ -161,6 +163,18 @@ def test_an_agent_that_fails_is_named_with_its_place(tmp_path, own_agents):
         run(asked(tmp_path / "logs", agent="python:own_agents.failing"))
     with pytest.raises(UsageError, match="returned 7, expected a text"):
         run(asked(tmp_path / "other", agent="python:own_agents.wrong"))
+
+
+def test_installed_agents_are_known_by_name(tmp_path, own_agents, monkeypatch):
+    point = EntryPoint("counting", "own_agents:Counting", "fastscore.agents")
+    found = {"fastscore.agents": (point,)}
+    monkeypatch.setattr(agents_module, "entry_points", lambda group: found[group])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run(asked(tmp_path / "logs", sessions=1, agent="counting"))
+    (log,) = map(json.loads, b"".join(shards(tmp_path / "logs").values()).splitlines())
+    assert (log["model_name"], log["conversation"][1]["text"]) == ("counting", "answer 1 to 1")
+    with pytest.raises(UsageError, match="Did you mean 'counting'"):
+        run(asked(tmp_path / "other", sessions=1, agent="countin"))
 
 
 @pytest.mark.parametrize(
