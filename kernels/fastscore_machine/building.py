@@ -28,6 +28,7 @@ from fastscore_machine.objects import Level
 from fastscore_machine.signatures import ArrayType, NamedTupleType, Type, parse
 
 ENTRY = "fastscore_kernel"
+_SHAPE, _DATA = 24, 40  # of numpy's PyArrayInterface
 ANY = "bytes(any)"
 I64 = ir.IntType(64)
 _WORDS = I64.as_pointer()
@@ -254,6 +255,11 @@ def _words(builder: Any, pointer: Any) -> Iterator[Any]:
         place += 1
 
 
+def _word_at(builder: Any, address: Any, offset: int) -> Any:
+    place = builder.add(address, integer(offset))
+    return builder.load(builder.inttoptr(place, _WORDS))
+
+
 def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
     """Build a value of Numba's from the next words."""
     if isinstance(kind, types.BaseTuple):
@@ -261,8 +267,10 @@ def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
         return context.make_tuple(builder, kind, members)
     if isinstance(kind, types.Array):
         array = arrayobj.make_array(kind)(context, builder)
-        data = builder.inttoptr(next(words), array.data.type)
-        shape = [next(words) for _ in range(kind.ndim)]
+        described = next(words)
+        lengths, first = (_word_at(builder, described, place) for place in (_SHAPE, _DATA))
+        data = builder.inttoptr(first, array.data.type)
+        shape = [_word_at(builder, lengths, 8 * axis) for axis in range(kind.ndim)]
         size = integer(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
         strides = [size]
         for length in reversed(shape[1:]):

@@ -35,8 +35,9 @@ def bound(kernel: Kernel, library: Path) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         words: list[Any] = []
+        held: list[Any] = []
         for write, argument in zip(writers, arguments, strict=True):
-            write(argument, words)
+            write(argument, words, held)
         out = ctypes.create_string_buffer(room)
         if entry(given.pack(*words), out):
             raise _failure(kernel, out)
@@ -63,8 +64,9 @@ def entry_of(library: Path) -> Callable[[bytes, Any], int]:
 
 def _result_formats(kind: Type) -> Iterator[str]:
     if isinstance(kind, ArrayType):
-        yield "Q"  # the owner
-    yield from word_formats(kind)
+        yield "QQ" + "q" * kind.dimensions  # the owner, the first item, the shape
+    else:
+        yield from word_formats(kind)
 
 
 def _result(kind: Type, words: Iterator[Any]) -> Any:

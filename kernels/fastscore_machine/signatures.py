@@ -8,6 +8,7 @@ structured array.
 """
 
 import ast
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -87,8 +88,18 @@ def _dtype(name: str, names: Mapping[str, Any]) -> np.dtype[Any]:
     return found
 
 
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+Words: TypeAlias = "list[Any]"
+Writer: TypeAlias = "Callable[[Any, Words, list[Any]], None]"
+
+
 def word_formats(kind: Type) -> Iterator[str]:
-    """Yield the `struct` format of each eight-byte word that a value of a type is passed by."""
+    """Yield the `struct` format of each eight-byte word that a value of a type is passed by.
+
+    An array is passed by the address of its description, numpy's ``PyArrayInterface``.
+    """
     if isinstance(kind, NamedTupleType):
         kind = kind.members
     if isinstance(kind, tuple):
@@ -96,13 +107,15 @@ def word_formats(kind: Type) -> Iterator[str]:
             yield from word_formats(member)
     elif isinstance(kind, ArrayType):
         yield "Q"
-        yield from "q" * kind.dimensions
     else:
         yield {"f": "d", "u": "Q"}.get(kind.kind, "q")
 
 
-def writer(kind: Type, where: str) -> Callable[[Any, list[Any]], None]:
-    """Return a function that appends the words of a value, checking that it is of the type."""
+def writer(kind: Type, where: str) -> Writer:
+    """Return a function that appends the words of a value, checking that it is of the type.
+
+    What must live as long as the words is appended to a second list.
+    """
     if isinstance(kind, NamedTupleType):
         kind = kind.members
     if isinstance(kind, tuple):
@@ -111,26 +124,26 @@ def writer(kind: Type, where: str) -> Callable[[Any, list[Any]], None]:
         return _array_writer(kind, where)
     convert = float if kind.kind == "f" else int
 
-    def write(value: Any, words: list[Any]) -> None:
+    def write(value: Any, words: Words, held: list[Any]) -> None:
         words.append(convert(value))
 
     return write
 
 
-def _tuple_writer(kind: tuple[Type, ...], where: str) -> Callable[[Any, list[Any]], None]:
+def _tuple_writer(kind: tuple[Type, ...], where: str) -> Writer:
     members = [writer(member, where) for member in kind]
 
-    def write(value: Any, words: list[Any]) -> None:
+    def write(value: Any, words: Words, held: list[Any]) -> None:
         for member, each in zip(members, value, strict=True):
-            member(each, words)
+            member(each, words, held)
 
     return write
 
 
-def _array_writer(kind: ArrayType, where: str) -> Callable[[Any, list[Any]], None]:
+def _array_writer(kind: ArrayType, where: str) -> Writer:
     dtype, dimensions, written = kind.dtype, kind.dimensions, kind.written
 
-    def write(value: Any, words: list[Any]) -> None:
+    def write(value: Any, words: Words, held: list[Any]) -> None:
         flags = value.flags
         if (
             value.dtype != dtype
@@ -139,8 +152,9 @@ def _array_writer(kind: ArrayType, where: str) -> Callable[[Any, list[Any]], Non
             or (written and not flags.writeable)
         ):
             raise TypeError(f"{where} got {_described(value)}; expected {kind}")
-        words.append(value.ctypes.data)
-        words.extend(value.shape)
+        described = value.__array_struct__
+        held.append(described)
+        words.append(_pointer(described, None))
 
     return write
 

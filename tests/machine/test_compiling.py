@@ -217,8 +217,8 @@ def test_an_argument_of_another_type_is_refused():
 
     read, written = parse(kernel.parameters, {})
     words = []
-    writer(read, "argument 1,")(np.zeros(3, np.uint8), words)
-    assert words[1] == 3
+    writer(read, "argument 1,")(np.zeros(3, np.uint8), words, [])
+    assert len(words) == 1
     for kind, wrong, found in (
         (read, np.zeros(3, np.int8), "int8 of shape"),
         (read, np.zeros((3, 1), np.uint8), r"shape \(3, 1\)"),
@@ -226,7 +226,7 @@ def test_an_argument_of_another_type_is_refused():
         (written, np.broadcast_to(np.int64(0), (1, 1)), "read-only"),
     ):
         with pytest.raises(TypeError, match=found):
-            writer(kind, "argument 1,")(wrong, [])
+            writer(kind, "argument 1,")(wrong, [], [])
 
 
 @pytest.mark.parametrize("text", ["uint8[3]", "text", "int64[:]:", "f(int64)"])
