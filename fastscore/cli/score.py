@@ -308,7 +308,6 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **options: Any,
     ) -> int:
-        from fastscore.results.show import show_outcome, show_plan
         from fastscore.run.drive import execute, preview
         from fastscore.run.progress import reporter
 
@@ -338,10 +337,14 @@ def _callback(suite: Suite) -> Any:
         )
         progress = reporter(quiet=quiet)
         if dry_run:
+            from fastscore.results.show import show_plan
+
             show_plan(preview(config, progress), as_json=as_json)
             return 0
         outcome = execute(config, progress)
         if as_json or not quiet:
+            from fastscore.results.show import show_outcome
+
             show_outcome(config.output, as_json=as_json)
         if outcome.refusal is not None:
             raise outcome.refusal

@@ -5,17 +5,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class StageProgress(Protocol):
@@ -104,7 +97,7 @@ class LineReporter:
 
 
 class _LiveStage(_Counter):
-    def __init__(self, name: str, total: int, bars: Progress) -> None:
+    def __init__(self, name: str, total: int, bars: "Progress") -> None:
         super().__init__(name, total)
         self.bars = bars
         self.task = bars.add_task(name, total=total, rates="")
@@ -118,11 +111,22 @@ class LiveReporter:
     """A bar a stage with rates and the time that remains: for terminals."""
 
     def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+
         self.console = Console(file=stream)
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[StageProgress]:
         """Open a stage that is shown live."""
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
         columns = (
             TextColumn("{task.description:<8}"),
             BarColumn(bar_width=24),

@@ -156,6 +156,7 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
 
 
+@functools.cache
 def stem(kernel: Kernel) -> str:
     """Return how the names of a kernel's files begin."""
     return f"{kernel.module}.{kernel.__name__}-{source_digest(kernel)}"
@@ -163,12 +164,28 @@ def stem(kernel: Kernel) -> str:
 
 def find_library(kernel: Kernel) -> Path | None:
     """Return the kernel's compiled library, whose content is as it was written, or None."""
-    begin = stem(kernel)
+    begin = f"{stem(kernel)}-"
     for folder in (SHIPPED / platform_folder(), cache_folder()):
-        for path in sorted(folder.glob(f"{begin}-*")):
+        for name in _names_in(folder, begin):
+            path = folder / name
             if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
                 return path
     return None
+
+
+_listed: dict[Path, list[str]] = {}
+
+
+def _names_in(folder: Path, begin: str) -> list[str]:
+    """Return the names in a folder that begin so; it is listed again where there are none."""
+    found = [name for name in _listed.get(folder, ()) if name.startswith(begin)]
+    if not found:
+        try:
+            _listed[folder] = sorted(os.listdir(folder))
+        except OSError:
+            return []
+        found = [name for name in _listed[folder] if name.startswith(begin)]
+    return found
 
 
 def _is_whole(path: Path) -> bool:
