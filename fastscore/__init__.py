@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
-    from fastscore.api import scan, score
+    from fastscore.api import inspect, scan, score
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
@@ -33,6 +33,7 @@ _MODULE_OF = {
     "VectorStore": "fastscore.vectors.store",
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
+    "inspect": "fastscore.api",
     "open_run": "fastscore.results.runs",
     "scan": "fastscore.api",
     "score": "fastscore.api",
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "analyse",
     "compare",
+    "inspect",
     "open_run",
     "scan",
     "score",

@@ -15,6 +15,7 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.inspection import Inspection, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.plan.chosen import choose
 from fastscore.logs.plan.index import keys_alone
@@ -41,7 +42,7 @@ from fastscore.score_options import (
     ScoreDialogueKeywords,
 )
 from fastscore.suites.base import Source
-from fastscore.suites.registry import load_suite
+from fastscore.suites.registry import load_suite, suite_names
 
 StrPath = str | os.PathLike[str]
 
@@ -337,6 +338,23 @@ def scan(
     given.check(declared)
     read = partial(given.read, threads=workers or available_processors())
     return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")
+
+
+def inspect(*logs: StrPath) -> Inspection:
+    """Look at logs: their keys, which suites can read them, with which flags.
+
+    Parameters
+    ----------
+    *logs
+        Files, folders and globs.
+
+    Raises
+    ------
+    InputError
+        Nothing is there.
+    """
+    sources = {name: load_suite(name).source for name in suite_names()}
+    return inspect_logs(tuple(os.fspath(log) for log in logs), sources)
 
 
 def _score_in_memory(config: RunConfig, given: Given) -> Scores:

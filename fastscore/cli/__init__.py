@@ -22,6 +22,8 @@ VERBS = {
     "summary": ("summary", "Show the summary of a run."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
+    "inspect": ("inspect", "Say what logs hold, which suites fit, and what to type."),
+    "example": ("example", "Write a small real log of a suite, to try it."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
     "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
     "annotate": ("annotate", "Let a chat model read concepts or states from logs, into a file."),
@@ -91,9 +93,10 @@ def cli() -> None:
     """Score dialogue logs by published metrics: exact, fast, on one workstation.
 
     \b
-    fastscore score score_dialogue logs/ -o run        score every log in a folder
-    fastscore summary run                              show what came out
-    fastscore metrics score_dialogue                   what each number means
+    fastscore example score_dialogue -o example                          a small real log to try
+    fastscore score score_dialogue example/logs -o run --lex-weight 1    score every log in a folder
+    fastscore summary run                                                show what came out
+    fastscore metrics score_dialogue                                     what each number means
     """
 
 

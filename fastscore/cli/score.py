@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 import click
 
 from fastscore.errors import UsageError, nearest
+from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES, Format
@@ -73,8 +74,17 @@ def _suite_command(suite: Suite) -> click.Command:
         help=f"{suite.title}\n\nEvery option can also be given by its environment variable or in a "
         "TOML file (--config): keys as the long flags with underscores, at the top or in a table "
         f"[{suite.name}].",
-        epilog=f"Example: fastscore score {suite.name} 'logs/*.jsonl.zst' -o run",
+        epilog="Example: " + _example(suite.name),
     )
+
+
+def _example(suite: str) -> str:
+    """Return a command that works as it stands, where the suite has an example."""
+    if suite not in example_names():
+        return f"fastscore score {suite} 'logs/*.jsonl.zst' -o run"
+    options = " ".join(example_options(suite, Path("example")))
+    written = f"fastscore example {suite} -o example"
+    return f"{written}; fastscore score {suite} example/logs -o run {options}".rstrip()
 
 
 def _option(*flags: str, **declared: Any) -> click.Option:

@@ -369,6 +369,7 @@ def option(
     names_folder: str = "",
     built_in: str = "",
     names_masked_model: bool = False,
+    required: bool = False,
 ) -> Any:
     """Declare a suite's option as a dataclass field.
 
@@ -396,6 +397,8 @@ def option(
         stands in the signature then.
     names_masked_model
         Whether the value names a masked language model; the signature then has its fingerprint.
+    required
+        Whether nothing can be scored without it; the suite refuses its absence.
     """
     metadata = {
         "help": help,
@@ -408,6 +411,7 @@ def option(
         "names_folder": names_folder,
         "built_in": built_in,
         "names_masked_model": names_masked_model,
+        "required": required,
     }
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -138,6 +138,19 @@ def left_aside(
     )
 
 
+def passed_over(
+    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Find the files in folders whose suffix names no format; hidden ones are not among them."""
+    found = []
+    for folder in (os.fspath(pattern) for pattern in patterns):
+        for place, folders, names in os.walk(folder) if os.path.isdir(folder) else ():
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            paths = (os.path.join(place, name) for name in sorted(names) if name[:1] != ".")
+            found += [path for path in paths if _kind(path, formats) is None]
+    return tuple(found)
+
+
 def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:
     """All suffixes that are read, compressed ones included."""
     plain = [suffix for suffix, kinds in FORMATS.items() if set(kinds) & set(formats)]

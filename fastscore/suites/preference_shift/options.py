@@ -70,6 +70,7 @@ class PreferenceShiftOptions:
         help="The items that concepts come from: JSON, JSON Lines, CSV or Parquet, plain, .gz or "
         ".zst. Required.",
         names_file=True,
+        required=True,
     )
     extract: str = option(
         "lexical",

@@ -1,0 +1,24 @@
+"""``fastscore example``: a small real log of a suite, to try it."""
+
+from pathlib import Path
+
+import click
+
+from fastscore.examples import example_names, write_example
+
+
+@click.command("example", epilog="Example: fastscore example score_dialogue -o example")
+@click.argument("suite", type=click.Choice(example_names()))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="A folder.",
+)
+def command(suite: str, output: Path) -> None:
+    """Write a small real log of SUITE, with its licence and what scores it."""
+    example = write_example(suite, output)
+    for name, size in example.files:
+        click.echo(f"{output / name}  {size:,} bytes")
+    click.echo(f"\nScore it:\n  {example.command('run')}\n  fastscore summary run")

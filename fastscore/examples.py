@@ -1,0 +1,115 @@
+"""Small real logs of every suite, with their licences: to try a suite before one has logs."""
+
+import gzip
+import shlex
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from fastscore.errors import RunError, UsageError, nearest
+
+_LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example as it was written.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    folder
+        Where it stands.
+    files
+        Its files in the folder, by name, and their bytes.
+    options
+        The arguments of `fastscore score` behind its logs.
+    """
+
+    suite: str
+    folder: Path
+    files: tuple[tuple[str, int], ...]
+    options: tuple[str, ...]
+
+    def command(self, run: str) -> str:
+        """Return the command that scores it into a run directory."""
+        logs = str(self.folder / _LOGS)
+        return shlex.join(["fastscore", "score", self.suite, logs, "-o", run, *self.options])
+
+
+def example_names() -> tuple[str, ...]:
+    """Return the suites that have an example, sorted."""
+    return tuple(sorted(_declared()))
+
+
+def example_options(suite: str, folder: Path) -> tuple[str, ...]:
+    """Return the arguments that score a suite's example, behind its logs."""
+    return tuple(each.format(folder=folder) for each in _declared()[suite]["options"])
+
+
+def write_example(suite: str, folder: Path) -> Example:
+    """Write a suite's example.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    folder
+        A new folder, or one that holds nothing else under the names of the example's files.
+
+    Raises
+    ------
+    UsageError
+        The suite has no example, or another file stands where one of the example's should.
+    RunError
+        The folder cannot be written.
+    """
+    declared = _declared()
+    if suite not in declared:
+        raise UsageError(f"There is no example of {suite!r}.", nearest(suite, declared))
+    found = dict(_contents(_folder() / suite))
+    try:
+        for name, data in found.items():
+            path = folder / name
+            if path.exists() and path.read_bytes() != data:
+                raise UsageError(
+                    f"{path} stands there already and is none of the example's.",
+                    "Name another folder with -o.",
+                )
+        for name, data in found.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    except OSError as error:
+        raise RunError(
+            f"{folder}: the example cannot be written there ({error.strerror}).",
+            "Name another folder with -o.",
+        ) from error
+    sizes = tuple((name, len(data)) for name, data in found.items())
+    return Example(suite, folder, sizes, example_options(suite, folder))
+
+
+def _folder() -> Traversable:
+    return files("fastscore") / "example_logs"
+
+
+@cache
+def _declared() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((_folder() / "examples.toml").read_text(encoding="utf-8"))
+
+
+def _contents(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an example, unpacked, by name."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _contents(entry, f"{above}{entry.name}/")
+        elif entry.name.endswith(".gz"):
+            name = entry.name.removesuffix(".gz")
+            yield above + name, gzip.decompress(entry.read_bytes())
+        else:
+            yield above + entry.name, entry.read_bytes()

@@ -1,0 +1,281 @@
+"""What logs hold, which suites can read them, and what to type: looked at, never scored.
+
+A suite fits where `screen` has nothing to say of a file, or where the flags that its messages name,
+typed one after another, leave it nothing to say.
+"""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastscore.errors import FastscoreError, InputError, UsageError
+from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, mapped, parse_map
+from fastscore.logs.inputs.files import (
+    FORMAT_NAMES,
+    InputFile,
+    passed_over,
+    resolve_inputs,
+)
+from fastscore.logs.inputs.found_keys import FoundKeys, count_keys
+from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.inputs.records import records
+from fastscore.logs.inputs.screening import screen
+from fastscore.suites.base import ALL_METRICS, Column, Source
+
+EXAMPLE_CHARACTERS = 60
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A suite that can read a file.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    flags
+        What must be typed for it: layouts, columns, values.
+    lacking
+        The metrics that are null everywhere for want of a column, by the column.
+    """
+
+    suite: str
+    flags: tuple[str, ...]
+    lacking: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedFile:
+    """What was found in a file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    found
+        The keys of its first rows.
+    is_whole
+        Whether these are all of its rows.
+    fits
+        The suites that can read it, those without a flag first.
+    unfit
+        Why the others cannot, by suite.
+    """
+
+    file: InputFile
+    found: FoundKeys
+    is_whole: bool
+    fits: tuple[Fit, ...]
+    unfit: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in some inputs.
+
+    Parameters
+    ----------
+    inputs
+        The inputs as they were given.
+    files
+        What was looked at.
+    others
+        Files that no suite reads, each with the reason.
+    """
+
+    inputs: tuple[str, ...]
+    files: tuple[InspectedFile, ...]
+    others: Mapping[str, str]
+
+
+def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspection:
+    """Look at logs.
+
+    Parameters
+    ----------
+    inputs
+        Files, folders and globs.
+    sources
+        What each suite reads, by its name.
+
+    Raises
+    ------
+    InputError
+        Nothing is there.
+    """
+    every = tuple(FORMAT_NAMES)
+    others = dict.fromkeys(passed_over(inputs, every), "its suffix names no format that is read")
+    try:
+        files = resolve_inputs(inputs, every)
+    except InputError:
+        if not others:
+            raise
+        files = ()
+    inspected = []
+    for file in files:
+        try:
+            inspected.append(_inspected(file, sources))
+        except FastscoreError as error:
+            others[file.path] = error.message
+    return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
+
+
+def _inspected(file: InputFile, sources: Mapping[str, Source]) -> InspectedFile:
+    rows = records(file)
+    found = count_keys(rows)
+    is_whole = next(rows, None) is None
+    fits: list[Fit] = []
+    unfit: dict[str, str] = {}
+    for suite, source in sources.items():
+        try:
+            fits.append(_fit(file, found, suite, source))
+        except FastscoreError as error:
+            unfit[suite] = _reason(error)
+    fits.sort(key=lambda fit: (len(fit.flags) > 0, len(fit.lacking)))
+    return InspectedFile(file, found, is_whole, tuple(fits), unfit)
+
+
+def _reason(error: FastscoreError) -> str:
+    """Say in short what a file lacks, by the message about it."""
+    first, *lines = map(str.strip, error.message.splitlines())
+    lacking = [line for line in lines if not line.startswith(("looked for", "found", "nearest"))]
+    return "; ".join(lacking) or first
+
+
+def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
+    """Follow what the messages say to type until there is none.
+
+    Raises
+    ------
+    UsageError, InputError
+        The suite cannot read the file.
+    """
+    # a suite without JSON documents reads .json as JSON Lines
+    (file,) = resolve_inputs([file.path], source.formats)
+    if not found.rows:
+        raise InputError(f"{file.path}: no row was found.")
+    columns = NO_MAP
+    flags: tuple[str, ...] = ()
+    for _ in range(_ROUNDS):
+        try:
+            screen([replace(file, pattern="")], mapped(source, columns), suite)
+        except InputError as error:
+            more = _flags(error)
+            if not more or set(more) <= set(flags):
+                raise
+            flags = (*flags, *more)
+            columns = columns | _map_of(more, suite)
+        else:
+            return Fit(suite, flags, _lacking(mapped(source, columns), found))
+    raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
+
+
+def _flags(error: InputError) -> tuple[str, ...]:
+    """Return the flags that a message says to type."""
+    hint = error.hint or ""
+    if not hint.startswith("Type "):
+        return ()
+    return tuple(shlex.split(hint.removeprefix("Type ").removesuffix(".")))
+
+
+def _map_of(flags: Sequence[str], suite: str) -> ColumnMap:
+    given: dict[str, list[str]] = {"--layout": [], "--column": [], "--value": []}
+    for flag, value in zip(flags[::2], flags[1::2], strict=True):
+        if flag not in given:
+            raise UsageError(f"{flag} cannot be tried here.")
+        given[flag].append(value)
+    columns = NO_MAP
+    for layout in given["--layout"]:
+        columns |= layout_map(layout, suite)
+    return columns | parse_map(given["--column"], given["--value"])
+
+
+def _lacking(source: Source, found: FoundKeys) -> dict[str, tuple[str, ...]]:
+    """Return the metrics that some column alone gives, by the columns that stand nowhere."""
+    lacking = {}
+    rows = _named(found, source.rows)
+    for column in source.columns:
+        if _is_partly_needed(column) and not _stands(column, rows):
+            lacking[column.name] = column.needed_by
+        objects = _named(found, column.keys[0])
+        for item in column.items:
+            if _is_partly_needed(item) and objects and not _stands(item, objects):
+                lacking[f"{column.name}{EACH}{item.name}"] = item.needed_by
+    return lacking
+
+
+def _is_partly_needed(column: Column) -> bool:
+    return bool(column.needed_by) and column.needed_by != ALL_METRICS
+
+
+def _named(found: FoundKeys, array: str) -> set[str]:
+    """Return the keys that stand in rows, or in an array's objects, with a value."""
+    keys = found.keys if not array else {**found.keys, **found.below(array)}
+    return {path for path, key in keys.items() if key.count > key.nulls}
+
+
+def _stands(column: Column, keys: Iterable[str]) -> bool:
+    known = {key.lower() for key in keys}
+    return any(key.lower() in known for key in column.keys)
+
+
+def as_json(inspection: Inspection, commands: Mapping[str, str]) -> dict[str, Any]:
+    """Return an inspection as plain values, with the command of each suite that fits."""
+    return {
+        "inputs": list(inspection.inputs),
+        "files": [_file_json(each) for each in inspection.files],
+        "others": dict(inspection.others),
+        "commands": dict(commands),
+    }
+
+
+def _file_json(inspected: InspectedFile) -> dict[str, Any]:
+    file = inspected.file
+    return {
+        "path": file.path,
+        "format": file.format,
+        "compression": file.compression,
+        "bytes": file.size,
+        "rows_looked_at": inspected.found.rows,
+        "whole": inspected.is_whole,
+        "keys": list(key_rows(inspected.found)),
+        "fits": [
+            {
+                "suite": fit.suite,
+                "flags": list(fit.flags),
+                "null_for_want_of": {name: list(ids) for name, ids in fit.lacking.items()},
+            }
+            for fit in inspected.fits
+        ],
+        "unfit": dict(inspected.unfit),
+    }
+
+
+def key_rows(found: FoundKeys) -> Iterator[dict[str, Any]]:
+    """Yield every key: path, count, share of nulls, types with their counts, an example."""
+    for path, key in found.keys.items():
+        yield {
+            "path": path,
+            "count": key.count,
+            "null_share": round(key.nulls / key.count, 4) if key.count else 0.0,
+            "types": dict(key.types.most_common()),
+            "example": _short(key.example),
+        }
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"
+
+
+def shapes(files: Iterable[InspectedFile]) -> list[list[InspectedFile]]:
+    """Group files of one format and one set of suites that fit, with the same flags."""
+    groups: dict[Any, list[InspectedFile]] = {}
+    for each in files:
+        fits = tuple((fit.suite, fit.flags) for fit in each.fits)
+        groups.setdefault((each.file.format, fits, frozenset(each.found.keys)), []).append(each)
+    return list(groups.values())

@@ -1,0 +1,113 @@
+"""Showing what logs hold, and the command that scores them."""
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+
+from fastscore.logs.inputs.files import FORMAT_NAMES
+from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
+from fastscore.options import flag_name
+from fastscore.results.grids import Column, Grid, plain, print_grid
+from fastscore.results.number_text import counted
+from fastscore.suites.base import Suite
+
+_NAMED = 3
+
+
+def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
+    """Return the command to type for each suite that fits, those that fit most files first."""
+    fitting: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for each in inspection.files:
+        for fit in each.fits:
+            fitting.setdefault((fit.suite, fit.flags), []).append(each.file.path)
+    best: dict[str, str] = {}
+    for (suite, flags), paths in sorted(fitting.items(), key=lambda item: -len(item[1])):
+        if suite in best:
+            continue
+        # what does not fit at all is left aside of a folder
+        others = [
+            each
+            for each in inspection.files
+            if each.file.path not in paths and any(fit.suite == suite for fit in each.fits)
+        ]
+        inputs = _inputs(inspection, paths) if not others else paths
+        required = [
+            part
+            for field in dataclasses.fields(suites[suite].options)
+            if field.metadata.get("required")
+            for part in (flag_name(field.name), "FILE")
+        ]
+        words = ["fastscore", "score", suite, *inputs, "-o", "run", *flags, *required]
+        best[suite] = shlex.join(words)
+    return best
+
+
+def _inputs(inspection: Inspection, paths: Sequence[str]) -> list[str]:
+    """Return the inputs in which the files are, as they were given."""
+    return [
+        given
+        for given in inspection.inputs
+        if not os.path.isfile(given) or os.path.realpath(given) in map(os.path.realpath, paths)
+    ]
+
+
+def show_inspection(console: Console, inspection: Inspection, suites: Mapping[str, Suite]) -> None:
+    """Print what was found: files of one shape together, their keys, and what to type."""
+    for group in shapes(inspection.files):
+        _show_shape(console, group)
+    if inspection.others:
+        console.print("No logs:")
+        for path, reason in inspection.others.items():
+            console.print(f"  {plain(path)}: {reason}", soft_wrap=True)
+        console.print()
+    typed = commands(inspection, suites)
+    console.print("Type:" if typed else "No suite can read any of it.")
+    for command in typed.values():
+        console.print(f"  {plain(command)}", soft_wrap=True)
+
+
+def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
+    first = group[0]
+    names = ", ".join(each.file.path for each in group[:_NAMED])
+    more = f" and {len(group) - _NAMED:,} more" if len(group) > _NAMED else ""
+    size = sum(each.file.size for each in group)
+    packed = {each.file.compression for each in group} - {"none"}
+    kind = FORMAT_NAMES[first.file.format] + "".join(f", {each}" for each in sorted(packed))
+    console.print(f"{plain(names)}{more}", soft_wrap=True)
+    rows = counted(first.found.rows, "rows")
+    looked = f"all {rows}" if first.is_whole else f"the first {rows}"
+    of_first = " of the first file" if len(group) > 1 else ""
+    console.print(f"{counted(len(group), 'files')}, {kind}, {size:,} bytes; {looked}{of_first}")
+    if first.found.keys:
+        print_grid(console, _key_grid(first))
+    for fit in first.fits:
+        flags = f" with {shlex.join(fit.flags)}" if fit.flags else ""
+        console.print(f"fits {fit.suite}{plain(flags)}", soft_wrap=True)
+        for name, metrics in fit.lacking.items():
+            console.print(f"  without {name}, null everywhere: {', '.join(metrics)}")
+    for suite, reason in first.unfit.items():
+        console.print(f"not {suite}: {plain(reason)}", soft_wrap=True)
+    console.print()
+
+
+def _key_grid(inspected: InspectedFile) -> Grid:
+    rows = list(key_rows(inspected.found))
+    types = tuple(", ".join(row["types"]) or "null" for row in rows)
+    nulls = tuple(f"{row['null_share']:.0%}" for row in rows)
+    return Grid(
+        "",
+        (
+            Column("key", _texts(row["path"] for row in rows), right=False),
+            Column("types", types, right=False),
+            Column("in", _texts(f"{row['count']:,}" for row in rows), drop=1),
+            Column("null", nulls, drop=0),
+            Column("example", _texts(row["example"] for row in rows), right=False, wraps=True),
+        ),
+    )
+
+
+def _texts(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(plain, texts))

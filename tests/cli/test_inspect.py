@@ -1,0 +1,127 @@
+"""`fastscore inspect`: what logs hold, which suites fit, and a command that scores them."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import InputError
+from fastscore.examples import example_names, write_example
+
+
+def fast(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "fastscore", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def found(folder: Path, *logs: str) -> Any:
+    done = fast("inspect", *logs, "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def renamed(path: Path, names: dict[str, str]) -> None:
+    text = path.read_text("utf-8")
+    for name, other in names.items():
+        text = text.replace(f'"{name}":', f'"{other}":')
+    path.write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("suite", example_names())
+def test_each_example_fits_its_suite_as_it_is(tmp_path: Path, suite: str) -> None:
+    write_example(suite, tmp_path / "example")
+    told = found(tmp_path, "example/logs")
+    assert told["commands"][suite].startswith(f"fastscore score {suite} example/logs -o run")
+    for file in told["files"]:
+        first = file["fits"][0]
+        assert (first["suite"], first["flags"]) == (suite, [])
+        assert file["rows_looked_at"] > 0
+    assert told["others"] == {}
+
+
+RENAMED = {
+    "preference_shift": {"text": "content", "speaker": "role"},
+    "score_dialogue": {"prediction": "guess"},
+    "memory_finance": {"pred_assistant_text": "reply"},
+}
+
+
+@pytest.mark.parametrize("suite", RENAMED)
+def test_the_command_scores_what_has_other_names(tmp_path: Path, suite: str) -> None:
+    example = write_example(suite, tmp_path / "example")
+    first = fast(*shlex.split(example.command("base"))[1:], folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    for path in (tmp_path / "example" / "logs").iterdir():
+        renamed(path, RENAMED[suite])
+    command = found(tmp_path, "example/logs")["commands"][suite]
+    assert "--column" in command
+    more = " ".join(example.options)
+    typed = command.replace("--catalogue FILE", "") + " " + more
+    done = fast(*shlex.split(typed)[1:], folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    runs = [fastscore.open_run(tmp_path / name) for name in ("base", "run")]
+    assert runs[0].summary.equals(runs[1].summary)
+
+
+def test_keys_have_types_nulls_and_examples(tmp_path: Path) -> None:
+    rows = [{"a": 1, "b": {"c": None}}, {"a": None, "b": {"c": "text"}}, {"a": "x", "b": {}}]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nbroken\n")
+    (file,) = found(tmp_path, "log.jsonl")["files"]
+    assert file["whole"]
+    keys = {key.pop("path"): key for key in file["keys"]}
+    assert keys["a"] == {
+        "count": 3,
+        "null_share": 0.3333,
+        "types": {"integer": 1, "string": 1},
+        "example": "1",
+    }
+    assert keys["b.c"] == {
+        "count": 2,
+        "null_share": 0.5,
+        "types": {"string": 1},
+        "example": "text",
+    }
+    assert file["fits"] == []
+    assert set(file["unfit"]) == set(example_names())
+    assert "group_travel" in file["unfit"]
+
+
+def test_what_is_no_log_is_named_with_the_reason(tmp_path: Path) -> None:
+    write_example("memory_finance", tmp_path / "mixed")
+    pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "mixed" / "table.parquet")
+    (tmp_path / "mixed" / "broken.parquet").write_bytes(b"nothing")
+    done = fast("inspect", "mixed", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mixed/LICENSE.md: its suffix names no format that is read" in done.stdout
+    assert "broken.parquet" in done.stdout
+    assert "fits memory_finance" in done.stdout
+    assert "fastscore score memory_finance mixed -o run" in done.stdout
+
+
+def test_metrics_that_would_be_null_are_named(tmp_path: Path) -> None:
+    write_example("guest_simulation", tmp_path / "example")
+    paths = sorted((tmp_path / "example" / "logs" / "exp1").iterdir())
+    frame = pl.read_csv(paths[0], infer_schema_length=0)
+    (tmp_path / "one").mkdir()
+    frame.drop("target_order", strict=False).write_csv(tmp_path / "one" / "log.csv")
+    (file,) = found(tmp_path, "one")["files"]
+    (fit,) = [each for each in file["fits"] if each["suite"] == "guest_simulation"]
+    assert "ORA" in fit["null_for_want_of"]["target_order"]
+
+
+def test_nothing_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        fastscore.inspect(tmp_path / "gone")
+    assert fast("inspect", "gone", folder=tmp_path).returncode == 3

@@ -1,0 +1,173 @@
+"""Every command that README, docs and help show runs as it stands there."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from fastscore.examples import write_example
+from tests.documented import (
+    ROOT,
+    commands_by_words,
+    commands_of_help,
+    commands_of_page,
+    pages,
+)
+
+ELSEWHERE = {
+    r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
+    r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
+    r"models verify|doctor --warm": "minutes",
+    r"\bmake ": "make",
+}
+"""What cannot be run here, and why; its flags are checked all the same."""
+
+Setup = Callable[[Path], None]
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command in a folder; return what it prints."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "FASTSCORE_STORE": str(folder / "store"),
+    }
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def scored(suite: str, *runs: str) -> Setup:
+    """Return what scores the example of a suite into runs."""
+
+    def setup(folder: Path) -> None:
+        example = write_example(suite, folder / suite)
+        for name in runs:
+            run(example.command(name), folder)
+
+    return setup
+
+
+def judged(folder: Path) -> None:
+    """Write scores of a judge, of both kinds that `docs/analysis.md` shows."""
+    log = folder / "preference_shift" / "logs" / "conversations.jsonl"
+    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    (folder / "judge.jsonl").write_text(
+        "".join(
+            json.dumps({"session_id": row["session_id"], "model_name": row["model_name"]})[:-1]
+            + ', "proactiveness": 4, "coherence": 3, "personalization": 5}\n'
+            for row in rows
+        )
+    )
+    lines = [f"{row['session_id']},{row['model_name']},7" for row in rows]
+    (folder / "scores.csv").write_text("\n".join(["session_id,model_name,tone", *lines]))
+
+
+def catalogue(folder: Path) -> None:
+    """Write a catalogue under the names that docs give it."""
+    write_example("preference_shift", folder / "movies")
+    text = (folder / "movies" / "catalogue.jsonl").read_text("utf-8")
+    (folder / "movies.jsonl").write_text(text, "utf-8")
+    items = [json.loads(line) for line in text.splitlines()]
+    (folder / "movies.json").write_text(json.dumps(items), "utf-8")
+
+
+def logs(folder: Path) -> None:
+    """Write a folder of logs of score_dialogue."""
+    write_example("score_dialogue", folder / "example")
+    plain = (folder / "example" / "logs" / "dialogues.jsonl").read_bytes()
+    (folder / "logs").mkdir()
+    (folder / "logs" / "a.jsonl.zst").write_bytes(zstandard.compress(plain))
+
+
+SETUPS: dict[str, tuple[Setup, ...]] = {
+    "docs/analysis.md": (scored("preference_shift", "run"), judged),
+    "docs/compare.md": (
+        scored("memory_finance", "base", "new"),
+        scored("guest_simulation", "run"),
+    ),
+    "docs/python.md": (logs,),
+    "docs/simulation.md": (catalogue,),
+    "fastscore analyse": (scored("preference_shift", "run"), judged),
+    "fastscore catalogue": (catalogue,),
+    "fastscore catalogue build": (catalogue,),
+    "fastscore catalogue show": (catalogue,),
+    "fastscore compare": (
+        scored("memory_finance", "base", "new"),
+        scored("guest_simulation", "run"),
+    ),
+    "fastscore score": (logs,),
+    "fastscore simulate preference_shift": (catalogue,),
+    "fastscore summary": (scored("preference_shift", "run"),),
+}
+"""What is there before a page's commands, or a help's, are typed."""
+
+
+def check(commands: list[str], folder: Path, setups: tuple[Setup, ...]) -> None:
+    for setup in setups:
+        setup(folder)
+    for command in commands:
+        if any(re.search(pattern, command) for pattern in ELSEWHERE):
+            check_flags(command)
+        else:
+            run(command, folder)
+
+
+def check_flags(command: str) -> None:
+    """Compare the flags of a command with those that there are."""
+    words = shlex.split(command)
+    if words[0] != "fastscore":
+        return
+    known = commands_by_words()
+    called = max((name for name in known if command.startswith(name)), key=len)
+    flags = {flag for each in known[called].params for flag in (*each.opts, *each.secondary_opts)}
+    for word in words:
+        assert not word.startswith("-") or word in flags, f"{command}: {word}"
+
+
+@pytest.mark.usefixtures("default_model")
+@pytest.mark.parametrize("page", pages())
+def test_the_commands_of_a_page_run_as_written(tmp_path: Path, page: str) -> None:
+    check(commands_of_page(page), tmp_path, SETUPS.get(page, ()))
+
+
+@pytest.mark.usefixtures("default_model")
+@pytest.mark.parametrize("words", commands_of_help())
+def test_the_commands_of_a_help_run_as_written(tmp_path: Path, words: str) -> None:
+    check(commands_of_help()[words], tmp_path, SETUPS.get(words, ()))
+
+
+def test_every_suites_page_begins_with_its_example() -> None:
+    for page in (ROOT / "docs" / "suites").glob("*.md"):
+        first = commands_of_page(f"docs/suites/{page.name}")[:3]
+        assert first[0] == f"fastscore example {page.stem} -o example"
+        assert first[1].startswith(f"fastscore score {page.stem} example/logs -o run")
+        assert first[2] == "fastscore summary run"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_python_of_a_page_runs_as_written(tmp_path: Path, page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    code = "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    for folder in ("logs", "said"):
+        write_example("score_dialogue", tmp_path / folder)
+    run("fastscore score score_dialogue said/logs -o early --lex-weight 1", tmp_path)
+    (tmp_path / "page.py").write_text(code.replace('"logs"', '"logs/logs"'))
+    run(f"{sys.executable} page.py", tmp_path)
