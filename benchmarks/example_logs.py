@@ -46,8 +46,9 @@ MADE = {
     "The predictions of the two miners are made of them: the first words of what will be said,\n"
     "completed with words of another utterance.",
     "group_travel": "Plans, places and the members' wishes are real: TravelPlanner's plans of\n"
-    "people and utterances of the Schema-Guided Dialogue dataset. Who says what to whom, the planner's\n"
-    "summaries and the itineraries are made of them, and one in twenty has a defect.",
+    "people and utterances of the Schema-Guided Dialogue dataset. Who says what to\n"
+    "whom, the planner's summaries and the itineraries are made of them, and one in twenty has\n"
+    "a defect.",
     "guest_simulation": "What guests say and order is real: Taskmaster-4's orders of coffee.\n"
     "Personas, states and the agents' tools are made for them.",
     "preference_shift": "Users, what they say and the movies are real: ReDial's dialogues.\n"

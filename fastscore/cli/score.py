@@ -52,7 +52,7 @@ def command() -> None:
 
     \b
     fastscore score score_dialogue logs/ -o run
-    fastscore score score_dialogue 'logs/*.jsonl.zst' -o run --lex-weight 1
+    fastscore score score_dialogue 'logs/*.jsonl.zst' -o letters --lex-weight 1
     fastscore score score_dialogue logs/ -o run --dry-run
 
     INPUT is a file, a folder, a glob or - (standard input): JSON Lines, JSON, CSV or Parquet as the
