@@ -30,11 +30,21 @@ def free_port() -> int:
 
 
 @contextmanager
-def dask_cluster(folder: Path, workers: int = 2, threads: int = 1) -> Iterator[Cluster]:
-    """Start a Dask scheduler and workers with a working directory and a cache of their own."""
+def dask_cluster(
+    folder: Path, workers: int = 2, *, worker_ttl: str = "300s", preload: Path | None = None
+) -> Iterator[Cluster]:
+    """Start a Dask scheduler and workers with a working directory and a cache of their own.
+
+    The scheduler takes a worker for dead that is not heard of for `worker_ttl`; the first worker
+    runs `preload` before anything else.
+    """
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir(parents=True)
-    environment = {**os.environ, "FASTSCORE_CACHE": str(folder / "cache-of-workers")}
+    environment = {
+        **os.environ,
+        "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": worker_ttl,
+    }
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
 
@@ -53,11 +63,11 @@ def dask_cluster(folder: Path, workers: int = 2, threads: int = 1) -> Iterator[C
     cluster = Cluster(address, scheduler)
     try:
         wait_for_port(port)
-        for _ in range(workers):
-            worker = start(
-                *("distributed.cli.dask_worker", address, "--nthreads", str(threads)),
-                *("--no-nanny", "--no-dashboard", "--memory-limit", "0"),
-            )
+        for number in range(workers):
+            words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"]
+            if preload is not None and number == 0:
+                words += ["--preload", str(preload)]
+            worker = start("distributed.cli.dask_worker", address, *words)
             cluster.workers.append(worker)
         yield cluster
     finally:

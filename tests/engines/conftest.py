@@ -7,6 +7,7 @@ import pytest
 from fastscore_models import export
 
 from fastscore.paths import cache_root
+from fastscore.run.engines.engine import ENGINES
 from tests.engines.clusters import Cluster, dask_cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
@@ -57,6 +58,13 @@ def semantic(
     run = tmp_path_factory.mktemp("local") / "run"
     finish(start_run(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache)))
     return contents(run)
+
+
+@pytest.fixture(params=["dask", pytest.param("ray", marks=pytest.mark.slow)], ids=["dask", "ray"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """An engine that is installed."""
+    pytest.importorskip(ENGINES[request.param])
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

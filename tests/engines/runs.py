@@ -1,9 +1,14 @@
 """Runs by the command line with an engine, as a user starts them."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+import psutil
 
 SHARDS = ("--shard-size", "15", "--workers", "2")
 LEXICAL = ("--lex-weight", "1", *SHARDS)
@@ -42,3 +47,27 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
     assert process.returncode == code, stderr
     assert "Traceback" not in stderr
     return stderr
+
+
+def receipts(run: Path) -> int:
+    """Count the shards that a run has scored."""
+    return len(list(run.glob("receipts/score-*.json")))
+
+
+def wait_until(process: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
+    """Wait until something is seen, or the process has ended, or it takes too long."""
+    deadline = time.monotonic() + 200
+    while process.poll() is None and not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Find the worker processes of a run with an engine of its own."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            words = " ".join(child.cmdline())
+            if "spawn_main" in words or words.startswith("ray::"):
+                found.append(child)
+    return found

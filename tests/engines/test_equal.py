@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from fastscore.vectors.description import StoreStats
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
@@ -20,10 +18,9 @@ def count_vectors(cache: Path, root: Path) -> StoreStats:
 
 
 def test_a_cluster_of_our_own_leaves_the_same_bytes(
-    place: Path, lexical: dict[str, bytes], tmp_path: Path
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
-    pytest.importorskip("distributed")
-    finish(start_run(place, tmp_path / "run", *LEXICAL, "--engine", "dask"))
+    finish(start_run(place, tmp_path / "run", *LEXICAL, "--engine", engine))
     assert contents(tmp_path / "run") == lexical
     assert sum(name.startswith("steps/") for name in lexical) > 8
 

@@ -6,10 +6,12 @@ of them (an embedding) takes the worker's only `ALONE`.
 
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -18,13 +20,14 @@ from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin
 
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Key, Lost
-from fastscore.run.engines.workers import set_threads, threads_each
+from fastscore.run.engines.workers import attempt, receipt_of, set_threads, threads_each
 
 if TYPE_CHECKING:
     from fastscore.run.receipts import Receipt
 
 ALONE = "fastscore-alone"
-TASKS_PER_SLOT = 2
+TASKS_PER_SLOT = 4
+COUNT_SECONDS = 2.0
 CONNECT_SECONDS = 20
 
 _SILENT = logging.CRITICAL + 1
@@ -54,6 +57,8 @@ class DaskEngine:
     def __init__(self, client: Client, threads: int | None) -> None:
         self._client = client
         self._address = str(client.scheduler.address) if client.scheduler else ""
+        self._workers: dict[str, int] = {}
+        self._counted = -COUNT_SECONDS
         self._removed: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._setup = f"fastscore-{uuid.uuid4().hex}"
         client.register_plugin(WorkerSetup(threads), name=self._setup)
@@ -74,23 +79,23 @@ class DaskEngine:
         lost: Lost = lambda worker, tasks: None,
     ) -> "Iterator[Receipt]":
         """Do a task for every key; what has not begun when this ends is cancelled."""
-        submit = self._client.submit
+        submit = partial(self._client.submit, partial(attempt, task), pure=False)
         resources = {ALONE: 1} if alone else None
         waiting = iter(keys)
         running = as_completed(loop=self._client.loop)
         open_futures: dict[Any, Any] = {}
         try:
             while True:
-                room = self._window(alone) - len(open_futures)
+                room = self._slots(alone) * TASKS_PER_SLOT - len(open_futures)
                 for key in islice(waiting, max(0, room)):
-                    future = submit(task, key, pure=False, resources=resources)
+                    future = submit(key, resources=resources)
                     open_futures[future.key] = future
                     running.add(future)
                 if not open_futures:
                     return
                 done = running.next_batch()
                 self._report(open_futures, lost)
-                yield from self._client.gather(done)
+                yield from map(receipt_of, self._client.gather(done))
                 for future in done:
                     del open_futures[future.key]
         except KilledWorker as error:
@@ -112,11 +117,12 @@ class DaskEngine:
         answers: dict[str, Answer] = self._client.run(question)
         return answers
 
-    def _window(self, alone: bool) -> int:
-        """Return how many tasks the workers are to have, some of them in waiting."""
-        workers = self._client.nthreads()
-        slots = len(workers) if alone else sum(workers.values())
-        return max(1, slots) * TASKS_PER_SLOT
+    def _slots(self, alone: bool) -> int:
+        """Return how many tasks the workers do at once; they are counted now and then."""
+        if time.monotonic() - self._counted >= COUNT_SECONDS:
+            self._workers = self._client.nthreads()
+            self._counted = time.monotonic()
+        return max(1, len(self._workers) if alone else sum(self._workers.values()))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
         if event[1].get("action") == "remove-worker" and not event[1]["expected"]:
@@ -167,7 +173,7 @@ def _local_cluster(workers: int) -> LocalCluster:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         memory_limit=0,
         silence_logs=_SILENT,
     )

@@ -5,6 +5,7 @@ Ray's core alone is used: a process does one task at a time, on one processor of
 
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -22,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Key, Lost
-from fastscore.run.engines.workers import thread_variables, threads_each
+from fastscore.run.engines.workers import attempt, receipt_of, thread_variables, threads_each
 
 if TYPE_CHECKING:
     from fastscore.run.receipts import Receipt
@@ -41,6 +42,9 @@ class RayEngine:
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self._looked = -LOOK_SECONDS
+        self._slots = 1
+        self.is_gone = False
 
     def map(
         self,
@@ -51,33 +55,33 @@ class RayEngine:
         lost: Lost = lambda worker, tasks: None,
     ) -> "Iterator[Receipt]":
         """Do a task for every key; what has not begun when this ends is cancelled."""
-        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: task(key))
+        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(task, key))
         waiting = ((key, 1) for key in keys)
         running: dict[Any, tuple[Key, int]] = {}
         try:
             while True:
-                for key, attempt in islice(waiting, max(0, self._window() - len(running))):
-                    running[remote.remote(key)] = key, attempt
+                self._look()
+                room = self._slots * TASKS_PER_SLOT - len(running)
+                for key, number in islice(waiting, max(0, room)):
+                    running[remote.remote(key)] = key, number
                 if not running:
                     return
                 done, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
-                if not done:
-                    self._check_scheduler()
                 for reference in done:
-                    key, attempt = running.pop(reference)
+                    key, number = running.pop(reference)
                     try:
-                        yield ray.get(reference)
+                        outcome = ray.get(reference)
                     except _DEATHS as error:
                         lost(self._address, 1)
-                        if attempt == ATTEMPTS:
+                        if number == ATTEMPTS:
                             raise self._kept_dying(task, key) from error
-                        running[remote.remote(key)] = key, attempt + 1
-        except RayTaskError as error:
-            raise error.cause from None
+                        running[remote.remote(key)] = key, number + 1
+                    else:
+                        yield receipt_of(outcome)
         except (RayError, ConnectionError) as error:
             raise self._gone() from error
         finally:
-            for reference in running:
+            for reference in () if self.is_gone else running:
                 ray.cancel(reference, force=False)
 
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
@@ -94,18 +98,23 @@ class RayEngine:
         except RayTaskError as error:
             raise error.cause from None
 
-    def _window(self) -> int:
-        return max(1, int(ray.cluster_resources().get("CPU", 1))) * TASKS_PER_SLOT
+    def _look(self) -> None:
+        """Count processors now and then; raise if nobody listens at the address any more.
 
-    def _check_scheduler(self) -> None:
-        """Raise if nobody listens any more: Ray itself would end this process in a minute."""
+        Ray itself would wait for a minute, and end this process.
+        """
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return
         host, _, port = self._address.removeprefix("ray://").rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         except OSError as error:
             raise self._gone() from error
+        self._slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._looked = time.monotonic()
 
     def _gone(self) -> RunError:
+        self.is_gone = True
         return RunError(
             f"The Ray cluster at {self._address} went away.",
             "Start it and run the same command again; what is committed is kept.",
@@ -142,7 +151,8 @@ def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
         ) from error
     for number, handler in handlers.items():
         signal.signal(number, handler)  # Ray's own would exit with the signal's number
+    engine = RayEngine(address if address else context.address_info["gcs_address"])
     try:
-        yield RayEngine(address if address else context.address_info["gcs_address"])
+        yield engine
     finally:
         ray.shutdown()

@@ -1,9 +1,18 @@
-"""What a worker process is told before its first task. Imports nothing that starts threads."""
+"""What worker processes do: set their threads, do tasks. Imports nothing that starts threads."""
 
 import os
 import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from fastscore.errors import FastscoreError
 from fastscore.processors import THREADS_VARIABLE, available_processors
+
+if TYPE_CHECKING:
+    from fastscore.run.engines.engine import Key
+    from fastscore.run.receipts import Receipt
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
 
@@ -23,3 +32,31 @@ def set_threads(threads: int) -> None:
 def threads_each(processes: int) -> int:
     """Return how many threads each of some processes has when they share this machine."""
     return max(1, available_processors() // processes)
+
+
+class TaskError(Exception):
+    """A fault of fastscore's own in a task; the message has the worker's traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task's error as a value: what an engine would make of an exception differs."""
+
+    error: Exception
+
+
+def attempt(task: "Callable[[Key], Receipt]", key: "Key") -> "Receipt | Failure":
+    """Do a task; an error is returned, so that it reaches the other side as it is."""
+    try:
+        return task(key)
+    except FastscoreError as error:
+        return Failure(error)
+    except Exception:
+        return Failure(TaskError(f"in process {os.getpid()}:\n{traceback.format_exc()}"))
+
+
+def receipt_of(outcome: "Receipt | Failure") -> "Receipt":
+    """Return the receipt of an attempt, or raise its error."""
+    if isinstance(outcome, Failure):
+        raise outcome.error
+    return outcome

@@ -1,0 +1,130 @@
+"""Workers, drivers and schedulers that die or are taken for dead: the bytes are the same."""
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.engines.clusters import dask_cluster
+from tests.engines.conftest import link_kernels
+from tests.engines.runs import LEXICAL, finish, receipts, start_run, wait_until, workers_of
+from tests.run.running import contents
+
+
+def seeds(count: int) -> list[object]:
+    """Return seeds, all but the first for the slow tests."""
+    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_a_worker_killed_at_any_moment_is_done_without(
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    run = tmp_path / "run"
+    process = start_run(place, run, *LEXICAL, "--engine", engine)
+    moment = rng.randrange(1, 12)
+    wait_until(process, lambda: receipts(run) >= moment)
+    workers = workers_of(process)
+    assert workers
+    rng.choice(workers).kill()
+    stderr = finish(process)
+    assert contents(run) == lexical
+    if moment < 4:
+        assert "workers died" in stderr
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
+) -> None:
+    run = tmp_path / "run"
+    process = start_run(place, run, *LEXICAL, "--engine", engine)
+    moment = random.Random(seed).randrange(1, 14)
+    wait_until(process, lambda: receipts(run) >= moment)
+    workers = workers_of(process)
+    process.kill()
+    process.communicate()
+    finish(start_run(place, run, *LEXICAL, "--engine", engine))
+    assert contents(run) == lexical
+    _, left = psutil.wait_procs(workers, timeout=60)
+    assert not left
+
+
+def test_an_interrupted_run_ends_soon_and_leaves_no_process(
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    process = start_run(place, run, *LEXICAL, "--engine", engine)
+    wait_until(process, lambda: receipts(run) >= 2)
+    workers = workers_of(process)
+    process.send_signal(signal.SIGINT)
+    assert "the same command finishes the work" in finish(process, 130)
+    _, left = psutil.wait_procs(workers, timeout=60)
+    assert not left
+    finish(start_run(place, run, *LEXICAL))
+    assert contents(run) == lexical
+
+
+STOPPING = """
+import os, signal, time
+from fastscore.run import tasks
+commit = tasks.published = getattr(tasks, "published", tasks.commit_table)  # loaded twice
+done = []
+def stopping(*given):
+    committed = commit(*given)
+    done.append(given)
+    if len(done) == 6:  # amid a shard
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.5)
+    return committed
+tasks.commit_table = stopping
+"""
+
+
+def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
+    place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    run, preload = tmp_path / "run", tmp_path / "stopping.py"
+    preload.write_text(STOPPING)
+    link_kernels(tmp_path / "cluster" / "cache-of-workers")
+    with dask_cluster(tmp_path / "cluster", worker_ttl="10s", preload=preload) as cluster:
+        process = start_run(place, run, *LEXICAL, "--engine", "dask", "--address", cluster.address)
+        stderr = finish(process)
+        zombie = psutil.Process(cluster.workers[0].pid)
+        assert zombie.status() == psutil.STATUS_STOPPED
+        assert "workers died" in stderr
+        before = contents(run)
+        assert before == lexical
+        zombie.resume()
+        time.sleep(3)
+        assert contents(run) == before
+        assert not list(run.rglob("*.tmp"))
+
+
+def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
+    place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    run = tmp_path / "run"
+    link_kernels(tmp_path / "cluster" / "cache-of-workers")
+    with dask_cluster(tmp_path / "cluster") as cluster:
+        process = start_run(place, run, *LEXICAL, "--engine", "dask", "--address", cluster.address)
+        wait_until(process, lambda: receipts(run) >= 2)
+        cluster.scheduler.kill()
+        stderr = finish(process, 4)
+    assert f"The Dask scheduler at {cluster.address} went away." in stderr
+    assert "run the same command again" in stderr
+    finish(start_run(place, run, *LEXICAL))
+    assert contents(run) == lexical
+
+
+def test_an_address_where_nobody_answers_is_named(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    words = ("--engine", "dask", "--address", "tcp://127.0.0.1:9")
+    stderr = finish(start_run(place, tmp_path / "run", *LEXICAL, *words), 4)
+    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in stderr
