@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 
 import polars as pl
 
-from fastscore.suites.showing import Dialogue, DialogueView, Explanation, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -604,11 +604,10 @@ class ShowsDialogues(Protocol):
 class ExplainsMetrics(Protocol):
     """A suite that says why a number is what it is."""
 
-    def explain(self, dialogue: Dialogue, metric: Metric, options: Any) -> Sequence[Explanation]:
-        """Explain a metric of a dialogue that was scored again, one row of its table after another.
-
-        Null rows are explained too, by their reason.
-        """
+    def explain(
+        self, dialogue: Dialogue, metric: Metric, row: Mapping[str, Any], options: Any
+    ) -> Working:
+        """Explain a metric's value in a row of its table, of a dialogue that was scored again."""
 
 
 @runtime_checkable

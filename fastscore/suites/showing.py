@@ -133,6 +133,26 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """How one number came about.
+
+    Parameters
+    ----------
+    text
+        The formula with the values in it.
+    result
+        What those values give, computed from the evidence by other means than the suite's; None
+        where nothing but the suite's own functions tell.
+    evidence
+        What the values were counted from.
+    """
+
+    text: str
+    result: Number = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a number is what it is.
 
@@ -148,10 +168,8 @@ class Explanation:
         Why it is null.
     numerator, denominator
         Their values, where it is a ratio of counts or sums.
-    working
-        The formula with the values in it.
-    evidence
-        What the values were counted from.
+    working, result, evidence
+        As in `Working`.
     lines
         The 1-based lines of the log that hold it.
     """
@@ -163,6 +181,7 @@ class Explanation:
     numerator: Number = None
     denominator: Number = None
     working: str = ""
+    result: Number = None
     evidence: tuple[Evidence, ...] = ()
     lines: tuple[int, ...] = ()
 

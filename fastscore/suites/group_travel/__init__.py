@@ -5,7 +5,7 @@ The metrics M1 to M16 and the welfare measures W1 to W3, over dialogues and thei
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,7 +13,7 @@ from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -91,6 +91,18 @@ class GroupTravelSuite:
         from fastscore.suites.group_travel.show import report_sections
 
         return report_sections(run)
+
+    def explain(
+        self,
+        dialogue: Dialogue,
+        metric: Metric,
+        row: Mapping[str, Any],
+        options: GroupTravelOptions,
+    ) -> Working:
+        """Explain a metric's value in a row of its table."""
+        from fastscore.suites.group_travel.explain import explain
+
+        return explain(dialogue, metric, row)
 
 
 SUITE = GroupTravelSuite()

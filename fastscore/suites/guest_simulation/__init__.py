@@ -5,14 +5,14 @@ The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -95,6 +95,18 @@ class GuestSimulationSuite:
         from fastscore.suites.guest_simulation.show import report_sections
 
         return report_sections(run)
+
+    def explain(
+        self,
+        dialogue: Dialogue,
+        metric: Metric,
+        row: Mapping[str, Any],
+        options: GuestSimulationOptions,
+    ) -> Working:
+        """Explain a metric's value in a row of its table."""
+        from fastscore.suites.guest_simulation.explain import explain
+
+        return explain(dialogue, metric.id, row)
 
 
 SUITE = GuestSimulationSuite()

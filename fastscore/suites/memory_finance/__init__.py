@@ -5,14 +5,14 @@ The metrics M1 to M5 of the MemFinRobot evaluation, over its traces.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -98,6 +98,18 @@ class MemoryFinanceSuite:
         from fastscore.suites.memory_finance.show import report_sections
 
         return report_sections(run)
+
+    def explain(
+        self,
+        dialogue: Dialogue,
+        metric: Metric,
+        row: Mapping[str, Any],
+        options: MemoryFinanceOptions,
+    ) -> Working:
+        """Explain a metric's value in a row of its table."""
+        from fastscore.suites.memory_finance.explain import explain
+
+        return explain(dialogue, metric, row)
 
 
 SUITE = MemoryFinanceSuite()

@@ -6,7 +6,7 @@ similarity (CR), copying (I), their sum (TAS), recovery after shifts, and CAS.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from fastscore.suites.base import (
 )
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -125,6 +125,18 @@ class PreferenceShiftSuite:
         from fastscore.suites.preference_shift.show import report_sections
 
         return report_sections(self, run, options)
+
+    def explain(
+        self,
+        dialogue: Dialogue,
+        metric: Metric,
+        row: Mapping[str, Any],
+        options: PreferenceShiftOptions,
+    ) -> Working:
+        """Explain a metric's value in a row of its table."""
+        from fastscore.suites.preference_shift.explain import explain
+
+        return explain(dialogue, metric, row, options)
 
 
 SUITE = PreferenceShiftSuite()

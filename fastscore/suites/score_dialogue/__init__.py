@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fastscore.suites.base import CommittedRun, Events, Metric, Source, Table
 from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section
+from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -102,6 +102,18 @@ class ScoreDialogueSuite:
         from fastscore.suites.score_dialogue.show import report_sections
 
         return report_sections(run)
+
+    def explain(
+        self,
+        dialogue: Dialogue,
+        metric: Metric,
+        row: Mapping[str, Any],
+        options: ScoreDialogueOptions,
+    ) -> Working:
+        """Explain a metric's value in a row of its table."""
+        from fastscore.suites.score_dialogue.explain import explain
+
+        return explain(dialogue, metric.id, row, options)
 
 
 SUITE = ScoreDialogueSuite()

@@ -1,0 +1,213 @@
+"""Why a number of a dialogue is what it is: scored again by itself, shown with its evidence."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Sequence
+
+import polars as pl
+from rich.console import Console
+from rich.text import Text
+
+from fastscore.errors import RunError, UsageError, nearest
+from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.dialogues import Dialogues
+from fastscore.results.grids import plain
+from fastscore.results.number_text import decimals_for, number_text
+from fastscore.suites.base import ExplainsMetrics, Metric
+from fastscore.suites.showing import Dialogue, Evidence, Explanation, Mark, Number, Working
+
+EVIDENCE_SHOWN = 12
+LONGEST_TEXT = 600
+SEMANTIC_TOLERANCE = 1e-6
+_PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
+
+
+def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
+    """Explain metrics of one dialogue.
+
+    Parameters
+    ----------
+    dialogues
+        Those of a complete run.
+    row
+        The dialogue's place in the run's table ``dialogues``.
+    metrics
+        Ids of metrics; for one of turns or steps every row of the dialogue is explained.
+
+    Raises
+    ------
+    UsageError
+        An unknown metric, or a run that was scored with what is no longer there.
+    InputError
+        The log is no longer what was scored.
+    RunError
+        Scored again, a number is not the run's.
+    """
+    declared = {metric.id: metric for metric in dialogues.suite.metrics}
+    for id in metrics:
+        if id not in declared:
+            raise UsageError(
+                f"Suite {dialogues.suite.name!r} has no metric {id!r}.", nearest(id, declared)
+            )
+    dialogue = dialogues.rescore(row)
+    (committed,) = dialogues.tables([row])
+    found = []
+    for id in metrics:
+        metric = declared[id]
+        again, before = dialogue.tables[metric.table], committed[metric.table]
+        if not _same(again[id], before[id], dialogues.run.manifest.embedder is not None):
+            raise RunError(
+                f"{dialogues.run.path}: {id} of {dialogues.names['name'][row]!r} is not what it is "
+                "when the dialogue is scored again.",
+                "See what is damaged with `fastscore summary RUN --verify`.",
+            )
+        found += _rows(dialogues, dialogue, metric, before[id].to_list())
+    return found
+
+
+def _same(again: pl.Series, before: pl.Series, by_meaning: bool) -> bool:
+    """Tell whether scores are the same: bit by bit, or with vectors within 1e-6."""
+    if not by_meaning or not again.dtype.is_numeric():
+        return again.equals(before)
+    if len(again) != len(before) or not again.is_null().equals(before.is_null()):
+        return False
+    return bool(((again - before).abs().fill_null(0.0) <= SEMANTIC_TOLERANCE).all())
+
+
+def _rows(
+    dialogues: Dialogues, dialogue: Dialogue, metric: Metric, committed: Sequence[Number]
+) -> list[Explanation]:
+    found = []
+    rows = dialogue.tables[metric.table].iter_rows(named=True)
+    for row, value in zip(rows, committed, strict=True):
+        reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
+        working = Working(text=metric.formula)
+        if value is not None and isinstance(dialogues.suite, ExplainsMetrics):
+            working = dialogues.suite.explain(dialogue, metric, row, dialogues.options)
+        found.append(
+            Explanation(
+                metric=metric.id,
+                place=", ".join(
+                    f"{name.replace('_', ' ')} {row[name]}"
+                    for name in _PLACES
+                    if name in row and metric.table != LABEL_TABLE
+                ),
+                value=value,
+                reason="" if value is not None else reasons.get(metric.id, "switched off"),
+                numerator=row[metric.numerator] if metric.numerator else None,
+                denominator=row[metric.denominator] if metric.denominator else None,
+                working=working.text,
+                result=working.result,
+                evidence=working.evidence,
+                lines=_lines(dialogue, row.get("line")),
+            )
+        )
+    return found
+
+
+def _lines(dialogue: Dialogue, line: int | None) -> tuple[int, ...]:
+    if line is not None:
+        return (line,)
+    return () if dialogue.raw is None else tuple(dialogue.raw["line"].unique().sort())
+
+
+def choose_dialogue(
+    dialogues: Dialogues,
+    name: str | None = None,
+    *,
+    worst: str | None = None,
+    best: str | None = None,
+    seed: int | None = None,
+) -> int:
+    """Choose a dialogue: by the start of its name, by a metric, or at random.
+
+    Raises
+    ------
+    UsageError
+        None of these, several, or nothing that they stand for.
+    """
+    ways = [way for way in (name, worst, best, seed) if way is not None]
+    if len(ways) != 1:
+        raise UsageError(
+            f"A dialogue is chosen in one way, {len(ways)} are named.",
+            "Name it, or use --worst METRIC, --best METRIC or --random.",
+        )
+    if name is not None:
+        return dialogues.find(name)
+    if seed is not None:
+        return random.Random(seed).randrange(dialogues.names.height)
+    metric = str(worst or best)
+    ranked = dialogues.ranked(metric)
+    if not ranked:
+        raise UsageError(f"{dialogues.run.path}: no dialogue has a {metric}.")
+    return ranked[0 if worst else -1]
+
+
+def explanations_json(name: str, file: str, found: Sequence[Explanation]) -> str:
+    """Return explanations as JSON, every number at full precision."""
+    content = {
+        "dialogue": name,
+        "file": file,
+        "explanations": [dataclasses.asdict(one) for one in found],
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+
+
+def print_explanations(
+    console: Console, dialogues: Dialogues, row: int, found: Sequence[Explanation]
+) -> None:
+    """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
+    declared = {metric.id: metric for metric in dialogues.suite.metrics}
+    (tables,) = dialogues.tables([row])
+    file = tables[LABEL_TABLE]["file"][0]
+    console.print(Text(plain(f"{dialogues.names['name'][row]}  ({file})"), style="bold"))
+    for one in found:
+        metric = declared[one.metric]
+        value = number_text(one.value, decimals_for([one.value]))
+        place = f", {one.place}" if one.place else ""
+        console.print()
+        said = f"{metric.name} ({metric.id}){place}: {value}"
+        console.print(
+            Text(plain(said if one.value is not None else f"{said} {one.reason}"), "bold")
+        )
+        console.print(Text(f"  formula   {metric.formula}"))
+        if one.value is None:
+            console.print(Text(f"  null      {metric.null_rule}"))
+            continue
+        console.print(Text(plain(f"  here      {one.working} = {value}")))
+        if one.lines:
+            ends = sorted({one.lines[0], one.lines[-1]})
+            console.print(Text(f"  lines     {'-'.join(map(str, ends))} of the log"))
+        for evidence in one.evidence[:EVIDENCE_SHOWN]:
+            _print_evidence(console, evidence)
+        more = len(one.evidence) - EVIDENCE_SHOWN
+        if more > 0:
+            console.print(Text(f"  ... and {more:,} more: --json has all"))
+
+
+def _print_evidence(console: Console, evidence: Evidence) -> None:
+    found = evidence.found
+    if isinstance(found, float):
+        found = number_text(found, decimals_for([found]))
+    said = plain(evidence.what if found is None else f"{evidence.what}: {found}")
+    console.print(Text(f"  - {said}"))
+    if evidence.text:
+        console.print(Text("    ") + _with_marks(evidence.text, evidence.marks))
+
+
+def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
+    shown, place = Text(), 0
+    cut = text[:LONGEST_TEXT]
+    for mark in marks:
+        start, stop = max(place, mark.start), min(mark.stop, len(cut))
+        if start >= stop:
+            continue
+        shown.append(plain(cut[place:start]))
+        open_, close = ("[", "]") if mark.good else ("{", "}")
+        shown.append(f"{open_}{plain(cut[start:stop])}{close}", "green" if mark.good else "red")
+        place = stop
+    shown.append(plain(cut[place:]))
+    if len(text) > LONGEST_TEXT:
+        shown.append(f" ... {len(text) - LONGEST_TEXT:,} more characters")
+    return shown

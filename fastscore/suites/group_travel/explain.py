@@ -1,0 +1,163 @@
+"""Why the numbers of group_travel are what they are."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.base import Metric
+from fastscore.suites.group_travel.show import CHANNELS
+from fastscore.suites.showing import Dialogue, Evidence, Working
+
+Row = Mapping[str, Any]
+
+_OF_PAIRS: dict[str, tuple[str, ...]] = {
+    "M8": ("addressed",),
+    "M8a": ("addressed_synthesis", "synthesis_phrase", "synthesis_hits", "synthesis_similarity"),
+    "M8b": ("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),
+    "M10": ("satisfied", *(f"{channel}_channel" for channel in CHANNELS), "place_similarity"),
+    "M10b": ("category_channel", "category_tokens"),
+    "M11": ("satisfied",),
+    "M12": ("slot_similarity",),
+    "M14": ("resolution_similarity",),
+}
+_OF_PLACES = {"M9": ("grounded",), "M15": ("grounded", "explicit", "similarity", "serendipitous")}
+_KINDS = {
+    "M1": ("provide",),
+    "M4b": ("synthes", "feedback", "present"),
+    "M6": ("accept",),
+    "M7_feedback_turn_overhead": ("feedback",),
+}
+
+
+def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
+    """Explain a metric's value in a row of its table."""
+    if metric.id in ("W1", "W2", "W3", "M13"):
+        return _of_members(metric.id, row)
+    numerator = row[metric.numerator] if metric.numerator else None
+    denominator = row[metric.denominator] if metric.denominator else None
+    if metric.id in _OF_PAIRS:
+        evidence = _pairs(dialogue, metric.id)
+    elif metric.id in _OF_PLACES:
+        evidence = _places(dialogue, _OF_PLACES[metric.id])
+    elif metric.id in ("M2", "M3", "M4", "M5"):
+        evidence = _syntheses(dialogue)
+    elif metric.id == "M16":
+        evidence = _lines(dialogue)
+    else:
+        evidence = _turns(dialogue, _KINDS.get(metric.id, ()))
+    if numerator is None or denominator is None:
+        return Working(text=f"{metric.formula} = {row[metric.id]}", evidence=evidence)
+    return Working(
+        text=f"{_number(numerator)} / {_number(denominator)}",
+        result=numerator / denominator if denominator else None,
+        evidence=evidence,
+    )
+
+
+def _of_members(metric: str, row: Row) -> Working:
+    field = "semantic_mean" if metric == "M13" else "satisfaction"
+    members = [member for member in row["members"] or () if member[field] is not None]
+    values = [float(member[field]) for member in members]
+    evidence = tuple(
+        Evidence(
+            what=member["member"],
+            found=member[field],
+            text=f"{member['satisfied']} of {member['pairs']} preferences",
+        )
+        for member in members
+    )
+    if not values:
+        return Working(text="no member has an actionable preference", evidence=evidence)
+    listed = ", ".join(f"{value:.4f}" for value in values)
+    formulas: dict[str, tuple[str, Callable[[Sequence[float]], float]]] = {
+        "W1": (f"mean of {listed}", lambda found: sum(found) / len(found)),
+        "W2": (f"least of {listed}", min),
+        "W3": (f"geometric mean of {listed}", _geometric_mean),
+        "M13": (f"Gini coefficient of {listed}", _gini),
+    }
+    text, compute = formulas[metric]
+    return Working(text=text, result=compute(values), evidence=evidence)
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.prod(values) ** (1 / len(values))
+
+
+def _gini(values: Sequence[float]) -> float:
+    total = sum(values)
+    differences = sum(abs(a - b) for a in values for b in values)
+    return differences / (2 * len(values) * total) if total else 0.0
+
+
+def _pairs(dialogue: Dialogue, metric: str) -> tuple[Evidence, ...]:
+    columns = _OF_PAIRS[metric]
+    pairs = dialogue.tables["pairs"]
+    if metric in ("M10", "M11", "M12", "M14"):
+        pairs = pairs.filter("actionable")
+    return tuple(
+        Evidence(
+            what=f"{pair['member']}, {pair['slot']}",
+            found=", ".join(f"{name} {_number(pair[name])}" for name in columns),
+            text=pair["preference"],
+        )
+        for pair in pairs.iter_rows(named=True)
+    )
+
+
+def _places(dialogue: Dialogue, columns: tuple[str, ...]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            what=place["place"],
+            found=", ".join(f"{name} {_number(place[name])}" for name in columns),
+        )
+        for place in dialogue.tables["places"].iter_rows(named=True)
+    )
+
+
+def _syntheses(dialogue: Dialogue) -> tuple[Evidence, ...]:
+    if dialogue.events is None:
+        return ()
+    return tuple(
+        Evidence(
+            what=f"synthesis of {one['slot']}",
+            found=f"conflict {_number(one['has_conflict'])}: {one['description'] or 'none'}; "
+            f"strategy {_number(one['has_strategy'])}; explanation {one['explanation'] or 'none'}",
+            text=one["utterance"] or "",
+        )
+        for one in dialogue.events.frames["synthesis"].iter_rows(named=True)
+    )
+
+
+def _lines(dialogue: Dialogue) -> tuple[Evidence, ...]:
+    if dialogue.events is None:
+        return ()
+    lines = dialogue.events.frames["plan_lines"]["text"].to_list()
+    return tuple(Evidence(what="plan", text=line) for line in lines)
+
+
+def _turns(dialogue: Dialogue, kinds: tuple[str, ...]) -> tuple[Evidence, ...]:
+    if dialogue.events is None:
+        return ()
+    turns = dialogue.events.frames["turns"].filter("is_counted")
+    if kinds:
+        turns = turns.filter(pl.any_horizontal(pl.col("kind").str.contains(k) for k in kinds))
+    return tuple(
+        Evidence(
+            what="system" if turn["is_system"] else turn["member"] or "everyone",
+            found=" ".join(word for word in (turn["kind"], turn["slot"]) if word),
+            text=turn["utterance"] or "",
+        )
+        for turn in turns.iter_rows(named=True)
+    )
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
