@@ -31,7 +31,7 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.inputs import readable_inputs
-from fastscore.run.missing import notes_on_run, nothing_error, nothing_scored, strict_error
+from fastscore.run.missing import notes_on_run, nothing_error, strict_error
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
@@ -383,12 +383,14 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     for part in parts:
         for name, value in part.counts.items():
             counts[name] = counts.get(name, 0) + value
-    lacking, notes = notes_on_run(counts, declared, summary, given.records(declared))
-    if nothing_scored(summary):
-        raise nothing_error(suite.name, lacking)
-    if config.strict and lacking:
-        raise strict_error(lacking)
-    return Scores(suite.name, tables, summary, rejects, context.signature, cut, (*lacking, *notes))
+    said = notes_on_run(counts, declared, summary, given.records(declared))
+    if said.nothing_scored:
+        raise nothing_error(suite.name, said.lacking)
+    if config.strict and said.lacking:
+        raise strict_error(said.lacking)
+    return Scores(
+        suite.name, tables, summary, rejects, context.signature, cut, (*said.lacking, *said.notes)
+    )
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ class SuggestingGroup(click.Group):
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             raise UsageError(
-                f"There is no command {name!r} of `{ctx.command_path}`.",
+                f"No such command {name!r} of `{ctx.command_path}`.",
                 nearest(name, self.list_commands(ctx)),
             )
         return super().resolve_command(ctx, args)

@@ -113,7 +113,7 @@ def _no_embedder(suite: Suite, options: Any) -> UsageError:
     asking = " and ".join(f"{flag_name(name)} {given}" for name, given, _ in changes)
     instead = [f"{flag_name(name)} {value}" for name, _, value in changes]
     return UsageError(
-        f"{suite.name} compares texts by vectors"
+        f"{suite.name} needs an embedder"
         + (f" with {asking}" if asking else " with these options")
         + ", and --embedder is none.",
         f"Type {' or '.join([*instead, '--embedder MODEL'])}; `fastscore models list` names them.",

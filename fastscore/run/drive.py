@@ -54,7 +54,7 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.missing import notes_on_run, nothing_error, nothing_scored, strict_error
+from fastscore.run.missing import notes_on_run, nothing_error, strict_error
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.shared_files import absolute, absolute_plan, check_workers
@@ -370,8 +370,9 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[Inp
         counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
     source = run.context.source(run.suite)
     rows = (row for file in files for row in records(file, source.array_column))
-    run.manifest.lacking, run.manifest.notes = notes_on_run(counts, source, summary, rows)
-    run.manifest.all_null = nothing_scored(summary)
+    said = notes_on_run(counts, source, summary, rows)
+    run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
+    run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.save_manifest()

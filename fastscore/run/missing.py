@@ -119,11 +119,12 @@ class Lacking:
     column: Column
     metrics: tuple[str, ...]
 
-    def told(self, found: FoundKeys) -> str:
+    def told(self, found: FoundKeys, source: Source) -> str:
         """Say so, with the keys that were found and what to type."""
         array = self.path.rpartition("[].")[0]
         keys = found.below(array)
-        nearest = nearest_key(self.column, keys)
+        own = {column.name for _, column in _by_path(source)} - {self.column.name}
+        nearest = nearest_key(self.column, keys, own)
         listed = ", ".join(f"{path} ({key.count:,})" for path, key in list(keys.items())[:_SHOWN])
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         advice = f"; type --column {self.column.name}={nearest}" if nearest else ""
@@ -137,7 +138,7 @@ class Lacking:
 def lacking_columns(
     missing: Iterable[Missing], source: Source, summary: pl.DataFrame
 ) -> list[Lacking]:
-    """Find the columns that some metrics need, are null everywhere and leave these null.
+    """Find the columns that are null everywhere and leave metrics that need them null.
 
     Parameters
     ----------
@@ -156,9 +157,30 @@ def lacking_columns(
     found = []
     for path, column in _by_path(source):
         metrics = tuple(name for name in column.needed_by if name in null)
+        if column.needed_by == ALL_METRICS:
+            metrics = ("all metrics",)
         if path in everywhere and metrics and column.name not in given:
             found.append(Lacking(path, column, metrics))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class NotesOnRun:
+    """What a run lacks.
+
+    Parameters
+    ----------
+    lacking
+        Metrics that are null in every row, and the columns that they lack.
+    notes
+        Columns that are null in some rows.
+    nothing_scored
+        Whether every metric is null in every row, or a column that all of them need.
+    """
+
+    lacking: list[str]
+    notes: list[str]
+    nothing_scored: bool
 
 
 def notes_on_run(
@@ -166,7 +188,7 @@ def notes_on_run(
     source: Source,
     summary: pl.DataFrame,
     rows: Iterable[dict[str, object]],
-) -> tuple[list[str], list[str]]:
+) -> NotesOnRun:
     """Say what a run lacks, taking the nulls out of its counts.
 
     Parameters
@@ -182,19 +204,18 @@ def notes_on_run(
 
     Returns
     -------
-    tuple
-        What some metrics are null for; and what else there is to say.
+    NotesOnRun
     """
     missing = missing_columns(counts)
     lacking = lacking_columns(missing, source, summary)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
-    return [each.told(found) for each in lacking], notes_on_missing(missing, source)
-
-
-def nothing_scored(summary: pl.DataFrame) -> bool:
-    """Whether every metric is null in every row."""
     whole = summary.filter(pl.col("group") == ALL)
-    return whole.height > 0 and not (whole["n"] > 0).any()
+    return NotesOnRun(
+        [each.told(found, source) for each in lacking],
+        notes_on_missing(missing, source),
+        any(each.column.needed_by == ALL_METRICS for each in lacking)
+        or (whole.height > 0 and not (whole["n"] > 0).any()),
+    )
 
 
 def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:

@@ -154,7 +154,7 @@ def test_other_messages(tmp_path: Path) -> None:
     )
     wrong = fastscore_command(["scor"])
     assert wrong.returncode == 2
-    assert "There is no command 'scor' of `" in wrong.stderr
+    assert "No such command 'scor' of `" in wrong.stderr
     assert "Did you mean 'score'?" in wrong.stderr
     wrong = fastscore_command(["models", "exprt"])
     assert "Did you mean 'export'?" in wrong.stderr
@@ -163,7 +163,7 @@ def test_other_messages(tmp_path: Path) -> None:
     )
     assert wrong.returncode == 2
     assert wrong.stderr == (
-        "Error: score_dialogue compares texts by vectors with --lex-weight 0.5 and --semantic "
+        "Error: score_dialogue needs an embedder with --lex-weight 0.5 and --semantic "
         "calibrated, and --embedder is none. Type --lex-weight 1.0 or --semantic jaccard or "
         "--embedder MODEL; `fastscore models list` names them.\n"
     )

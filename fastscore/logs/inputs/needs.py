@@ -6,7 +6,7 @@ that what is said to be absent is absent in every row.
 """
 
 import mmap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,28 +125,42 @@ class Seen:
         return [need for need in needs if self.sights[need.place].asked and need.name not in given]
 
 
-def look(file: InputFile, source: Source) -> Seen:
+KnownShapes = dict[Hashable, frozenset[str]]
+"""First rows by their keys, of files that have all that is needed, and the columns of these."""
+
+
+def look(file: InputFile, source: Source, known: KnownShapes) -> Seen:
     """Look at a file's rows until everything that is needed was seen.
+
+    Of a file that begins as one before it that has everything, the first row is enough.
 
     Raises
     ------
     InputError
         The file cannot be read.
     """
-    return look_at(lambda: records(file, source.array_column), source, file)
+    return look_at(lambda: records(file, source.array_column), source, file, known)
 
 
-def look_at(read: Callable[[], Iterator[Record]], source: Source, file: InputFile) -> Seen:
+def look_at(
+    read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: KnownShapes
+) -> Seen:
     """Look at rows, which errors say are of a file, until everything that is needed was seen."""
     needs = needs_of(source)
     seen = Seen(file, read, 0, {need.place: Sight() for need in needs}, frozenset())
-    columns: set[str] = set()
+    keys: set[str] = set()
     open_needs = list(needs)
+    shape: Hashable = None
     for record in read():
         seen.rows += 1
-        for row in _rows(record, source):
-            if seen.rows <= ROWS_LOOKED_AT:
-                columns |= {column.name for column in source.columns if _stored(row, column)[0]}
+        if shape is None:
+            shape = _shape(record, source, file)
+            if shape in known:
+                seen.columns = known[shape]
+                return seen
+        if seen.rows <= ROWS_LOOKED_AT:
+            keys.update(record)
+        for row in _rows(record, source) if open_needs else ():
             _look_at(row, source, open_needs, seen.sights, of_cells=file.format == "csv")
         open_needs = [need for need in open_needs if not seen.sights[need.place].proves(need)]
         if seen.rows == _ROWS_BEFORE_SEARCH:
@@ -156,8 +170,32 @@ def look_at(read: Callable[[], Iterator[Record]], source: Source, file: InputFil
         if seen.rows >= ROWS_LOOKED_AT and file.format in ("csv", "parquet"):
             # such rows have the same columns all over
             open_needs = [need for need in open_needs if _has_key(record, need)]
-    seen.columns = frozenset(columns)
+    seen.columns = frozenset(
+        column.name for column in source.columns if _is_among(column, keys, file)
+    )
+    if shape is not None and all(seen.sights[need.place].proves(need) for need in needs):
+        known[shape] = seen.columns
     return seen
+
+
+def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
+    """Return the keys of a row, and of the first object in each array."""
+    arrays = []
+    for column in source.columns:
+        if column.items:
+            array = json_of(_stored(record, column)[1])
+            first = array[0] if isinstance(array, list) and array else None
+            arrays.append(frozenset(first) if isinstance(first, dict) else None)
+    return file.format, frozenset(record), tuple(arrays)
+
+
+def _is_among(column: Column, keys: set[str], file: InputFile) -> bool:
+    """Tell whether a column's value, or what holds it, stands under one of the keys of rows."""
+    for key in column.keys:
+        name = key.strip().lower() if file.format == "csv" else key
+        if name in keys or name.split(".")[0].removesuffix("[]") in keys:
+            return True
+    return False
 
 
 def _has_key(record: Record, need: Need) -> bool:
@@ -196,10 +234,9 @@ def _look_at(
     *,
     of_cells: bool,
 ) -> None:
-    arrays = {
-        column.name: json_of(_stored(row, column)[1]) for column in source.columns if column.items
-    }
-    named = {item.name for column in source.columns for item in column.items}
+    holders = [column for column in source.columns if column.items]
+    arrays = {column.name: json_of(_stored(row, column)[1]) for column in holders}
+    named = {item.name for column in holders for item in column.items}
     nested = any(isinstance(array, list) for array in arrays.values())
     for need in needs:
         sight = sights[need.place]
@@ -251,9 +288,11 @@ def _stored(row: Record, column: Column) -> tuple[bool, Any]:
 
 def _at(row: Record, path: str) -> tuple[bool, Any]:
     """Return whether a path leads anywhere in a row, and where to."""
-    for key in (path, path.strip().lower()):
-        if key in row:
-            return True, row[key]
+    if path in row:
+        return True, row[path]
+    plain = path.strip().lower()
+    if plain != path and plain in row:
+        return True, row[plain]
     array, each, inner = path.partition(EACH)
     if each:
         elements = json_of(_at(row, array)[1])

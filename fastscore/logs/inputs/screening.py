@@ -14,7 +14,7 @@ from fastscore.logs.inputs.column_map import EACH, mapped
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.needs import Need, Seen, Sight, look, look_at, needs_of
+from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
 from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.similar_names import nearest_key, nearest_word
 from fastscore.suites.base import Source
@@ -63,8 +63,9 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         return Screened(tuple(files), (), ())
     kept: list[Seen] = []
     left: list[tuple[Seen, list[Need]]] = []
+    known: KnownShapes = {}
     for file in files:
-        seen = look(file, source)
+        seen = look(file, source, known)
         lacking = seen.lacks(needs)
         if not lacking:
             kept.append(seen)
@@ -86,7 +87,7 @@ def screen_rows(
     read: Callable[[], Iterator[Record]], format: Format, name: str, source: Source, suite: str
 ) -> None:
     """Raise `InputError` where rows in memory lack what every metric needs; see `screen`."""
-    seen = look_at(read, source, InputFile(name, format, "none", 0))
+    seen = look_at(read, source, InputFile(name, format, "none", 0), {})
     lacking = seen.lacks(needs_of(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
@@ -246,7 +247,7 @@ def _fits(layout: str, suite: str, source: Source, seen: Seen) -> bool:
         source = mapped(source, load_layout(layout).of(suite))
     except UsageError:
         return False
-    again = look_at(seen.read, source, seen.file)
+    again = look_at(seen.read, source, seen.file, {})
     return all(again.sights[need.place].proves(need) for need in needs_of(source))
 
 

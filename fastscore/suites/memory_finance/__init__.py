@@ -26,7 +26,7 @@ class MemoryFinanceSuite:
 
     name: str = "memory_finance"
     title: str = "How a financial assistant remembers, discloses risk, complies and explains"
-    version: int = 2
+    version: int = 3
     options: type[MemoryFinanceOptions] = MemoryFinanceOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
