@@ -1,8 +1,9 @@
 """A small run of every suite, scored once for all tests of what is shown of runs."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -26,43 +27,57 @@ SUITES = (
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
+class _Runs(Mapping[str, Run]):
+    """Runs of the suites, each scored when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runs: dict[str, Run] = {}
+
+    def __getitem__(self, suite: str) -> Run:
+        if suite not in self._runs:
+            run = self._score(suite)
+            assert run.rejects.collect().is_empty()
+            self._runs[suite] = run
+        return self._runs[suite]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUITES)
+
+    def __len__(self) -> int:
+        return len(SUITES)
+
+    def _score(self, suite: str) -> Run:
+        folder, store = self._folder, self._folder / "store"
+        output = folder / f"run-{SUITES.index(suite) + 1}"
+        if suite == "score_dialogue":
+            _write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
+            return fastscore.score(folder / "miners", suite, output=output, store=store)
+        if suite == "group_travel":
+            _write(group_travel_logs, "--dialogues", 15, "-o", folder / "trips")
+            return fastscore.score(folder / "trips" / "logs", suite, output=output, store=store)
+        if suite == "guest_simulation":
+            _write(guest_simulation_logs, "--conversations", 20, "-o", folder / "guests")
+            personas = str(folder / "guests-personas.json")
+            return fastscore.score(folder / "guests", suite, output=output, personas=personas)
+        if suite == "preference_shift":
+            words = ("--kind", "models", "--turns", 300, "--output", folder / "shifts")
+            _write(preference_shift_logs, *words)
+            catalogue = str(folder / "shifts" / "catalogue.jsonl")
+            logs = folder / "shifts" / "logs.jsonl"
+            return fastscore.score(logs, suite, output=output, store=store, catalogue=catalogue)
+        leave = shutil.ignore_patterns("turn*", "*.json")
+        shutil.copytree(_TRACES, folder / "traces", ignore=leave)
+        traces = sorted((folder / "traces").rglob("dialog_trace*"))
+        return fastscore.score(traces, suite, output=output)
+
+
+def _write(command: ModuleType, *arguments: object) -> None:
+    done = CliRunner().invoke(command.main, [str(word) for word in arguments])
+    assert done.exit_code == 0, done.output
+
+
 @pytest.fixture(scope="session")
 def suite_runs(tmp_path_factory: pytest.TempPathFactory, default_model: str) -> Mapping[str, Run]:
     """Return a run of each suite over a few real dialogues."""
-    folder = tmp_path_factory.mktemp("runs")
-    store = folder / "store"
-
-    def write(command: object, *arguments: object) -> None:
-        done = CliRunner().invoke(command.main, [str(word) for word in arguments])  # type: ignore[attr-defined]
-        assert done.exit_code == 0, done.output
-
-    write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
-    write(group_travel_logs, "--dialogues", 15, "-o", folder / "trips")
-    write(guest_simulation_logs, "--conversations", 20, "-o", folder / "guests")
-    write(preference_shift_logs, "--kind", "models", "--turns", 300, "--output", folder / "shifts")
-    shutil.copytree(_TRACES, folder / "traces", ignore=shutil.ignore_patterns("turn*", "*.json"))
-    traces = sorted((folder / "traces").rglob("dialog_trace*"))
-    runs = {
-        "score_dialogue": fastscore.score(
-            folder / "miners", "score_dialogue", output=folder / "run-1", store=store
-        ),
-        "group_travel": fastscore.score(
-            folder / "trips" / "logs", "group_travel", output=folder / "run-2", store=store
-        ),
-        "guest_simulation": fastscore.score(
-            folder / "guests",
-            "guest_simulation",
-            output=folder / "run-3",
-            personas=str(folder / "guests-personas.json"),
-        ),
-        "preference_shift": fastscore.score(
-            folder / "shifts" / "logs.jsonl",
-            "preference_shift",
-            output=folder / "run-4",
-            store=store,
-            catalogue=str(folder / "shifts" / "catalogue.jsonl"),
-        ),
-        "memory_finance": fastscore.score(traces, "memory_finance", output=folder / "run-5"),
-    }
-    assert all(run.rejects.collect().is_empty() for run in runs.values())
-    return runs
+    return _Runs(tmp_path_factory.mktemp("runs"))

@@ -46,12 +46,29 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+class _Pages(Mapping[str, Path]):
+    """Reports of the suites, each written when it is first asked for."""
+
+    def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
+        self._runs = runs
+        self._folder = folder
+
+    def __getitem__(self, suite: str) -> Path:
+        path = self._folder / f"{suite}.html"
+        return path if path.exists() else write_report([self._runs[suite]], path)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
 @pytest.fixture(scope="session")
 def pages(
     suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, Path]:
-    folder = tmp_path_factory.mktemp("pages")
-    return {name: write_report([run], folder / f"{name}.html") for name, run in suite_runs.items()}
+    return _Pages(suite_runs, tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="session")
