@@ -54,7 +54,7 @@ def server(tmp_path_factory):
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log.txt"
     command = [python, "-m", "llama_cpp.server", "--model", weights, "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--n_ctx", "2048", "--n_threads", "2"]
+    command += ["--port", str(port), "--n_ctx", "2048", "--n_threads", "1"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
