@@ -6,9 +6,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LLM := .venv-llm
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
+COMPILED := kernels/fastscore_machine/compiled
+LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples
 
-.PHONY: help demo browser test test-slow test-llm test-nightly lint bench bench-full clean
+.PHONY: help demo browser test test-slow test-llm test-nightly wheel lint bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +78,12 @@ browser:  ## Install the headless browser in which tests open reports (Debian; s
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver fonts-dejavu-core; }
 
+wheel: $(VENV)/run.installed  ## A wheel with compiled kernels: whoever installs it never compiles
+	rm -rf $(COMPILED)
+	set -e; for level in $(LEVELS); do \
+	  FASTSCORE_PROCESSOR=$$level $(BIN)/fastscore kernels compile --ship $(COMPILED); done
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
 lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -89,5 +97,5 @@ bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(LLM) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
