@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -378,6 +379,11 @@ def _processes(simulation: Simulation, workers: int) -> Iterator[Executor]:
     )
     try:
         yield pool
+    except BrokenProcessPool as error:
+        raise RunError(
+            "A worker process died, killed or out of memory.",
+            "Run the same command again, with fewer --workers; finished shards are kept.",
+        ) from error
     except BaseException:
         for process in (pool._processes or {}).values():
             process.terminate()

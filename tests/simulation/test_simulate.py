@@ -134,6 +134,12 @@ def failing(conversation):
 
 def wrong(conversation):
     return 7
+
+
+def dying(conversation):
+    import os
+
+    os._exit(9)
 """
 
 
@@ -175,6 +181,11 @@ def test_installed_agents_are_known_by_name(tmp_path, own_agents, monkeypatch):
     assert (log["model_name"], log["conversation"][1]["text"]) == ("counting", "answer 1 to 1")
     with pytest.raises(UsageError, match="Did you mean 'counting'"):
         run(asked(tmp_path / "other", sessions=1, agent="countin"))
+
+
+def test_a_worker_that_dies_is_said(tmp_path, own_agents):
+    with pytest.raises(RunError, match="A worker process died"):
+        run(asked(tmp_path / "logs", agent="python:own_agents.dying", workers=2))
 
 
 @pytest.mark.parametrize(
