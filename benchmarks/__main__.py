@@ -34,6 +34,7 @@ QUICK = {
     "guest_simulation": ["--quick"],
     "memory_finance": ["--quick"],
     "simulation": ["--quick"],
+    "engines": ["--quick", "--engine", "dask"],
 }
 
 

@@ -314,7 +314,7 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     left = _open_shards(run, shards)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
-    buckets = tasks.text_buckets(missing) if missing else ()
+    buckets = tasks.text_buckets(missing, run.engine.processes()) if missing else ()
     # one bucket at a time in a process: the embedder uses every core by itself
     run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, alone=True)
     return left

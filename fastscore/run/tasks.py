@@ -38,6 +38,8 @@ from fastscore.vectors.view import VectorView
 
 TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 4096
+BUCKETS_PER_PROCESS = 4
+LEAST_TEXTS_PER_BUCKET = 1024
 PERPLEXITIES_PER_APPEND = 1024
 
 
@@ -72,9 +74,17 @@ def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[st
     )
 
 
-def text_buckets(n_texts: int) -> tuple[Bucket, ...]:
-    """Split the ids of about `n_texts` texts into ranges that fit one embedding task each."""
+def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:
+    """Split the ids of about `n_texts` texts into ranges that fit one embedding task each.
+
+    Ids are hashes, so ranges of one width hold equally many texts of every length. Several
+    processes get several ranges each, equally many, unless they would be small.
+    """
     count = max(1, min(LARGEST_BUCKET_COUNT, -(-n_texts // TEXTS_PER_BUCKET)))
+    if processes > 1:
+        most = max(1, n_texts // LEAST_TEXTS_PER_BUCKET)
+        count = max(count, min(BUCKETS_PER_PROCESS * processes, most))
+        count = min(-(-count // processes) * processes, max(count, most))
     edges = [(index << 64) // count for index in range(count + 1)]
     return tuple(Bucket(index, edges[index], edges[index + 1] - 1) for index in range(count))
 

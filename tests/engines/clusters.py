@@ -1,15 +1,20 @@
 """Schedulers and workers that were started on their own, as by somebody else."""
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 START_SECONDS = 60
 
@@ -73,6 +78,41 @@ def dask_cluster(
     finally:
         for process in (*cluster.workers, scheduler):
             end(process)
+
+
+@contextmanager
+def ray_cluster(folder: Path) -> Iterator[Cluster]:
+    """Start a Ray cluster of one node on the loopback address, elsewhere than the driver."""
+    elsewhere, temporary = folder / "elsewhere", tempfile.mkdtemp(prefix="ray-")  # short: sockets
+    elsewhere.mkdir(parents=True)
+    port = free_port()
+    head = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
+            *("--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", "2"),
+            *("--include-dashboard", "false", "--object-store-memory", "100000000"),
+            *("--temp-dir", temporary),
+        ],
+        cwd=elsewhere,
+        env={
+            **os.environ,
+            "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
+            "RAY_AUTH_MODE": "disabled",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_for_port(port)
+        yield Cluster(f"127.0.0.1:{port}", head)
+    finally:
+        children = psutil.Process(head.pid).children(recursive=True)
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        end(head)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

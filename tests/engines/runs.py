@@ -68,6 +68,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
             words = " ".join(child.cmdline())
-            if "spawn_main" in words or words.startswith("ray::"):
+            is_ray = words.startswith("ray::") and "Agent" not in words
+            if "spawn_main" in words or is_ray:
                 found.append(child)
     return found

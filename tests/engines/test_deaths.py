@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.engines.clusters import dask_cluster
+from tests.engines.clusters import dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import LEXICAL, finish, receipts, start_run, wait_until, workers_of
 from tests.run.running import contents
@@ -119,6 +119,28 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
         stderr = finish(process, 4)
     assert f"The Dask scheduler at {cluster.address} went away." in stderr
     assert "run the same command again" in stderr
+    finish(start_run(place, run, *LEXICAL))
+    assert contents(run) == lexical
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_elsewhere_does_the_work_and_is_named_when_it_goes(
+    place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("ray")
+    link_kernels(tmp_path / "cluster" / "cache-of-workers")
+    with ray_cluster(tmp_path / "cluster") as cluster:
+        words = (*LEXICAL, "--engine", "ray", "--address", cluster.address)
+        finish(start_run(place, tmp_path / "whole", *words, RAY_AUTH_MODE="disabled"))
+        assert contents(tmp_path / "whole") == lexical
+        run = tmp_path / "run"
+        process = start_run(place, run, *words, RAY_AUTH_MODE="disabled")
+        wait_until(process, lambda: receipts(run) >= 2)
+        for child in psutil.Process(cluster.scheduler.pid).children(recursive=True):
+            if child.name() == "gcs_server":
+                child.kill()
+        stderr = finish(process, 4)
+    assert f"The Ray cluster at {cluster.address} went away." in stderr
     finish(start_run(place, run, *LEXICAL))
     assert contents(run) == lexical
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
 
+from fastscore.allocation import keep_freed_memory
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Key, Lost
 from fastscore.run.engines.workers import attempt, receipt_of, set_threads, threads_each
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 ALONE = "fastscore-alone"
 TASKS_PER_SLOT = 4
 COUNT_SECONDS = 2.0
-CONNECT_SECONDS = 20
+CONNECT_SECONDS = 10
 
 _SILENT = logging.CRITICAL + 1
 
@@ -39,7 +40,8 @@ class WorkerSetup(WorkerPlugin):
     Parameters
     ----------
     threads
-        On how many threads a worker computes; None for as many as it does tasks at once.
+        On how many threads a worker computes; None for as many as it does tasks at once, where
+        the worker is not our own.
     """
 
     def __init__(self, threads: int | None) -> None:
@@ -47,6 +49,8 @@ class WorkerSetup(WorkerPlugin):
 
     async def setup(self, worker: Worker) -> None:
         """Set up a worker."""
+        if self.threads is not None:
+            keep_freed_memory()
         set_threads(self.threads or worker.state.nthreads)
         await worker.set_resources(**{ALONE: 1})
 
@@ -111,6 +115,10 @@ class DaskEngine:
         finally:
             with contextlib.suppress(OSError, RuntimeError):
                 self._client.cancel(list(open_futures.values()))
+
+    def processes(self) -> int:
+        """Count the workers."""
+        return len(self._client.nthreads())
 
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
         """Put a question to each worker."""

@@ -50,6 +50,9 @@ class Engine(Protocol):
             The engine went away, or workers die of one task again and again.
         """
 
+    def processes(self) -> int:
+        """Count the processes that do tasks now."""
+
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
         """Put a question to each worker that there is now; empty where there are none but us."""
 

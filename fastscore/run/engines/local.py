@@ -58,6 +58,10 @@ class LocalEngine:
             pool.shutdown(wait=True, cancel_futures=True)
             allow_again()
 
+    def processes(self) -> int:
+        """Count this process."""
+        return 1
+
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
         """Ask nobody: this process is the only worker."""
         return {}

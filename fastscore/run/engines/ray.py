@@ -84,6 +84,11 @@ class RayEngine:
             for reference in () if self.is_gone else running:
                 ray.cancel(reference, force=False)
 
+    def processes(self) -> int:
+        """Count the processors, each of which has a process."""
+        self._look()
+        return self._slots
+
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
         """Put a question to a process on each node."""
         remote = ray.remote(num_cpus=0, max_retries=0)(lambda: question())

@@ -1,0 +1,150 @@
+"""What 10^7, 10^9 and 10^11 turns take: a model of measured rates, and a simulated scheduler.
+
+The rates are those of docs/benchmarks.md and of `benchmarks.engines`; nothing is measured here. The
+simulation deals shards to workers as the engines do, a few ahead of each worker, by a scheduler
+that can hand out so many tasks a second, with workers that die: it says from how many cores on the
+scheduler, and not the work, decides.
+
+Usage: python -m benchmarks.scale
+"""
+
+import heapq
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TURNS = (10**7, 10**9, 10**11)
+BYTES_A_TURN = 327
+"""Of a log of the Schema-Guided Dialogue corpus: 511 MB for 1,561,250 steps."""
+PARQUET_BYTES_A_TURN = 23
+"""Of lexical tables of the bundled sample; with vectors compared a few more."""
+TEXTS_A_TURN = 0.72
+"""Distinct texts, measured there; chat that repeats itself has fewer."""
+STORED_BYTES_A_TEXT = 4 * 384 + 24
+SHARD_BYTES = 64 * 2**20
+TURNS_A_CORE = {"plan": 1_950_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
+"""Turns a second and core in each stage: two cores in docs/benchmarks.md, halved. `warm` is
+`texts` where the store has all texts: shards are scored as they are read."""
+TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
+"""Texts embedded a second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
+SECONDS_A_LOOK_UP = 0.05e-6
+"""What a vector in the store costs each shard that looks its texts up: the ids of all segments are
+walked. A shard does that twice: which are missing, and where the others are."""
+MS_A_TASK = {"local": 0.01, "dask": 3.1, "ray": 1.6}
+"""What a task takes who deals it out: processor time with Dask, wall time with Ray."""
+CORES = 512
+PRICE_A_CORE_HOUR = 0.04
+"""Of a general machine on demand, in dollars: put in your own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the scheduler's simulation gives."""
+
+    seconds: float
+    busy: float
+    again: int
+
+
+def look_up_hours(turns: float, shard_bytes: float = SHARD_BYTES) -> float:
+    """Return the core hours that look-ups take in a store that has the texts of all turns."""
+    shards = turns * BYTES_A_TURN / shard_bytes
+    return shards * 2 * turns * TEXTS_A_TURN * SECONDS_A_LOOK_UP / 3600
+
+
+def work_hours(turns: float, precision: str | None) -> float:
+    """Return the other core hours: into a cold store in a precision, or on a warm one."""
+    if precision is None:
+        return turns / TURNS_A_CORE["warm"] / 3600
+    stages = sum(turns / TURNS_A_CORE[stage] for stage in ("texts", "score"))
+    return (stages + turns * TEXTS_A_TURN / TEXTS_A_CORE[precision]) / 3600
+
+
+def simulate(
+    shards: int, workers: int, seconds: float, ms_a_task: float, deaths: float, seed: int = 0
+) -> Simulated:
+    """Deal shards to workers until all are done.
+
+    Parameters
+    ----------
+    shards, workers
+        How many there are.
+    seconds
+        What a shard takes, varying by a third.
+    ms_a_task
+        What a task takes the scheduler, one task after another.
+    deaths
+        The share of attempts whose worker dies, half way through.
+    """
+    rng = random.Random(seed)
+    left, again, scheduler, busy, last = shards, 0, 0.0, 0.0, 0.0
+    free = [0.0] * workers
+    heapq.heapify(free)
+    while left:
+        at = heapq.heappop(free)
+        scheduler = max(scheduler, at - 2 * seconds) + ms_a_task / 1000  # dealt ahead
+        begin = max(at, scheduler)
+        work = seconds * rng.uniform(2 / 3, 4 / 3)
+        if rng.random() < deaths:
+            work /= 2
+            again += 1
+        else:
+            left -= 1
+        heapq.heappush(free, begin + work)
+        busy += work
+        last = max(last, begin + work)
+    return Simulated(last, busy / (last * workers), again)
+
+
+def model() -> Iterator[str]:
+    """Write the model as a Markdown table."""
+    yield (
+        "| turns | store | core hours of work | of look-ups, shards of 64 MiB | of 1 GiB "
+        "| hours on 512 cores | cost $ | logs GB | results GB | store GB |"
+    )
+    yield "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for turns in TURNS:
+        for name, precision in (
+            *((f"cold, {each}", each) for each in TEXTS_A_CORE),
+            ("warm", None),
+        ):
+            work, looks = work_hours(turns, precision), look_up_hours(turns)
+            large = look_up_hours(turns, 2**30)
+            hours = work + min(looks, large)
+            sizes = (
+                turns * BYTES_A_TURN,
+                turns * PARQUET_BYTES_A_TURN,
+                turns * TEXTS_A_TURN * STORED_BYTES_A_TEXT,
+            )
+            yield (
+                f"| 10^{len(str(turns)) - 1} | {name} | {work:,.2f} | {looks:,.2f} "
+                f"| {large:,.2f} | {hours / CORES:,.2f} "
+                f"| {hours * PRICE_A_CORE_HOUR:,.2f} | "
+                + " | ".join(f"{size / 1e9:,.1f}" for size in sizes)
+                + " |"
+            )
+
+
+def scheduled(shards: int = 100_000) -> Iterator[str]:
+    """Write the simulation as a Markdown table."""
+    turns = SHARD_BYTES / BYTES_A_TURN
+    seconds = turns / TURNS_A_CORE["warm"]
+    yield "| engine | workers | deaths | seconds | workers busy | done again |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for engine in ("dask", "ray"):
+        for workers in (64, 256, 1024):
+            for deaths in (0.0, 0.01):
+                found = simulate(shards, workers, seconds, MS_A_TASK[engine], deaths)
+                yield (
+                    f"| {engine} | {workers:,} | {deaths:.0%} | {found.seconds:,.0f} "
+                    f"| {found.busy:.1%} | {found.again:,} |"
+                )
+
+
+def main() -> None:
+    print("\n".join(model()), end="\n\n")
+    print("\n".join(scheduled()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""How texts are spread over processes, and what passes between them and the driver."""
+
+import os
+import pickle
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fastscore.errors import InputError, UsageError
+from fastscore.processors import THREADS_VARIABLE, available_processors
+from fastscore.run import tasks
+from fastscore.run.engines.engine import open_engine
+from fastscore.run.engines.workers import Failure, TaskError, attempt, receipt_of, set_threads
+from fastscore.run.receipts import Receipt, load_receipt
+from fastscore.run.tasks import text_buckets
+from fastscore.vectors.text_ids import text_ids
+from tests.run.logs import write_logs
+from tests.run.running import run_lexical
+
+RECEIPT_BYTES = 1024
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("texts", [1, 900, 5000, 20_000, 1_000_000])
+def test_buckets_hold_every_id_once(texts: int, processes: int) -> None:
+    buckets = text_buckets(texts, processes)
+    assert [bucket.index for bucket in buckets] == list(range(len(buckets)))
+    assert buckets[0].low == 0
+    assert buckets[-1].high == 2**64 - 1
+    for before, after in pairwise(buckets):
+        assert after.low == before.high + 1
+
+
+def test_buckets_are_even_in_number_and_in_texts() -> None:
+    buckets = text_buckets(20_000, 3)
+    assert len(buckets) == 12
+    ids = text_ids(pl.Series([f"text {number}" for number in range(20_000)]))[:, 0]
+    held = [np.count_nonzero((ids >= each.low) & (ids <= each.high)) for each in buckets]
+    assert sum(held) == 20_000
+    assert max(held) < 1.15 * min(held)
+
+
+def test_few_texts_are_not_scattered() -> None:
+    assert len(text_buckets(900, 64)) == 1
+    assert len(text_buckets(5000, 64)) == 4
+    assert len(text_buckets(16_384 * 5, 1)) == 5
+
+
+def test_receipts_that_cross_the_wire_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+    score = tasks.score_shard
+    monkeypatch.setattr(tasks, "score_shard", lambda *given: sent.append(score(*given)) or sent[-1])
+    run_lexical(write_logs(tmp_path / "logs"), tmp_path / "run", shard_bytes=1500)
+    assert sent
+    for receipt in sent:
+        assert len(pickle.dumps(receipt)) < RECEIPT_BYTES
+        assert load_receipt(tmp_path / f"run/receipts/score-{receipt.index:05d}.json") == receipt
+
+
+def fail(key: int) -> Receipt:
+    if key:
+        raise InputError("the file is gone", "Bring it back.")
+    raise ZeroDivisionError("a fault of ours")
+
+
+def test_errors_come_home_as_they_are() -> None:
+    outcome = pickle.loads(pickle.dumps(attempt(fail, 1)))
+    assert isinstance(outcome, Failure)
+    with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
+        receipt_of(outcome)
+    with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
+        receipt_of(pickle.loads(pickle.dumps(attempt(fail, 0))))
+
+
+def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLARS_MAX_THREADS", "7")  # polars is loaded: it stays as it was
+    monkeypatch.setenv(THREADS_VARIABLE, "7")
+    set_threads(3)
+    assert available_processors() == 3
+    assert os.environ["POLARS_MAX_THREADS"] == "7"
+    monkeypatch.setenv(THREADS_VARIABLE, "none")
+    with pytest.raises(UsageError, match="FASTSCORE_THREADS is 'none'"):
+        available_processors()
+
+
+def test_what_cannot_be_opened_is_explained() -> None:
+    with pytest.raises(UsageError, match=r"Unknown engine 'dusk'\. Did you mean 'dask'"):
+        open_engine("dusk", None, 1)
+    with pytest.raises(UsageError, match="--address is here, and --engine is local"):
+        open_engine("local", "here", 1)
