@@ -46,9 +46,13 @@ $(DEMO)/logs: | $(VENV)/run.installed
 	mv $@.part $@
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
+	@echo "Compiling what this processor needs, once ..."
 	$(BIN)/fastscore kernels compile score_dialogue
+	@echo "Scoring 200 real dialogues of two simulated miners ..."
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
 	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
+	@echo; echo "What was found, and a page to open in a browser:"
+	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
 	$(BIN)/fastscore kernels compile

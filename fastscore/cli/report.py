@@ -15,13 +15,23 @@ import click
     show_default=True,
     help="The HTML file.",
 )
-def command(runs: tuple[Path, ...], output: Path) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
+def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
+
+    Prints the findings about one run in ten lines, and where the page is.
 
     One file that needs nothing from elsewhere: findings, every metric with its distribution and
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. Opened from disk;
     REPORT#dialogue=NAME leads to a dialogue.
     """
+    from fastscore.results.findings import findings_lines
     from fastscore.results.report.write import write_report
+    from fastscore.results.runs import open_run
 
-    click.echo(write_report(runs, output))
+    opened = [open_run(run) for run in runs]
+    path = write_report(opened, output)
+    if len(opened) == 1 and not quiet:
+        for line in findings_lines(opened[0]):
+            click.echo(line)
+    click.echo(path)

@@ -119,6 +119,17 @@ class Comparison:
     published_statistics: bool = False
     alpha: float = ALPHA
 
+    def __repr__(self) -> str:
+        from fastscore.results.show_comparison import headline
+
+        return f"Comparison of {self.suite}: {headline(self)}"
+
+    def _repr_html_(self) -> str:
+        """Show the differences as a small table, in a notebook."""
+        from fastscore.results.show_comparison import comparison_html
+
+        return comparison_html(self)
+
 
 @dataclass(frozen=True, slots=True)
 class _Selection:

@@ -1,12 +1,14 @@
 """What a run says at first sight, in sentences: high, low, null, rejected, different by group."""
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
+from fastscore.results.grids import plain
 from fastscore.results.number_text import counted, decimals_for, number_text
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
@@ -62,6 +64,32 @@ def find(run: Run) -> list[Finding]:
         *_nulls(headline, whole),
         *_rejects(run),
     ]
+
+
+def findings_lines(run: Run, *, width: int = 80, lines: int = 10) -> list[str]:
+    """Return a run's findings in so many lines of text, whole sentences, the first of each kind.
+
+    What is good and poor, what differs, what is null and what was rejected take turns, so that no
+    kind crowds out another.
+    """
+    by_kind: dict[str, list[str]] = {}
+    for finding in find(run):
+        wrapped = textwrap.wrap(plain(finding.text), width - 2)
+        by_kind.setdefault(finding.kind, []).append(
+            "\n".join(("- " if not place else "  ") + line for place, line in enumerate(wrapped))
+        )
+    order = [
+        (place, kind, text) for kind, texts in by_kind.items() for place, text in enumerate(texts)
+    ]
+    kinds = list(by_kind)
+    chosen: list[tuple[int, int, str]] = []
+    left = lines
+    for place, kind, text in sorted(order, key=lambda one: (one[0], kinds.index(one[1]))):
+        height = text.count("\n") + 1
+        if height <= left:
+            left -= height
+            chosen.append((kinds.index(kind), place, text))
+    return [line for _, _, text in sorted(chosen) for line in text.split("\n")]
 
 
 def position(metric: Metric, value: float | None) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,6 +17,9 @@ from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,6 +58,12 @@ class Run:
         counts["rejects"] = self.manifest.counts.get("rejects", 0)
         title = f"Run {self.path} of {self.manifest.suite}"
         return title, load_suite(self.manifest.suite), self.summary, counts
+
+    def plot(self, metric: str, *, by: str | None = None) -> "Figure":
+        """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
+        from fastscore.results.plots import plot_metric
+
+        return plot_metric(self, metric, by=by)
 
     @property
     def signature(self) -> str:

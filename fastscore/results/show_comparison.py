@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -66,6 +67,23 @@ def comparison_json(comparison: Comparison) -> str:
         "differences": comparison.differences.to_dicts(),
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Return what differs and the differences as HTML, every text escaped."""
+    grids = comparison_grids(comparison)[:-1]
+    parts = [f"<p>{escape(headline(comparison))}</p>"]
+    for grid in grids:
+        heads = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
+        rows = zip(*(column.cells for column in grid.columns), strict=True)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        parts.append(
+            f"<table><caption>{escape(grid.title)}</caption><thead><tr>{heads}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+    return "".join(parts)
 
 
 def comparison_grids(comparison: Comparison) -> list[Grid]:

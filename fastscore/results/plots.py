@@ -1,0 +1,70 @@
+"""One figure of a metric: its distribution, or its means by a label."""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from fastscore.errors import UsageError, nearest
+from fastscore.results.groups import summarise_by
+from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import ALL
+
+if TYPE_CHECKING:
+    from fastscore.results.runs import Run
+
+BINS = 20
+COLOUR = "#0072B2"
+
+
+def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
+    """Draw a metric of a run.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    metric
+        The metric's id.
+    by
+        Labels of dialogues, with commas between them: a mean with its 95 % interval for each of
+        their values. Without, how the values are distributed.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A figure that notebooks show and ``savefig`` writes.
+
+    Raises
+    ------
+    UsageError
+        No such metric or label.
+    """
+    declared = {one.id: one for one in load_suite(run.manifest.suite).metrics}
+    if metric not in declared:
+        raise UsageError(
+            f"Suite {run.manifest.suite!r} has no metric {metric!r}.", nearest(metric, declared)
+        )
+    about = declared[metric]
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axis = figure.add_subplot()
+    arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.better]
+    figure.suptitle(f"{about.name}{arrow}".replace("$", r"\$"), fontsize=11)
+    if by is None:
+        values = run.table(about.table).select(metric).drop_nulls().collect().to_series()
+        axis.hist(values.to_numpy(), bins=BINS, color=COLOUR, edgecolor="white")
+        axis.set_xlabel(metric)
+        axis.set_ylabel(about.table)
+    else:
+        groups = summarise_by(run, [name.strip() for name in by.split(",")])
+        rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
+        names = [name.replace("$", r"\$") for name in rows["value"]]
+        ends = (rows["mean"] - rows["ci_low"]).fill_null(0.0)
+        axis.errorbar(rows["mean"], range(rows.height), xerr=ends, fmt="o", color=COLOUR, capsize=3)
+        axis.set_yticks(range(rows.height), names)
+        axis.invert_yaxis()
+        axis.set_xlabel(f"mean of {metric}, 95 % interval")
+        axis.set_ylabel(by)
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
