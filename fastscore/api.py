@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, overload
 
 import polars as pl
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import Format
@@ -372,8 +372,8 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     if tables[suite.tables[0].name].is_empty():
         n_rejects = sum(part.counts["rejects"] for part in parts)
         raise InputError(
-            f"Nothing was scored: there is no row for {suite.tables[0].name}, {n_rejects:,} rows "
-            "are rejects."
+            f"Nothing was scored: there is no row for {suite.tables[0].name}, "
+            f"{counted(n_rejects, 'rows')} {'is a reject' if n_rejects == 1 else 'are rejects'}."
         )
     summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])

@@ -70,6 +70,11 @@ class RunConflictError(RunError):
     exit_code = EXIT_USAGE
 
 
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun, given in the plural, in the right number."""
+    return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known name an unknown one probably meant, and list them all.
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from fastscore.errors import counted as counted
+
 NONE = "-"
 
 
@@ -38,8 +40,3 @@ def p_text(p: float | None) -> str:
     if p is None:
         return NONE
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
-
-
-def counted(n: int, noun: str) -> str:
-    """Write a count with its noun in the right number."""
-    return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"

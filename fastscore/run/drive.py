@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from fastscore.errors import InputError, RunConflictError
+from fastscore.errors import InputError, RunConflictError, counted
 from fastscore.logs.inputs.column_map import mapped
 from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
 from fastscore.logs.inputs.records import records
@@ -394,10 +394,10 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     where = _first_reject(config.output, manifest) if counts.get("rejects") else None
     finest = next(iter(manifest.tables))
     if not manifest.tables[finest]["rows"]:
-        counted = ", ".join(f"{value:,} {name}" for name, value in counts.items() if value)
+        found = ", ".join(counted(value, name) for name, value in counts.items() if value)
         return InputError(
-            f"Nothing was scored: there is no row for {finest} in {lines:,} lines of "
-            f"{_named_inputs(manifest)} ({counted or 'nothing was read'}).",
+            f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
+            f"{_named_inputs(manifest)} ({found or 'nothing was read'}).",
             where,
         )
     if manifest.all_null:
@@ -406,7 +406,8 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
         return strict_error(manifest.lacking)
     if rejects > config.max_rejects * max(lines, 1):
         return InputError(
-            f"{rejects:,} of {lines:,} lines are rejects, more than --max-rejects "
+            f"{rejects:,} of {counted(lines, 'lines')} "
+            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than --max-rejects "
             f"{config.max_rejects:g} allows; the others are scored.",
             where,
         )
@@ -415,7 +416,7 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
 
 def _named_inputs(manifest: Manifest) -> str:
     first, *others = (entry["name"] for entry in manifest.inputs)
-    return f"{first} and {len(others):,} more files" if others else str(first)
+    return f"{first} and {counted(len(others), 'more files')}" if others else str(first)
 
 
 def _first_reject(run: Path, manifest: Manifest) -> str:

@@ -44,7 +44,7 @@ def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path
     lines = GOOD.count("\n") + 1
     done = score(log, "-o", tmp_path / "run")
     assert done.returncode == 3
-    assert f"1 of {lines} lines are rejects" in done.stderr
+    assert f"1 of {lines} lines is a reject" in done.stderr
     assert f"{log}:{lines}: not_json" in done.stderr
     (reject,) = rejects(tmp_path / "run")
     assert (reject["line"], reject["byte_offset"]) == (lines, len(GOOD))

@@ -268,7 +268,7 @@ def test_dialogues_without_ground_truth_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(dialogue_lines("d")[0] + "\n")
     outcome = run_lexical([path], tmp_path / "run")
-    assert "Nothing was scored: there is no row for steps in 1 lines" in str(outcome.refusal)
+    assert "Nothing was scored: there is no row for steps in 1 line of" in str(outcome.refusal)
 
 
 def test_another_runs_receipts_are_not_taken_for_this_ones(

@@ -7,7 +7,7 @@ that what is said to be absent is absent in every row.
 
 import mmap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH
@@ -146,6 +146,7 @@ def look_at(
     read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: KnownShapes
 ) -> Seen:
     """Look at rows, which errors say are of a file, until everything that is needed was seen."""
+    source = _with_plain_paths(source) if file.format == "csv" else source
     needs = needs_of(source)
     seen = Seen(file, read, 0, {need.place: Sight() for need in needs}, frozenset())
     keys: set[str] = set()
@@ -170,12 +171,16 @@ def look_at(
         if seen.rows >= ROWS_LOOKED_AT and file.format in ("csv", "parquet"):
             # such rows have the same columns all over
             open_needs = [need for need in open_needs if _has_key(record, need)]
-    seen.columns = frozenset(
-        column.name for column in source.columns if _is_among(column, keys, file)
-    )
+    seen.columns = frozenset(column.name for column in source.columns if _is_among(column, keys))
     if shape is not None and all(seen.sights[need.place].proves(need) for need in needs):
         known[shape] = seen.columns
     return seen
+
+
+def _with_plain_paths(source: Source) -> Source:
+    """Write paths as names of CSV are compared: stripped, in lower case."""
+    columns = (replace(each, path=each.path.strip().lower()) for each in source.columns)
+    return replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
 
 
 def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
@@ -189,13 +194,9 @@ def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
     return file.format, frozenset(record), tuple(arrays)
 
 
-def _is_among(column: Column, keys: set[str], file: InputFile) -> bool:
+def _is_among(column: Column, keys: set[str]) -> bool:
     """Tell whether a column's value, or what holds it, stands under one of the keys of rows."""
-    for key in column.keys:
-        name = key.strip().lower() if file.format == "csv" else key
-        if name in keys or name.split(".")[0].removesuffix("[]") in keys:
-            return True
-    return False
+    return any(key in keys or key.split(".")[0].removesuffix("[]") in keys for key in column.keys)
 
 
 def _has_key(record: Record, need: Need) -> bool:
@@ -290,9 +291,6 @@ def _at(row: Record, path: str) -> tuple[bool, Any]:
     """Return whether a path leads anywhere in a row, and where to."""
     if path in row:
         return True, row[path]
-    plain = path.strip().lower()
-    if plain != path and plain in row:
-        return True, row[plain]
     array, each, inner = path.partition(EACH)
     if each:
         elements = json_of(_at(row, array)[1])

@@ -288,6 +288,15 @@ def test_csv_and_json_documents(tmp_path: Path) -> None:
     said = refusal("guest_simulation", log)
     assert "  role: no such column\n" in said
     assert said.endswith("Type --column role=speaker.")
+    # names of CSV have no case
+    log = write(tmp_path / "cased.csv", renamed("guest_simulation", "ROLE"))
+    assert screened("guest_simulation", log).notes == ()
+    assert screened("guest_simulation", log, columns=column_map({"role": "Role"})).notes == ()
+    rows = renamed("guest_simulation", "Role")
+    said = refusal(
+        "guest_simulation", write(tmp_path / "a.jsonl", rows), columns=column_map({"role": "ROLE"})
+    )
+    assert "    looked for: ROLE\n" in said
     log = write(tmp_path / "log.json", renamed("group_travel", "message"))
     assert refusal("group_travel", log).endswith("Type --column utterance=message.")
     # a document larger than what is read at first
