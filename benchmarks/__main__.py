@@ -35,6 +35,7 @@ QUICK = {
     "memory_finance": ["--quick"],
     "simulation": ["--quick"],
     "engines": ["--quick", "--engine", "dask"],
+    "process_settings": ["--quick"],
 }
 
 
