@@ -61,6 +61,45 @@ def stats(embedder: str, precision: str, store: Path | None) -> None:
 
 
 @command.command(
+    "nearest",
+    short_help="Find the texts of runs that are nearest in meaning to a text.",
+    epilog="Example: fastscore vectors nearest 'a quiet place' --run plans -k 10",
+)
+@click.argument("text")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A run whose texts are searched; repeatable.",
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
+@_store_options
+def nearest(
+    text: str, runs: tuple[Path, ...], k: int, embedder: str, precision: str, store: Path | None
+) -> None:
+    """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
+
+    The store holds vectors without texts: these are read again from the runs' logs.
+    """
+    from fastscore.results.grids import Column, Grid, print_grid
+    from fastscore.results.run_texts import nearest_texts
+    from fastscore.results.runs import open_run
+    from fastscore.results.show import result_console
+
+    found = nearest_texts(
+        text, [open_run(run) for run in runs], k, embedder=embedder, precision=precision, root=store
+    )
+    cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
+    columns = (
+        Column("cosine", cosines),
+        Column("text", tuple(found["text"]), right=False, wraps=True),
+    )
+    print_grid(result_console(), Grid("", columns))
+
+
+@command.command(
     "verify",
     short_help="Compare every vector with its checksum.",
     epilog="Example: fastscore vectors verify --store store",

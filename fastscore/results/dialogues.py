@@ -56,6 +56,11 @@ class Dialogues:
         return build_options(self.suite.options, self.run.manifest.options)
 
     @cached_property
+    def source(self) -> Source:
+        """How the run's logs are read."""
+        return self._context(scores=False).source(self.suite)
+
+    @cached_property
     def key(self) -> tuple[str, ...]:
         """The columns that name a dialogue in every table."""
         return self.suite.tables[0].dialogue_key
@@ -160,9 +165,8 @@ class Dialogues:
         InputError
             A log is no longer there, or no longer what it was.
         """
-        source = self._context(scores=False).source(self.suite)
         found = []
-        logs = _Logs(self.run, source)
+        logs = _Logs(self.run, self.source)
         for tables in self.tables(rows):
             raw = logs.rows_of(tables)
             events = self.suite.events(raw.frame, self.options)

@@ -203,6 +203,17 @@ class Segment:
 
         self._each_chunk(len(positions), copy)
 
+    def search(
+        self, vector: npt.NDArray[np.float32], k: int, positions: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Return the positions, among those given, of the k largest inner products, and these."""
+        faiss: Any = importlib.import_module("faiss")
+        index = faiss.read_index(str(self._index_path), faiss.IO_FLAG_MMAP_IFC)
+        query = np.ascontiguousarray(vector, np.float32).reshape(1, -1)
+        chosen = faiss.SearchParameters(sel=faiss.IDSelectorBatch(positions))
+        products, found = index.search(query, min(k, len(positions)), params=chosen)
+        return found[0][found[0] >= 0], products[0][found[0] >= 0]
+
     def check(self) -> None:
         """Compare every vector with its checksum, and have FAISS open the index.
 

@@ -219,6 +219,46 @@ class VectorStore:
         ids = distinct_ids(text_ids(distinct))[0].rows()
         return VectorView(matrix=self.gather(ids, dim), ids=ids)
 
+    def nearest(
+        self, vector: Vectors, k: int, among: TextIds
+    ) -> tuple[npt.NDArray[np.intp], Vectors]:
+        """Find the texts whose vectors are nearest to one, by searching the segments.
+
+        Parameters
+        ----------
+        vector : float32 (dim,)
+            Of length 1.
+        k
+            How many at most.
+        among : uint64 (n, 2)
+            The texts that are asked for; those without a vector are passed over.
+
+        Returns
+        -------
+        tuple
+            Rows of `among`, the nearest first, and their cosines, float32.
+        """
+        if not len(among):
+            return np.zeros(0, np.intp), np.zeros(0, np.float32)
+        wanted, order, _ = distinct_ids(among)
+        index = IdIndex(wanted)
+
+        def attempt() -> tuple[npt.NDArray[np.intp], Vectors]:
+            segments = self._segments.now()
+            cosines = np.full(len(order), -np.inf, np.float32)
+            for segment, found in zip(segments, _find_each(index, segments), strict=True):
+                held = np.flatnonzero(found >= 0).astype(np.int64)
+                if len(held):
+                    positions, products = segment.search(vector, k, held)
+                    cosines[found[positions]] = products
+            best = np.argsort(-cosines, kind="stable")[:k]
+            best = best[np.isfinite(cosines[best])]
+            return order[best].astype(np.intp), cosines[best]
+
+        self._refresh()
+        with self._explained("read"):
+            return self._segments.retrying(attempt)
+
     def stats(self) -> StoreStats:
         """Count segments, vectors and bytes."""
         self._refresh()
