@@ -13,7 +13,7 @@ import polars as pl
 from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
-from fastscore.logs.inputs.files import Format
+from fastscore.logs.inputs.files import STDIN, Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.inspection import Inspection, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
@@ -323,7 +323,7 @@ def scan(
     Raises
     ------
     UsageError
-        An unknown suite.
+        An unknown suite, or standard input.
     InputError
         Nothing matches. What goes wrong while a query runs is raised by polars, which names it.
 
@@ -335,6 +335,8 @@ def scan(
     moved = layout_map(layout, suite) | column_map(columns, values)
     declared = mapped(load_suite(suite).source, moved)
     given = Given.of(source)
+    if STDIN in given.paths:
+        raise UsageError("Standard input can be read only once.", "Name files, or score it.")
     given.check(declared)
     read = partial(given.read, threads=workers or available_processors())
     return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")

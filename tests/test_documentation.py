@@ -24,7 +24,8 @@ from tests.documented import (
 ELSEWHERE = {
     r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
-    r"models verify|doctor --warm": "minutes",
+    r"models verify|doctor --warm|kernels compile": "minutes",
+    r"dialogue-17": "a dialogue of one's own",
     r"\bmake ": "make",
 }
 """What cannot be run here, and why; its flags are checked all the same."""
@@ -113,6 +114,9 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("memory_finance", "base", "new"),
         scored("guest_simulation", "run"),
     ),
+    "fastscore explain": (scored("score_dialogue", "run"),),
+    "fastscore inspect": (logs,),
+    "fastscore report": (scored("memory_finance", "base", "new"),),
     "fastscore score": (logs,),
     "fastscore simulate preference_shift": (catalogue,),
     "fastscore summary": (scored("preference_shift", "run"),),

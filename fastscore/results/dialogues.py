@@ -236,7 +236,10 @@ class _Logs:
 
     def __init__(self, run: Run, source: Source) -> None:
         self._source = source
-        self._bytes = {about["name"]: about["bytes"] for about in run.manifest.inputs}
+        # of a limited run the last log was read in part
+        limited = "|limit=" in run.signature
+        inputs = () if limited else run.manifest.inputs
+        self._bytes = {about["name"]: about["bytes"] for about in inputs}
         self._plans: dict[str, Plan] = {}
         self._read: tuple[Shard, Rows] | None = None
 
