@@ -245,7 +245,7 @@ def score(
     ModelError
         The model is not exported.
     """
-    given = Given.of(source)
+    given = Given.of(source, format)
     config = RunConfig(
         suite=suite,
         inputs=given.paths,

@@ -25,7 +25,8 @@ ELSEWHERE = {
     r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
     r"models verify|doctor --warm|kernels compile": "minutes",
-    r"dialogue-17": "a dialogue of one's own",
+    r"dialogue-17|\bDIALOGUE\b|\bMETRIC\b": "a dialogue of one's own",
+    r"--engine (dask|ray)": "a cluster; engines have tests of their own",
     r"\bmake ": "make",
 }
 """What cannot be run here, and why; its flags are checked all the same."""
@@ -64,6 +65,16 @@ def scored(suite: str, *runs: str) -> Setup:
             run(example.command(name), folder)
 
     return setup
+
+
+def one_model(folder: Path) -> None:
+    """Score one recommender of the example of preference_shift, twice."""
+    example = write_example("preference_shift", folder / "preference_shift")
+    log = folder / "preference_shift" / "logs" / "conversations.jsonl"
+    lines = [line for line in log.read_text("utf-8").splitlines() if '"slow"' in line]
+    log.write_text("\n".join(lines), "utf-8")
+    for name in ("run", "base"):
+        run(example.command(name), folder)
 
 
 def judged(folder: Path) -> None:
@@ -105,6 +116,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("guest_simulation", "run"),
     ),
     "docs/python.md": (logs,),
+    "docs/report.md": (scored("memory_finance", "run", "base", "new"),),
     "docs/simulation.md": (catalogue,),
     "fastscore analyse": (scored("preference_shift", "run"), judged),
     "fastscore catalogue": (catalogue,),
@@ -114,6 +126,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("memory_finance", "base", "new"),
         scored("guest_simulation", "run"),
     ),
+    "fastscore check": (one_model,),
     "fastscore explain": (scored("score_dialogue", "run"),),
     "fastscore inspect": (logs,),
     "fastscore report": (scored("memory_finance", "base", "new"),),

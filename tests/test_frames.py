@@ -153,7 +153,7 @@ def test_dicts_keep_what_columns_cannot() -> None:
 def test_messages_name_the_frames_column(tmp_path: Path) -> None:
     bad = [
         (
-            pl.DataFrame({"utterance_index": [[1]]}),
+            pl.DataFrame([{**event, "utterance_index": [1]} for event in EVENTS]),
             "score_dialogue",
             "frame: the column 'utterance_index' is of type List",
         ),

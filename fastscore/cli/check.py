@@ -14,7 +14,7 @@ KEYS = ("min", "max", "max_null", "max_rejects", "against", "max_drop")
 
 @click.command(
     "check",
-    epilog="Example: fastscore check run --min cas=0.4 --max-null cas=5% --against base "
+    epilog="Example: fastscore check run --min cas=0.4 --max-null cas=20% --against base "
     "--max-drop cas=0.01",
 )
 @click.argument("run", type=click.Path(path_type=Path))

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.files import Format, resolve_inputs
+from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows
 from fastscore.logs.inputs.records import Record, frame_records, records, row_records
 from fastscore.logs.inputs.screening import screen_rows
@@ -30,15 +30,18 @@ class Given:
         A frame; see `as_frame`.
     rows
         Dicts, or arrays; see `as_rows`.
+    format
+        The format of paths whose suffix names none.
     """
 
     paths: tuple[str, ...] = ()
     frame: pl.DataFrame | None = None
     rows: tuple[Any, ...] = ()
+    format: Format | None = None
 
     @classmethod
-    def of(cls, source: Any) -> "Given":
-        """Tell what a source is.
+    def of(cls, source: Any, format: Format | None = None) -> "Given":
+        """Tell what a source is; the format is that of paths whose suffix names none.
 
         Raises
         ------
@@ -48,7 +51,7 @@ class Given:
             It is a frame that cannot be read as Arrow.
         """
         if isinstance(source, str | os.PathLike):
-            return cls(paths=(os.fspath(source),))
+            return cls(paths=(os.fspath(source),), format=format)
         frame = as_frame(source)
         if frame is not None:
             return cls(frame=frame)
@@ -56,7 +59,7 @@ class Given:
         if rows is not None:
             return cls(rows=rows)
         try:
-            return cls(paths=tuple(os.fspath(path) for path in source))
+            return cls(paths=tuple(os.fspath(path) for path in source), format=format)
         except TypeError as error:
             raise UsageError(
                 f"The source is of type {type(source).__name__}; expected a path, paths, a frame "
@@ -74,7 +77,7 @@ class Given:
     def check(self, source: Source) -> None:
         """Raise `InputError` where paths name nothing that a source reads."""
         if not self.is_frame:
-            resolve_inputs(self.paths, source.formats)
+            self._files(source)
 
     def screen(self, source: Source, suite: str) -> None:
         """Raise `InputError` where what is in memory lacks what every metric needs."""
@@ -88,7 +91,8 @@ class Given:
             return frame_records(self.frame)
         if self.rows:
             return row_records(self.rows, source.array_column)
-        files = resolve_inputs(self.paths, source.formats)
+        # what came from standard input is gone
+        files = [file for file in self._files(source) if file.path != STDIN]
         return (row for file in files for row in records(file, source.array_column))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
@@ -103,4 +107,7 @@ class Given:
             return read_frame(self.frame, source)
         if self.rows:
             return read_objects(self.rows, source)
-        return read_files(resolve_inputs(self.paths, source.formats), source, threads=threads)
+        return read_files(self._files(source), source, threads=threads)
+
+    def _files(self, source: Source) -> tuple[InputFile, ...]:
+        return resolve_inputs(self.paths, source.formats, self.format)
