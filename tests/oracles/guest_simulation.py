@@ -76,6 +76,8 @@ def behaviour_of_columns(row: Row, profile: str) -> Behaviour | None:
     values = []
     for names in STATE_COLUMNS:
         value = next((row[name] for name in names if row.get(name) is not None), "")
+        if not value.strip():
+            value = ""
         values.append(value if profile == "published" else value.strip().lower())
     return filled(values)
 
@@ -166,7 +168,11 @@ def guest_states(
 ) -> tuple[str, list[Behaviour | None]]:
     """Read the behaviour of every guest message, and name where it came from."""
     by_columns = [behaviour_of_columns(row, profile) for row in guests]
-    if states == "columns" or (states == "auto" and any(by_columns)):
+    tells = any(by_columns)
+    if profile == "published":
+        # any of the five columns makes a state row, the order as well
+        tells = tells or any(has_order_cell(row) for row in guests)
+    if states == "columns" or (states == "auto" and tells):
         return "columns", by_columns
     by_tools = [behaviour_of_cell(cell_of(row, "tool_calls")) for row in guests]
     if states == "tools" or (states == "auto" and any(by_tools)):

@@ -26,7 +26,7 @@ class GuestSimulationSuite:
 
     name: str = "guest_simulation"
     title: str = "How well a simulated guest plays its persona and orders what it was told to"
-    version: int = 2
+    version: int = 3
     options: type[GuestSimulationOptions] = GuestSimulationOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES

@@ -37,6 +37,7 @@ _SCHEMA = {
 }
 _LEVEL = re.compile(r"exp([0-9]{1,9})")
 _SUFFIX = "_states.csv"
+_LONGEST_CELL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ def _read_files(
 def _read_file(path: Path) -> dict[str, Sequence[object]]:
     """Return the rows of a file by column: those of `_SCHEMA` but the conversation."""
     place = str(path)
+    csv.field_size_limit(_LONGEST_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(lines, strict=True)
@@ -198,7 +200,12 @@ def _read_file(path: Path) -> dict[str, Sequence[object]]:
             records = [(reader.line_num, record) for record in reader if record]
     except csv.Error as error:
         last = f"{place}:{reader.line_num}"
-        raise _OddFileError("bad_quoting", last, str(error), "a CSV record") from error
+        raise _OddFileError(
+            "bad_quoting",
+            last,
+            str(error),
+            f"a CSV record whose cells have at most {_LONGEST_CELL:,} characters",
+        ) from error
     except UnicodeDecodeError as error:
         raise _OddFileError("not_utf8", place, str(error), "UTF-8") from error
     except OSError as error:

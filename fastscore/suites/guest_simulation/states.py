@@ -128,13 +128,14 @@ def read_behaviours(
     A conversation's states come from one source: the first that any of its messages has, or the
     one that the option forces. Of a state that has some part, the others are the default's. In
     the published profile a message without a state has the default, unless it has a state row:
-    one without behaviour is passed over.
+    one without behaviour is passed over, and is enough for the states to come from columns.
     """
     conversation = messages.conversation
     if options.forced_source is None:
         source = np.full(n_conversations, HEURISTIC)
-        for number, found in ((TOOLS, tools.states), (COLUMNS, columns.states)):
-            source[conversation[found.present]] = number
+        in_columns = columns.present if options.published else columns.states.present
+        for number, found in ((TOOLS, tools.states.present), (COLUMNS, in_columns)):
+            source[conversation[found]] = number
     else:
         source = np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
     of_message = source[conversation]
@@ -191,7 +192,7 @@ def _column_states(messages: Rows, *, published: bool) -> States:
     code[given], values = distinct(pl.concat([each.drop_nulls() for each in columns]))
     if not published:
         values = values.str.strip_chars().str.to_lowercase()
-    empty = np.append((values == "").to_numpy(), True)
+    empty = np.append((values.str.strip_chars() == "").to_numpy(), True)
     code[empty[code]] = -1
     return States(code.reshape(len(STATE_COLUMNS), -1).T, values)
 

@@ -60,11 +60,11 @@ messages = st.fixed_dictionaries(
         "tool_calls": tools,
     },
     optional={
-        "is_ordering_complete": st.sampled_from(["yes", "no", ""]),
-        "next_message_menu_exploration_style": st.sampled_from(["explores_menu", "?"]),
+        "is_ordering_complete": st.sampled_from(["yes", "no", "", " \t"]),
+        "next_message_menu_exploration_style": st.sampled_from(["explores_menu", "?", "  "]),
         "mood_tone": st.sampled_from(["casual", "friendly", "confused"]),
         "ordering_style": st.sampled_from(["one_by_one", "all_at_once"]),
-        "current_items_in_order": st.one_of(st.none(), item_lists, item_lists.map(repr)),
+        "current_items_in_order": st.one_of(st.sampled_from([None, "", "  "]), item_lists, item_lists.map(repr)),
     },
 )  # fmt: skip
 targets = st.one_of(

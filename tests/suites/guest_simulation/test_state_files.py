@@ -85,6 +85,36 @@ def test_an_order_that_is_empty_or_unreadable_as_published_is_a_state_row(cell: 
     assert dialogue(*rows, profile="published")["n_states"] == 1
 
 
+def test_rows_that_hold_only_orders_are_the_source_of_published_states() -> None:
+    # two rows tell of the order alone, one of nothing: the default, as the exit
+    rows = (guest("a cola?", current_items_in_order=items("Cola")), guest("ugh, what is it?"),
+            guest("fine", current_items_in_order=items("Cola", "Soup")), guest("exit"))  # fmt: skip
+    tables = score(*rows, case(ADA, "Cola"), profile="published")
+    assert tables["messages"]["state_source"].to_list() == [None, "default", None, "default"]
+    found = only(tables["dialogues"])
+    assert found["state_source"] == "columns"
+    # no, does not explore, casual, all at once, against no, explores, casual, one by one: 2 of 4
+    assert (found["n_scored_messages"], found["PAS"]) == (1, 2 / 4)
+    assert (found["n_states"], found["BVS"]) == (2, 0.0)
+    # by default no state stands there, so the words are read
+    assert dialogue(*rows, case(ADA, "Cola"))["state_source"] == "heuristic"
+    # the order of an exit makes a row, too
+    leaving = (guest("ugh"), guest("exit", current_items_in_order=items("Cola")))
+    assert dialogue(*leaving, profile="published")["state_source"] == "columns"
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t \n"])
+def test_a_behaviour_of_blanks_is_none_as_published(blank: str) -> None:
+    # one row of blanks alone, one whose mood is blank: the default's, casual, as Ada is to be
+    rows = (state(*[blank] * 4, current_items_in_order=items("Cola")), state(mood=blank))
+    found = dialogue(*rows, case(ADA, "Cola"), profile="published")
+    assert (found["n_states"], found["PAS"]) == (1, 1.0)
+    # blank in all five columns is no state row, so the default: 2/4
+    rows = (state(*[blank] * 4, current_items_in_order=blank), state())
+    found = dialogue(*rows, case(ADA, "Cola"), profile="published")
+    assert (found["n_states"], found["PAS"]) == (2, (2 / 4 + 1) / 2)
+
+
 @pytest.mark.parametrize("states", ["tools", "heuristic"])
 def test_orders_in_columns_pass_nothing_over_where_states_come_from_elsewhere(states: str) -> None:
     rows = (guest("hello"), guest("fine", current_items_in_order=items("Cola")))
@@ -232,6 +262,19 @@ def test_what_is_no_file_of_states(tmp_path: Path, content: bytes, reason: str, 
     assert reject["reason"] == reason
     assert reject["found"].startswith(f"{path}{shown}")
     assert found["null_reasons"]["PAS"] == "bad_input"
+
+
+def test_cells_of_any_length_are_read_and_a_limit_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_order = json.dumps(items("Cola", {"name": "Soup", "note": "x" * 200_000}))
+    write_file(tmp_path, record(1, order=long_order), record(3), record(5))
+    assert dialogue(*LOG, states_from=str(tmp_path))["ORA"] == 1.0
+    monkeypatch.setattr("fastscore.suites.guest_simulation.state_files._LONGEST_CELL", 100_000)
+    events, _, _ = read(*LOG, options={"states_from": str(tmp_path)})
+    (rejected,) = events.rejects.to_dicts()
+    assert "exp5/c_states.csv:3: field larger than field limit (100000)" in rejected["found"]
+    assert rejected["expected"] == "a CSV record whose cells have at most 100,000 characters"
 
 
 def test_other_conversations_stand_beside_an_odd_file(tmp_path: Path) -> None:
