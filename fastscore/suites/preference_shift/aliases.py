@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.preference_shift.catalogue import PLOT, Catalogue, normalise
+from fastscore.suites.preference_shift.catalogue import PLOT, YEAR, Catalogue, normalise
 from fastscore.suites.preference_shift.catalogue_files import Record, read_csv
 
 SPELLING, VALUE, FIELD = "spelling", "value", "field"
@@ -34,7 +34,8 @@ def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
     -------
     pl.DataFrame
         In `ALIAS_SCHEMA`, distinct rows: the spelling in lower case, and field and normalised value
-        of the catalogue. Without a field a spelling stands for every field that has the value.
+        of the catalogue. Without a field a spelling stands for every field that has the value; for
+        the year only where the value is nothing but digits.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def _aliases(
         value = _text(place, VALUE, cell)
         of_fields = [
             (name, normalise(name, value))
-            for name in ([field] if field else values)
+            for name in ([field] if field else _fields_of(value, values))
             if normalise(name, value) in values[name]
         ]
         if not of_fields:
@@ -93,6 +94,11 @@ def _aliases(
         for spelling in spellings:
             for name, normal in of_fields:
                 yield spelling, name, normal
+
+
+def _fields_of(value: str, values: dict[str, set[str]]) -> list[str]:
+    """Return the fields that a value may be of: a year's digits stand in other values, too."""
+    return [name for name in values if name != YEAR or (value.isascii() and value.isdigit())]
 
 
 def _cells(record: Record, name: str) -> list[Any]:

@@ -25,6 +25,7 @@ from fastscore.paths import cache_root
 from fastscore.suites.preference_shift.catalogue_files import Record, read_records
 
 PLOT = "plot"
+YEAR = "year"
 NAME = "name"
 TITLE = "title"
 LAYOUT = 2
@@ -111,7 +112,7 @@ def normalise(field_name: str, value: object) -> str:
         for suffix in _GENRE_SUFFIXES:
             text = text.replace(suffix, "")
         return text.strip()
-    if field_name == "year":
+    if field_name == YEAR:
         return re.sub(r"[^0-9]", "", text)
     return text.lower()
 

@@ -63,6 +63,27 @@ def test_spellings_mean_their_values_in_both_modes(tmp_path: Path, catalogue: st
     assert concepts_in("SF, then", catalogue, aliases=aliases) == ["genre=science"]
 
 
+@pytest.mark.parametrize("match", ["word", "substring"])
+def test_the_digits_of_a_title_are_no_year(tmp_path: Path, match: str) -> None:
+    movies = [{"name": "2001: A Space Odyssey", "year": 1968}, {"name": "Amelie", "year": "2001"}]
+    fields = {"genre": "Drama", "actor": "X Y", "director": "X Z", "language": "English"}
+    path = write_catalogue(tmp_path, [movie | fields for movie in movies])
+
+    def found(said: str, lines: str) -> list[str]:
+        chosen = write_aliases(tmp_path, f"spelling,value,field\n{lines}\n")
+        return concepts_in(said, path, aliases=chosen, match=match)
+
+    title = "space odyssey,2001: A Space Odyssey,"
+    assert found("that space odyssey", title) == ["name=2001: a space odyssey"]
+    # digits alone are a year, and so is any value of which the table says that it is one
+    assert found("the year of nine eleven", "nine eleven, 2001 ,") == ["year=2001"]
+    assert found("nine eleven", "nine eleven,c. 2001,year") == ["year=2001"]
+    with pytest.raises(
+        UsageError, match=r"line 2: value is 'c\. 2001', expected a value of a field"
+    ):
+        found("nine eleven", "nine eleven,c. 2001,")
+
+
 def test_an_alias_adds_and_never_takes_away(tmp_path: Path, catalogue: str) -> None:
     aliases = write_aliases(tmp_path, "spelling,value\nher,Heat\nheat,Heat\n")
     assert concepts_in("her", catalogue, aliases=aliases) == ["name=heat", "name=her"]
