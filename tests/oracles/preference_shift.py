@@ -62,12 +62,17 @@ class Profile:
     weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
     rate_without_shifts: float | None = None
     empty_conversations_are_zero: bool = False
+    absent_texts_are_empty: bool = False
 
 
 PROFILES = {
     "default": Profile(),
     "published": Profile(
-        plot=True, on_words=False, rate_without_shifts=0.0, empty_conversations_are_zero=True
+        plot=True,
+        on_words=False,
+        rate_without_shifts=0.0,
+        empty_conversations_are_zero=True,
+        absent_texts_are_empty=True,
     ),
     "structured": Profile(
         fields=STRUCTURED_FIELDS,
@@ -76,6 +81,7 @@ PROFILES = {
         cr_recovers=0.65,
         rate_without_shifts=0.0,
         empty_conversations_are_zero=True,
+        absent_texts_are_empty=True,
     ),
 }
 
@@ -241,17 +247,21 @@ def pair_turns(conversation: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def score_turn(user: Row, system: Row, catalogue: Catalogue, profile: Profile) -> Row:
-    """Score one pair of turns; its two sets of concepts stand in the row too."""
+    """Score one pair of turns; its two sets of concepts stand in the row too.
+
+    Without both texts there is no score, unless an absent text is an empty one.
+    """
     asked = concepts(user.get("text"), catalogue, profile)
     answered = concepts(system.get("text"), catalogue, profile)
     cc = cross_coherence(asked, answered)
     cr = context_retention(Counter(asked), Counter(answered), catalogue)
     i = interference(user.get("text") or "", system.get("text") or "")
+    scores = {"cc": cc, "cr": cr, "i": i, "tas": adaptation(cc, cr, i, profile)}
+    has_texts = user.get("text") is not None and system.get("text") is not None
+    is_scored = has_texts or profile.absent_texts_are_empty
     return {
-        "cc": cc,
-        "cr": cr,
-        "i": i,
-        "tas": adaptation(cc, cr, i, profile),
+        **(scores if is_scored else dict.fromkeys(scores)),
+        "is_scored": is_scored,
         "missing": sorted(asked - answered),
         "hallucinated": sorted(answered - asked),
         "user_concepts": asked,
@@ -295,14 +305,13 @@ def score_segment(
     answered = Counter(concept for row in rows for concept in row["system_concepts"])
     cc = cross_coherence(set(asked), set(answered))
     cr = context_retention(asked, answered, catalogue)
-    i = mean([row["i"] for row in rows])
+    copied = [row["i"] for row in rows if row["is_scored"]]
+    i = mean(copied) if copied else 0.0
+    scores = {"cc": cc, "cr": cr, "i": i, "tas": adaptation(cc, cr, i, profile)}
     return {
         "start_turn": start,
         "end_turn": end,
-        "cc": cc,
-        "cr": cr,
-        "i": i,
-        "tas": adaptation(cc, cr, i, profile),
+        **(scores if copied else dict.fromkeys(scores)),
         "missing": sorted(asked.keys() - answered.keys()),
         "hallucinated": sorted(answered.keys() - asked.keys()),
     }
@@ -331,6 +340,8 @@ def recovery_delay(
 ) -> int | None:
     """Return how many turns after a shift the answer fits, None where none in the window does."""
     for delay, row in enumerate(turns[shift - 1 : shift - 1 + window]):
+        if not row["is_scored"]:
+            continue
         if cc_recovers is not None and row["cc"] >= cc_recovers:
             return delay
         if cr_recovers is not None and row["cr"] >= cr_recovers:
@@ -345,22 +356,29 @@ def mean(values: Sequence[float]) -> float:
 
 def recovery(
     turns: Sequence[Row], points: Sequence[int], profile: Profile
-) -> tuple[list[int | None], float | None, float | None]:
-    """Return every shift's delay, the rate of recovery and the mean delay of what recovered."""
+) -> tuple[list[int | None], list[bool | None]]:
+    """Return every shift's delay, and whether it recovered.
+
+    Nobody knows where no turn is known to fit and one of the window's has no score.
+    """
     delays = [
         recovery_delay(turns, point, profile.cc_recovers, profile.cr_recovers, profile.window)
         for point in points
     ]
-    recovered = [delay for delay in delays if delay is not None]
-    rate = len(recovered) / len(delays) if delays else profile.rate_without_shifts
-    return delays, rate, mean(recovered) if recovered else None
+    recovered: list[bool | None] = []
+    for delay, rows in zip(delays, windows_of(turns, points, profile.window), strict=True):
+        if delay is None and not all(row["is_scored"] for row in rows):
+            recovered.append(None)
+        else:
+            recovered.append(delay is not None)
+    return delays, recovered
 
 
 def conversation_adaptation(
-    rate: float | None, delay: float | None, cc: float, cr: float, i: float
+    rate: float | None, delay: float | None, cc: float | None, cr: float | None, i: float | None
 ) -> float | None:
     """Return the weighted mean of the conversation's parts; none where nothing recovered."""
-    if rate is None or delay is None:
+    if rate is None or delay is None or cc is None or cr is None or i is None:
         return None
     parts = {
         "recovery_rate": rate,
@@ -374,10 +392,10 @@ def conversation_adaptation(
 
 
 def conversation_adaptation_over_all(
-    delays: Sequence[int | None], cc: float, cr: float, i: float
+    delays: Sequence[int | None], cc: float | None, cr: float | None, i: float | None
 ) -> float | None:
     """Return the same with every shift counted: one that never recovered is the slowest."""
-    if not delays:
+    if not delays or cc is None or cr is None or i is None:
         return None
     parts = {
         "recovery_rate": sum(delay is not None for delay in delays) / len(delays),
@@ -408,11 +426,23 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
         for user, system in pair_turns(log["conversation"])
     ]
     points = shift_points(log) or []
-    delays, rate, delay = recovery(turns, points, profile)
-    around = [row["i"] for rows in windows_of(turns, points, profile.window) for row in rows]
+    delays, recovered = recovery(turns, points, profile)
+    known = [delay for delay, is_met in zip(delays, recovered, strict=True) if is_met is not None]
+    times = [delay for delay in known if delay is not None]
+    rate = len(times) / len(known) if known else None
+    if not points:
+        rate = profile.rate_without_shifts
+    delay = mean(times) if times else None
+    scored = [row for row in turns if row["is_scored"]]
+    around = [
+        row["i"]
+        for rows in windows_of(turns, points, profile.window)
+        for row in rows
+        if row["is_scored"]
+    ]
     none = 0.0 if profile.empty_conversations_are_zero else None
     means = {
-        name: mean([row[name] for row in turns]) if turns else none
+        name: mean([row[name] for row in scored]) if scored else none
         for name in ("cc", "cr", "i", "tas")
     }
     if not turns:
@@ -425,19 +455,20 @@ def score_conversation(log: Row, catalogue: Catalogue, profile: Profile) -> Row:
         "segments": segments(turns, points, catalogue, profile),
         "shift_points": points,
         "delays": delays,
+        "recovered": recovered,
         "recovery_rate": rate,
         "avg_recovery_delay": delay,
         "cas": conversation_adaptation(rate, delay, means["cc"], means["cr"], means["i"])
         if turns
         else None,
-        "cas_all": conversation_adaptation_over_all(delays, means["cc"], means["cr"], means["i"])
+        "cas_all": conversation_adaptation_over_all(known, means["cc"], means["cr"], means["i"])
         if turns
         else None,
         "i_around_shifts": mean(around) if around else None,
-        "missing_total": sum(len(row["missing"]) for row in turns),
-        "hallucinated_total": sum(len(row["hallucinated"]) for row in turns),
+        "missing_total": sum(len(row["missing"]) for row in scored),
+        "hallucinated_total": sum(len(row["hallucinated"]) for row in scored),
         "both_empty_turns": sum(
-            not row["user_concepts"] and not row["system_concepts"] for row in turns
+            not row["user_concepts"] and not row["system_concepts"] for row in scored
         ),
         **means,
     }

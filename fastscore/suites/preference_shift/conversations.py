@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.base import NULL_REASONS_DTYPE
-from fastscore.suites.columns import list_column, null_reasons
+from fastscore.suites.base import NullReason
+from fastscore.suites.columns import all_null_reasons, list_column
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.schema import DIALOGUE_METRICS, SEGMENT_SOURCE_DTYPE
 from fastscore.suites.preference_shift.segments import Segments
@@ -69,6 +69,8 @@ def score_dialogues(
             "n_gold": _total(owner, scores["has_gold"], n),
             "n_segments": np.bincount(owner[segments.start], minlength=n),
             "n_shifts": np.bincount(of_shift, minlength=n),
+            "n_known_shifts": _total(of_shift, shifts["recovered"].is_not_null(), n),
+            "n_known_shifts_cosine": _total(of_shift, shifts["recovered_cosine"].is_not_null(), n),
             "n_recovered": _total(of_shift, shifts["recovered"], n),
             "n_recovered_cosine": _total(of_shift, shifts["recovered_cosine"], n),
             "delay_sum": _total(of_shift, shifts["delay"], n),
@@ -93,7 +95,7 @@ def score_dialogues(
                     "segments_by": _segments_by(dialogues["has_shift_metadata"], options),
                     "shift_points": list_column(shifts["turn"], shift_points),
                     **{name: _nullable(column) for name, column in values.items()},
-                    "null_reasons": _null_reasons(values, counts["n_turns"].to_numpy() > 0),
+                    "null_reasons": _null_reasons(values, _lacks_input(counts, scores, shifts)),
                 }
             ),
         ],
@@ -130,9 +132,11 @@ def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[s
 def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
     column = {name: counts[name].to_numpy() for name in counts.columns}
     return {
-        "topic_recovery_rate": _ratio(column["n_recovered"], column["n_shifts"]),
+        "topic_recovery_rate": _ratio(column["n_recovered"], column["n_known_shifts"]),
         "avg_recovery_delay": _ratio(column["delay_sum"], column["n_recovered"]),
-        "recovery_rate_cosine": _ratio(column["n_recovered_cosine"], column["n_shifts"]),
+        "recovery_rate_cosine": _ratio(
+            column["n_recovered_cosine"], column["n_known_shifts_cosine"]
+        ),
         "avg_recovery_delay_cosine": _ratio(
             column["delay_cosine_sum"], column["n_recovered_cosine"]
         ),
@@ -143,11 +147,15 @@ def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
 
 
 def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFrame) -> Reals:
-    """Return the mean part of CAS that rewards speed, over all shifts: 0 where none came back."""
+    """Return the mean part of CAS that rewards speed, over all shifts whose recovery is known.
+
+    It is 0 for a shift that was not recovered.
+    """
     delay = shifts["delay"].fill_null(SLOWEST_DELAY).to_numpy()
     part = 1.0 - np.minimum(delay, SLOWEST_DELAY) / SLOWEST_DELAY
+    part[shifts["recovered"].is_null().to_numpy()] = 0.0
     total = np.bincount(of_shift, part, counts.height).astype(np.float64)
-    return _ratio(total, counts["n_shifts"].to_numpy())
+    return _ratio(total, counts["n_known_shifts"].to_numpy())
 
 
 def _conversation_scores(
@@ -200,21 +208,36 @@ def _nullable(column: Reals) -> pl.Series:
     return pl.Series(column).fill_nan(None)
 
 
-def _null_reasons(values: Mapping[str, Reals], has_turns: Mask) -> pl.Series:
-    """List what is null: for want of input DST scores, and means where no turn has both texts."""
-    n = len(has_turns)
-    missing = {name: np.isnan(column) for name, column in values.items()}
-    gold = {name: mask for name, mask in missing.items() if name in _GOLD_MEANS}
-    gold |= {name: mask & has_turns for name, mask in missing.items() if name in _MEANS}
-    other = {
-        name: mask & ~has_turns if name in _MEANS else mask
-        for name, mask in missing.items()
-        if name not in _GOLD_MEANS
-    }
-    parts = pl.DataFrame(
-        {
-            "other": null_reasons(other, "not_applicable", n),
-            "gold": null_reasons(gold, "missing_input", n),
-        }
+def _lacks_input(
+    counts: pl.DataFrame, scores: pl.DataFrame, shifts: pl.DataFrame
+) -> dict[str, Mask]:
+    """Say by metric where it would have a value if turns lacked no text or constraints."""
+    n = counts.height
+    column = {name: counts[name].to_numpy() for name in counts.columns}
+    n_scored = _total(scores["dialogue_row"].to_numpy(), scores["cc"].is_not_null(), n)
+    no_texts = (column["n_turns"] > 0) & (n_scored == 0)
+    in_dialogue = _total(shifts["dialogue_row"].to_numpy(), shifts["in_dialogue"], n)
+    unknown, unknown_cosine = (
+        (column["n_shifts"] > 0) & (column[name] == 0)
+        for name in ("n_known_shifts", "n_known_shifts_cosine")
     )
-    return parts.select(pl.concat_list("other", "gold").cast(NULL_REASONS_DTYPE)).to_series()
+    return {
+        **dict.fromkeys(_MEANS, no_texts),
+        **dict.fromkeys(_GOLD_MEANS, np.ones(n, np.bool_)),
+        **dict.fromkeys(("topic_recovery_rate", "avg_recovery_delay", "cas"), unknown),
+        **dict.fromkeys(("recovery_rate_cosine", "avg_recovery_delay_cosine"), unknown_cosine),
+        "cas_all": unknown | (no_texts & (column["n_shifts"] > 0)),
+        "topic_interference_around_shifts": in_dialogue > 0,
+    }
+
+
+def _null_reasons(values: Mapping[str, Reals], lacks_input: Mapping[str, Mask]) -> pl.Series:
+    """List what is null, for want of input or because there is nothing to score."""
+    causes: list[tuple[str, NullReason, Mask]] = []
+    for name, column in values.items():
+        missing, no_input = np.isnan(column), lacks_input[name]
+        causes += [
+            (name, "not_applicable", missing & ~no_input),
+            (name, "missing_input", missing & no_input),
+        ]
+    return all_null_reasons(causes, len(next(iter(values.values()))))

@@ -43,8 +43,10 @@ def recover_shifts(
     pl.DataFrame
         One row a shift point, in order: ``dialogue_row``, ``shift``, ``turn``, ``in_dialogue``,
         ``recovered``, ``delay``, ``recovered_cosine``, ``delay_cosine``, where delays count from 0
-        and are null without recovery; ``n_window_turns``, the turns of the window that the
-        conversation has, ``i_sum`` over them, and ``i_around_shift``, their mean, null without any.
+        and are null without recovery; a shift that no turn of its window recovers is unknown, and
+        ``recovered`` null, if one of those turns has no score; ``n_window_turns``, the turns of
+        the window that have one, ``i_sum`` over them, and ``i_around_shift``, their mean, null
+        without any.
     """
     owner = shifts["dialogue_row"].to_numpy()
     turn = shifts["turn"].to_numpy()
@@ -54,21 +56,25 @@ def recover_shifts(
     if options.recovery == "cc-or-cr":
         met |= by_cosine
 
-    def delays(test: Mask) -> pl.Series:
-        found = first_recovery(test, offsets, owner, turn - 1, max(1, options.window))
-        return pl.Series(found).set(pl.Series(found < 0), None)
-
-    delay, delay_cosine = delays(met), delays(by_cosine)
     i_sum, n_scored, n_turns = _sum_in_windows(scores["i"], offsets, owner, turn, options)
+
+    def delays(test: Mask) -> tuple[pl.Series, pl.Series]:
+        found = first_recovery(test, offsets, owner, turn - 1, max(1, options.window))
+        is_met = pl.Series(found >= 0)
+        is_unknown = ~is_met & pl.Series(n_scored < n_turns)
+        return pl.Series(found).set(~is_met, None), is_met.set(is_unknown, None)
+
+    delay, recovered = delays(met)
+    delay_cosine, recovered_cosine = delays(by_cosine)
     return pl.DataFrame(
         {
             "dialogue_row": owner,
             "shift": 1 + place_in_group(owner),
             "turn": turn,
             "in_dialogue": n_turns > 0,
-            "recovered": delay.is_not_null(),
+            "recovered": recovered,
             "delay": delay,
-            "recovered_cosine": delay_cosine.is_not_null(),
+            "recovered_cosine": recovered_cosine,
             "delay_cosine": delay_cosine,
             "n_window_turns": n_scored,
             "i_sum": i_sum,

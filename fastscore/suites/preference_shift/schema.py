@@ -153,8 +153,15 @@ _TURNS_RULE = (
     "not_applicable without a turn, missing_input without one that has both texts; 0 in the "
     "profiles published and structured"
 )
-_NO_SHIFTS = "not_applicable without a shift; 0 in the profiles published and structured"
-_NO_RECOVERY = "not_applicable where nothing was recovered"
+_NO_SHIFTS = (
+    "not_applicable without a shift or a turn, missing_input where it is unknown of every shift: "
+    "no turn of the window is known to meet the test and one of them lacks a text; 0 without a "
+    "shift in the profiles published and structured, to which an absent text is empty"
+)
+_NO_RECOVERY = (
+    "not_applicable where nothing was recovered, missing_input where that is unknown: a turn of "
+    "the window lacks a text"
+)
 
 _MADE = "preference_shift methodology, "
 _CC, _CR, _I, _TAS = (_MADE + part for part in ("5.2", "5.3", "5.4", "5.5"))
@@ -301,7 +308,8 @@ SHIFT_METRICS = (
         "mean of i over the turns of the window from the shift on",
         _SEGMENTS,
         better="lower",
-        null_rule="not_applicable where the conversation has no such turn",
+        null_rule="not_applicable where the conversation has no such turn, missing_input where "
+        "none has both texts",
     ),
 )
 
@@ -341,7 +349,8 @@ DIALOGUE_METRICS = (
         "twice",
         _SEGMENTS,
         better="lower",
-        null_rule="not_applicable without a shift that the conversation has a turn for",
+        null_rule="not_applicable without a shift that the conversation has a turn for, "
+        "missing_input where none of those turns has both texts",
         numerator="i_around_shifts_sum",
         denominator="n_turns_around_shifts",
     ),
@@ -358,11 +367,11 @@ DIALOGUE_METRICS = (
         "dialogues",
         "topic_recovery_rate",
         "Recovery rate",
-        "n_recovered / n_shifts",
+        "n_recovered / n_known_shifts",
         _SEGMENTS,
         null_rule=_NO_SHIFTS,
         numerator="n_recovered",
-        denominator="n_shifts",
+        denominator="n_known_shifts",
     ),
     _metric(
         "dialogues",
@@ -381,11 +390,11 @@ DIALOGUE_METRICS = (
         "dialogues",
         "recovery_rate_cosine",
         "Recovery rate by CR alone",
-        "n_recovered_cosine / n_shifts",
+        "n_recovered_cosine / n_known_shifts_cosine",
         _CONSISTENT,
         null_rule=_NO_SHIFTS,
         numerator="n_recovered_cosine",
-        denominator="n_shifts",
+        denominator="n_known_shifts_cosine",
     ),
     _metric(
         "dialogues",
@@ -406,7 +415,8 @@ DIALOGUE_METRICS = (
         "Conversation adaptation score",
         "weighted mean of recovery rate, 1 - clip(delay / 5), 1 - clip(mean i), mean cc, mean cr",
         _PUBLIC + " (legacy), on the grounded parts",
-        null_rule="not_applicable without a shift or where nothing was recovered",
+        null_rule="not_applicable without a shift or where nothing was recovered, missing_input "
+        "where it is unknown of every shift whether it was",
     ),
     _metric(
         "dialogues",
@@ -415,7 +425,8 @@ DIALOGUE_METRICS = (
         "as cas, with the mean of 1 - clip(delay / 5) over all shifts, 0 where one was not "
         "recovered",
         _PUBLIC + " (legacy), every shift counted",
-        null_rule="not_applicable without a shift or a turn",
+        null_rule="not_applicable without a shift or a turn, and always in the profile legacy; "
+        "missing_input where recovery is unknown of every shift, or no turn has both texts",
     ),
     *(
         _metric(
@@ -532,10 +543,19 @@ SHIFTS = Table(
         _column("shift", _WHOLE, "1-based number in the conversation."),
         _column("turn", _WHOLE, "The user turn at which the preference shifts, 1-based."),
         _column("in_dialogue", _BOOLEAN, "Whether the conversation has that turn."),
-        _column("recovered", _BOOLEAN, "Whether a turn of the window meets the recovery test."),
+        _column(
+            "recovered",
+            _BOOLEAN,
+            "Whether a turn of the window meets the recovery test; null where none is known to and "
+            "one lacks a text.",
+            nullable=True,
+        ),
         *_metric_columns(SHIFT_METRICS[:1], _WHOLE),
         _column(
-            "recovered_cosine", _BOOLEAN, "Whether CR alone meets its threshold in the window."
+            "recovered_cosine",
+            _BOOLEAN,
+            "Whether CR alone meets its threshold in the window; null likewise.",
+            nullable=True,
         ),
         *_metric_columns(SHIFT_METRICS[1:2], _WHOLE),
         *_metric_columns(SHIFT_METRICS[2:]),
@@ -550,7 +570,9 @@ _COUNTS = {
     "n_gold": "Turns that the DST scores are defined for.",
     "n_segments": "Segments.",
     "n_shifts": "Shift points.",
-    "n_recovered": "Those that are recovered in the window.",
+    "n_known_shifts": "Those of which the turns' texts tell whether they are recovered.",
+    "n_known_shifts_cosine": "The same by CR alone.",
+    "n_recovered": "Shift points that are recovered in the window.",
     "n_recovered_cosine": "Those that are recovered by CR alone.",
     "delay_sum": "Sum of the recovered shifts' delays.",
     "delay_cosine_sum": "The same by CR alone.",

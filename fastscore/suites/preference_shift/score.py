@@ -15,7 +15,12 @@ from fastscore_kernels import (
 )
 
 from fastscore.suites.base import Events, NullReason
-from fastscore.suites.columns import first_of_group, null_reasons, place_in_group
+from fastscore.suites.columns import (
+    all_null_reasons,
+    first_of_group,
+    null_reasons,
+    place_in_group,
+)
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
@@ -76,9 +81,7 @@ def score_logs(
     tables = {
         "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
-        "shifts": recovered.with_columns(
-            _reasons({metric.id: recovered[metric.id].is_null() for metric in SHIFT_METRICS})
-        ),
+        "shifts": recovered.with_columns(_shift_reasons(recovered)),
         "dialogues": score_dialogues(
             dialogues, turns, scores, recovered, segments, of_topics, options
         ),
@@ -267,6 +270,24 @@ def _mean_copied(copied: pl.Series, segments: Segments) -> Reals:
     count = np.bincount(segments.of_turn, has_one, len(segments))
     mean: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return mean
+
+
+def _shift_reasons(shifts: pl.DataFrame) -> pl.Series:
+    """Say why shifts have no value: without texts in the window nobody knows one."""
+    unknown = {
+        "delay": shifts["recovered"].is_null(),
+        "delay_cosine": shifts["recovered_cosine"].is_null(),
+        "i_around_shift": shifts["in_dialogue"],
+    }
+    causes: list[tuple[str, NullReason, Mask]] = []
+    for metric in SHIFT_METRICS:
+        missing = shifts[metric.id].is_null().to_numpy()
+        no_text = unknown[metric.id].to_numpy()
+        causes += [
+            (metric.id, "not_applicable", missing & ~no_text),
+            (metric.id, "missing_input", missing & no_text),
+        ]
+    return all_null_reasons(causes, shifts.height)
 
 
 def _reasons(missing: dict[str, pl.Series], reason: NullReason = "not_applicable") -> pl.Series:

@@ -120,11 +120,14 @@ def compare_segments(found: list[Row], expected: list[Row]) -> None:
 
 def compare_shifts(found: list[Row], expected: list[Row]) -> None:
     shifts = [
-        (row["session_id"], turn, delay)
+        {"dialogue": row["session_id"], "turn": turn, "delay": delay, "recovered": recovered}
         for row in expected
-        for turn, delay in zip(row["shift_points"], row["delays"], strict=True)
+        for turn, delay, recovered in zip(
+            row["shift_points"], row["delays"], row["recovered"], strict=True
+        )
     ]
-    assert [(ours["dialogue"], ours["turn"], ours["delay"]) for ours in found] == shifts
+    names = ("dialogue", "turn", "delay", "recovered")
+    assert [{name: ours[name] for name in names} for ours in found] == shifts
 
 
 def compare_dialogues(found: list[Row], expected: list[Row]) -> None:
@@ -234,7 +237,7 @@ turns = st.builds(
     metas,
 )
 exchanges = st.lists(
-    st.tuples(texts, metas, texts).map(
+    st.tuples(st.none() | texts, metas, st.none() | texts).map(
         lambda each: [
             {"speaker": "USER", "text": each[0], "user_meta": each[1]},
             {"speaker": "SYSTEM", "text": each[2]},

@@ -166,6 +166,86 @@ def test_recovery_by_hand(catalogue: str) -> None:
     assert narrow["shifts"]["delay"].to_list() == [None, 0]
 
 
+LACKING = [{"speaker": "USER", "text": DRAMA}, {"speaker": "SYSTEM", "text": None}]
+
+
+def reasons_of(row: dict[str, Any]) -> dict[str, str]:
+    return {each["metric"]: each["reason"] for each in row["null_reasons"]}
+
+
+def test_a_shift_whose_window_lacks_a_text_is_unknown(catalogue: str) -> None:
+    # turns    1      2      3    4      5     6      7
+    # CC       1      ?      0    1      0     0      0; windows of two turns
+    turns = [*exchange(*GOOD), *LACKING, *exchange(*BAD, *GOOD, *BAD, *BAD, *BAD)]
+    points = [2, 3, 5, 8]
+    given = log(*turns, shift_events=[{"turn": point} for point in points])
+    tables = score([given], options(catalogue, window=2))
+    shifts = tables["shifts"]
+    # from 2: unknown and 0; from 3: 0, then 1; from 5: 0 and 0; 8 is beyond the last turn
+    assert shifts["recovered"].to_list() == [None, True, False, False]
+    assert shifts["delay"].to_list() == [None, 1, None, None]
+    assert shifts["recovered_cosine"].to_list() == [None, True, False, False]
+    unknown, _, missed, beyond = shifts.to_dicts()
+    assert reasons_of(unknown) == {"delay": "missing_input", "delay_cosine": "missing_input"}
+    assert reasons_of(missed) == {"delay": "not_applicable", "delay_cosine": "not_applicable"}
+    assert set(reasons_of(beyond).values()) == {"not_applicable"}
+    (row,) = tables["dialogues"].to_dicts()
+    assert (row["n_shifts"], row["n_known_shifts"], row["n_known_shifts_cosine"]) == (4, 3, 3)
+    assert row["topic_recovery_rate"] == row["recovery_rate_cosine"] == 1 / 3
+    assert row["avg_recovery_delay"] == 1.0
+    # CC and CR are 1, 0, 1, 0, 0, 0 over the six turns that have both texts; nothing is copied
+    rest = 0.02 * (1 / 3) + 0.04 * 1 + 0.60 * (2 / 6) + 0.30 * (2 / 6)
+    assert row["cas"] == pytest.approx(rest + 0.04 * (1 - 1 / 5), rel=1e-14)
+    assert row["cas_all"] == pytest.approx(rest + 0.04 * (1 - 1 / 5) / 3, rel=1e-14)
+    assert reasons_of(row).keys() <= {metric.id for metric in SUITE.metrics}
+
+
+def test_a_shift_is_recovered_by_a_turn_that_is_known_beside_one_that_is_not(
+    catalogue: str,
+) -> None:
+    turns = [*LACKING, *exchange(*GOOD)]
+    tables = score([log(*turns, shift_events=[{"turn": 1}])], options(catalogue))
+    assert tables["shifts"].select("recovered", "delay").row(0) == (True, 1)
+    assert tables["dialogues"]["topic_recovery_rate"].item() == 1.0
+
+
+OF_RECOVERY = (
+    "topic_recovery_rate", "avg_recovery_delay", "recovery_rate_cosine",
+    "avg_recovery_delay_cosine", "cas", "cas_all",
+)  # fmt: skip
+
+
+def test_recovery_is_missing_where_all_shifts_are_unknown(catalogue: str) -> None:
+    given = log(*exchange(*GOOD), *LACKING, shift_events=[{"turn": 2}])
+    tables = score([given], options(catalogue))
+    (row,) = tables["dialogues"].to_dicts()
+    assert {row[name] for name in OF_RECOVERY} == {None}
+    assert (row["n_shifts"], row["n_known_shifts"], row["n_recovered"]) == (1, 0, 0)
+    names = (*OF_RECOVERY, "topic_interference_around_shifts")
+    assert {reasons_of(row)[name] for name in names} == {"missing_input"}
+    (shift,) = tables["shifts"].to_dicts()
+    assert (shift["in_dialogue"], shift["i_around_shift"]) == (True, None)
+    assert reasons_of(shift) == dict.fromkeys(
+        ("delay", "delay_cosine", "i_around_shift"), "missing_input"
+    )
+    # the profiles of published files take null for an empty text, so nothing is unknown to them
+    for profile in ("published", "structured"):
+        tables = score([given], options(catalogue, profile=profile))
+        assert tables["shifts"]["recovered"].to_list() == [False]
+        assert tables["dialogues"]["topic_recovery_rate"].item() == 0.0
+
+
+def test_the_score_over_all_shifts_needs_a_turn_with_both_texts(catalogue: str) -> None:
+    (row,) = score([log(*LACKING, shift_events=[{"turn": 9}])], options(catalogue))[
+        "dialogues"
+    ].to_dicts()
+    # the shift beyond the last turn was not recovered, so much is known
+    assert (row["topic_recovery_rate"], row["cas"], row["cas_all"]) == (0.0, None, None)
+    assert reasons_of(row)["avg_recovery_delay"] == reasons_of(row)["cas"] == "not_applicable"
+    assert reasons_of(row)["cas_all"] == "missing_input"
+    assert reasons_of(row)["topic_interference_around_shifts"] == "not_applicable"
+
+
 def test_the_structured_test_takes_cosine_too(catalogue: str) -> None:
     # CC 1/3 is below both thresholds; the shared rarer value brings CR to
     said, answered = "drama Al Pacino Robert De Niro", "Al Pacino"

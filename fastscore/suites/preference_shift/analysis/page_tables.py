@@ -134,8 +134,11 @@ def sweep_table(table: pl.DataFrame) -> str:
     """Write the recovery rate, a column a window."""
     rates = table.filter(pl.col("test") == "run")
     windows = rates["window"].unique().sort()
-    wide = rates.pivot("window", index=["group", "value", "n_shifts"], values="rate")
-    shown: list[Shown] = [("group", _group), ("shifts", "n_shifts")]
+    most = pl.col("n_shifts").max().over("group", "value")
+    wide = rates.with_columns(most).pivot(
+        "window", index=["group", "value", "n_shifts"], values="rate"
+    )
+    shown: list[Shown] = [("group", _group), ("shifts at most", "n_shifts")]
     shown += [(f"W = {window}", f"{window}") for window in windows]
     return _html("Recovery rate by window", shown, wide, words=1)
 

@@ -22,8 +22,8 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     "mean_delay": pl.Float64(),
     "is_own": pl.Boolean(),
 }
-"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro) that a turn of
-the window meets the test for, with a 95 % interval, and the mean delay of those; ``test`` is
+"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; those alone of
+which it is known) that a turn of the window meets the test for, with a 95 % interval, and the mean delay of those; ``test`` is
 ``run`` (the run's own) or ``cosine`` (CR alone); ``is_own`` marks the run's own window."""
 
 
@@ -41,7 +41,8 @@ def window_sweep(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     -------
     pl.DataFrame
         In `SWEEP_SCHEMA`, for windows up to ten turns, or the run's own if that is longer.
-        Shifts beyond the last turn count as not recovered, as in the run.
+        Shifts beyond the last turn count as not recovered, as in the run; those of which texts
+        that are missing in the window leave it unknown do not count.
     """
     options = scored.options
     own = max(1, options.window)
@@ -63,33 +64,36 @@ def first_recoveries(scored: Scored, options: PreferenceShiftOptions, test: str)
     Returns
     -------
     pl.DataFrame
-        conversation, cluster, model, turn and ``delay`` (0 is the shift's own turn; null where no
-        later turn of the conversation meets the test).
+        conversation, cluster, model, turn, ``delay`` (0 is the shift's own turn; null where no
+        later turn of the conversation meets the test) and ``unknown_from``, as many turns after
+        the shift the first lacks a text; null where none does.
     """
     met = pl.col("cr") >= options.recovery_cr
     if test == "run":
         by_cc = pl.col("cc") >= options.recovery_cc
         met = by_cc | met if options.recovery == "cc-or-cr" else by_cc
-    answered = (
-        scored.turns.filter(met)
-        .select("conversation", "turn", pl.col("turn").alias("met"))
-        .sort("turn")
-    )
-    return (
-        scored.shifts.select("conversation", "cluster", "model", "turn")
-        .sort("turn")
-        .join_asof(
-            answered, on="turn", by="conversation", strategy="forward", check_sortedness=False
+    shifts = scored.shifts.select("conversation", "cluster", "model", "turn").sort("turn")
+    for name, is_found in (("delay", met), ("unknown_from", pl.col("cc").is_null())):
+        turns = scored.turns.filter(is_found).select(
+            "conversation", "turn", pl.col("turn").alias(name)
         )
-        .with_columns((pl.col("met") - pl.col("turn")).alias("delay"))
-        .drop("met")
-        .sort("conversation", "turn")
-    )
+        shifts = shifts.join_asof(
+            turns.sort("turn"),
+            on="turn",
+            by="conversation",
+            strategy="forward",
+            check_sortedness=False,
+        ).with_columns(pl.col(name) - pl.col("turn"))
+    return shifts.sort("conversation", "turn")
 
 
 def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list[dict[str, Any]]:
+    is_met = {window: (pl.col("delay") < window).fill_null(False) for window in windows}
+    is_unknown = {window: (pl.col("unknown_from") < window).fill_null(False) for window in windows}
     inside = {
-        f"{window}": (pl.col("delay") < window).fill_null(False).alias(f"{window}")
+        f"{window}": pl.when(is_met[window] | ~is_unknown[window])
+        .then(is_met[window])
+        .alias(f"{window}")
         for window in windows
     }
     frame = frame.with_columns(inside.values())
@@ -101,7 +105,7 @@ def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list
     return [
         {
             "window": window,
-            "n_shifts": frame.height,
+            "n_shifts": frame[f"{window}"].count(),
             "n_recovered": int(frame[f"{window}"].sum()),
             "rate": rate.value,
             "low": rate.low,

@@ -57,10 +57,12 @@ def _rows(log: Row, scored: Row) -> dict[str, list[Row]]:
         {
             "turn": turn,
             "in_dialogue": turn <= scored["num_turns"],
-            "recovered": delay is not None,
+            "recovered": recovered,
             "delay": delay,
         }
-        for turn, delay in zip(points, scored["delays"], strict=True)
+        for turn, delay, recovered in zip(
+            points, scored["delays"], scored["recovered"], strict=True
+        )
     ]
     dialogue = {
         "n_turns": scored["num_turns"],

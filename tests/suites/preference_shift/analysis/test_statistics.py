@@ -195,6 +195,21 @@ def test_windows_by_hand(hand: Scored) -> None:
     assert rates.filter("is_own")["window"].to_list() == [3]
 
 
+def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
+    pairs = [("ant", "bee"), ("ant", "ant"), ("ant", "bee"), ("ant", "bee"), ("ant", "ant")]
+    tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))], plain.make_catalogue(ITEMS))
+    lacking = pl.when(pl.col("turn") == 4).then(None)
+    scores = [lacking.otherwise(pl.col(name)).alias(name) for name in ("cc", "cr", "i", "tas")]
+    scored = scored_of({**tables, "turns": tables["turns"].with_columns(scores)})
+    delays = first_recoveries(scored, scored.options, "run")
+    assert delays.select("turn", "delay", "unknown_from").rows() == [(1, 1, 3), (3, 2, 1)]
+    sweep = window_sweep(scored, **FAST).filter(pl.col("test") == "run", pl.col("group") == "all")
+    # the second shift is missed in one turn, unknown in two, recovered in three
+    assert sweep["n_shifts"].to_list() == [2, 1, *[2] * 8]
+    assert sweep["n_recovered"].to_list() == [0, 1, *[2] * 8]
+    assert sweep["rate"].to_list() == [0.0, *[1.0] * 9]
+
+
 def test_turns_around_shifts_by_hand(hand: Scored) -> None:
     near = around_shifts(hand)
     assert near.select("conversation", "turn").rows() == [(0, 3), (1, 2)]

@@ -41,7 +41,8 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         zip(looks(names).items(), offsets, strict=True)
     ):
         shifts = scored.shifts.filter(pl.col("model") == model) if models else scored.shifts
-        delays = shifts["delay"].fill_null(window).to_numpy()
+        known = shifts.filter(pl.col("recovered").is_not_null())
+        delays = known["delay"].fill_null(window).to_numpy()
         shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
         left.bar(
             np.arange(window + 1) + (place - (len(names) - 1) / 2) * width,
@@ -66,10 +67,12 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     right.set_ylabel("share of shifts recovered")
     right.xaxis.get_major_locator().set_params(integer=True)
     legend_above(figure, *right.get_legend_handles_labels())
-    n, missed = scored.shifts.height, scored.shifts["delay"].null_count()
+    n, unknown = scored.shifts.height, scored.shifts["recovered"].null_count()
+    missed = scored.shifts["delay"].null_count() - unknown
     caption = (
         f"{counted(n, 'shift')}. Left: delay within the run's window of {window}, from 0 (the "
-        f"shift's own turn); {missed:,} were not recovered in it and have no delay (null). Right: "
+        f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); of "
+        f"{unknown:,} it is unknown for want of a text, and they count for nothing. Right: "
         "the share of shifts that a turn of the window meets the run's recovery test for, "
         f"{interval_words(len(names))}; the dashed line is the run's window."
     )
