@@ -35,7 +35,7 @@ class PreferenceShiftSuite:
 
     name: str = "preference_shift"
     title: str = "How conversational recommenders follow a user whose preferences shift"
-    version: int = 2
+    version: int = 3
     options: type[PreferenceShiftOptions] = PreferenceShiftOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES

@@ -64,7 +64,9 @@ messages = st.fixed_dictionaries(
         "next_message_menu_exploration_style": st.sampled_from(["explores_menu", "?", "  "]),
         "mood_tone": st.sampled_from(["casual", "friendly", "confused"]),
         "ordering_style": st.sampled_from(["one_by_one", "all_at_once"]),
-        "current_items_in_order": st.one_of(st.sampled_from([None, "", "  "]), item_lists, item_lists.map(repr)),
+        "current_items_in_order": st.one_of(
+            st.sampled_from([None, "", "  "]), item_lists, item_lists.map(repr)
+        ),
     },
 )  # fmt: skip
 targets = st.one_of(

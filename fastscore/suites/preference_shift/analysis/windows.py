@@ -23,8 +23,9 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     "is_own": pl.Boolean(),
 }
 """Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; those alone of
-which it is known) that a turn of the window meets the test for, with a 95 % interval, and the mean delay of those; ``test`` is
-``run`` (the run's own) or ``cosine`` (CR alone); ``is_own`` marks the run's own window."""
+which it is known) that a turn of the window meets the test for, with a 95 % interval, and the mean
+delay of those; ``test`` is ``run`` (the run's own) or ``cosine`` (CR alone); ``is_own`` marks the
+run's own window."""
 
 
 def window_sweep(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:

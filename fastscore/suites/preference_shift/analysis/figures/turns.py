@@ -85,9 +85,9 @@ def timelines(scored: Scored, models: list[str]) -> Drawn | None:
         f"Dialogue {dialogue['dialogue'].item()}, the first among those with a shift that most "
         f"models answered; {counted(chosen.height, 'conversation')}, the first {TURNS_SHOWN} turns "
         "at most. A dashed line marks the turn of a shift, a triangle above the first turn "
-        "of the window that meets the recovery test; a shift without a triangle is not known to be recovered. "
-        "Where neither side names a concept CC is 1 by convention: the hollow circles. No turn is "
-        "null."
+        "of the window that meets the recovery test; a shift without a triangle is not known to be "
+        "recovered. Where neither side names a concept CC is 1 by convention: the hollow circles. "
+        "A turn that lacks a text has no mark."
     )
     return draw(figure, "timelines", "CC, CR and copying turn by turn", caption)
 
