@@ -99,7 +99,8 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
         **_persona_frames(personas),
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
-    return Events(frames, _rejects(raw, problems), counts)
+    as_empty = options.published
+    return Events(frames, _rejects(raw, problems), counts, nulls_are_empty=as_empty)
 
 
 def _sources(
@@ -183,6 +184,9 @@ def _compare(
     speaks[conversation[messages.by_role]] = True
     by_text: Mask = ~orders.present & (targets.key >= 0)
     said = np.flatnonzero(messages.by_role & by_text[conversation])
+    # words that were not given are no words; as published, they are none said
+    unsaid = by_text & speaks & (not options.published)
+    unsaid[conversation[said[messages["content"][said].is_not_null().to_numpy()]]] = False
     readable = by_text.copy()
     if options.published:
         readable &= targets.key != TARGET_KEYS.index("order_items")
@@ -195,6 +199,7 @@ def _compare(
     return pl.DataFrame(
         {
             "ORA_source": _names(ORA_SOURCES, np.where(targets.key >= 0, by_text, -1)),
+            "words_missing": unsaid,
             "overlap": np.where(by_text, words.jaccard, states.f1),
             "nothing_to_order": np.where(by_text, words.both_empty | ~speaks, states.both_empty),
             "n_final_names": np.where(by_text, words.current, states.current),

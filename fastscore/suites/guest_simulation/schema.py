@@ -198,7 +198,8 @@ _ORA = Metric(
     minimum=0.0,
     maximum=1.0,
     better="higher",
-    null_rule="missing_input without a target order or, with --states-from, a file; bad_input "
+    null_rule="missing_input without a target order, with --states-from without a file, or where "
+    "words are compared and no guest message has a content (published: 0); bad_input "
     "where one of them or the final order cannot be read; not_applicable where both are empty or "
     "the guest says nothing (published: 0)",
     source=f"{_DEFINITIONS} 3",

@@ -297,6 +297,7 @@ def _score(
             "persona_code",
             "persona_bad",
             "has_target",
+            "words_missing",
             "target_bad",
             "order_broken",
             "states_missing",
@@ -328,7 +329,7 @@ def _score(
     missing = {
         "PAS": (given["persona_code"] < 0) | given["states_missing"],
         "BVS": given["states_missing"],
-        "ORA": ~given["has_target"] | given["states_missing"],
+        "ORA": ~given["has_target"] | given["states_missing"] | given["words_missing"],
         "DEI": ~has_level,
     }
     height = conversations.height
