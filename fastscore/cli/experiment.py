@@ -63,4 +63,5 @@ def command(
     if as_json:
         click.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     elif not quiet:
-        click.echo(summary["page"])
+        click.echo(f"report     {summary['report']}")
+        click.echo(f"analysis   {summary['analysis']}")

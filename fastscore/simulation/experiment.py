@@ -1,8 +1,9 @@
-"""An experiment: agents × sessions, simulated, judged, scored and analysed in one folder.
+"""An experiment: agents × sessions, simulated, judged, scored and reported on in one folder.
 
 Every agent meets the same users. Each stage is finished on a rerun by its own means: shards with
 receipts, answers that are kept, the run's committed parts. The folder holds ``logs/AGENT``,
-``judgements``, ``scores`` (a run directory), ``comparison``, ``analysis`` and the answers' file.
+``judgements``, ``scores`` (a run directory), ``comparison``, ``analysis``, ``report.html`` and the
+answers' file.
 """
 
 import dataclasses
@@ -25,6 +26,7 @@ from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.transcripts import Transcript
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
+from fastscore.results.report.write import write_report
 from fastscore.run.commit import commit_json, commit_table
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
@@ -41,6 +43,7 @@ LOGS, JUDGED, SCORES, COMPARISON, ANALYSIS = (
     "analysis",
 )
 ANSWERS, DESCRIPTION, SUMMARY = "answers.sqlite", "experiment.json", "summary.json"
+REPORT = "report.html"
 SUITE = "preference_shift"
 
 _UNSIGNED = ("prices",)
@@ -109,14 +112,18 @@ def run_experiment(
         reporter.note(f"judged{_costs(experiment, purse)}")
     _score(experiment, folder, reporter, workers)
     _compare(experiment, folder)
-    page = _analyse(experiment, folder)
+    pages = {
+        "report": write_report([folder / SCORES], folder / REPORT),
+        "analysis": _analyse(experiment, folder),
+    }
     summary = {
         "agents": list(experiment.agents),
         "sessions": experiment.sessions,
         "turns": experiment.turns,
-        "page": str(page),
     }
-    commit_json(folder / SUMMARY, {**summary, "page": str(page.relative_to(folder))})
+    inside = {name: str(page.relative_to(folder)) for name, page in pages.items()}
+    commit_json(folder / SUMMARY, {**summary, **inside})
+    summary |= {name: str(page) for name, page in pages.items()}
     cost = experiment.prices.cost(purse.spent.prompt_tokens, purse.spent.completion_tokens)
     spent = {**dataclasses.asdict(purse.spent), "cost": cost}
     return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}

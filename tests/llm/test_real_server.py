@@ -97,6 +97,7 @@ def test_agents_are_judged_scored_and_replayed(server, tmp_path, monkeypatch):
     print(*judged, *rejected, sep="\n")
     assert len(judged) + len(rejected) == 6
     assert (folder / "analysis" / "analysis.html").is_file()
+    assert (folder / "report.html").is_file()
 
     before = contents(folder)
     other = tmp_path / "replayed"

@@ -78,6 +78,8 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     assert summary["spent"]["requests"] == 20 + 16 == len(stub.asked)
     assert summary["spent"]["cost"] == pytest.approx((2.0 * 10 + 10.0 * 5) * 36 / 1e6)
     assert (folder / "analysis" / "analysis.html").is_file()
+    assert summary["report"] == str(folder / "report.html")
+    assert "tiny" in (folder / "report.html").read_text()
     dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
     assert sorted(dialogues["model"].unique()) == ["offline", "tiny"]
     shifts = dialogues.group_by("dialogue").agg(pl.col("shift_points").n_unique())
