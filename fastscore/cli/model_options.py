@@ -27,6 +27,15 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
         "--answer-tokens",
         {"type": click.IntRange(min=1), "default": 512, "help": "The most tokens of an answer."},
     ),
+    "structured": (
+        "--structured",
+        {
+            "type": click.Choice(["json-schema", "json-object", "none"]),
+            "default": "json-schema",
+            "help": "How a server is asked for JSON of a schema; json-object for llama.cpp's "
+            "Python server, none for the prompt alone.",
+        },
+    ),
     "concurrency": (
         "--concurrency",
         {"type": click.IntRange(min=1), "default": 8, "help": "The most requests at once."},

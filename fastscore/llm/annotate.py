@@ -267,6 +267,7 @@ def _ask_all(
             seed=asked.seed,
             max_tokens=client.options.answer_tokens,
             schema=schema,
+            structured=client.options.structured,
         )
         return ask_until_read(client, request, read, _again)
 

@@ -188,7 +188,7 @@ class ChatClient:
         raise ModelServerError(
             f"{self.options.endpoint}: no answer of {request.model} after "
             f"{self.options.retries + 1} tries, the last one brought {failure}.",
-            "Run the same command again: what was answered is kept.",
+            _hint(str(failure)) or "Run the same command again: what was answered is kept.",
         )
 
     def _try(self, request: ChatRequest) -> Answer:
@@ -229,7 +229,8 @@ class ChatClient:
             403: f"The key comes from {' or '.join(KEY_VARIABLES)}.",
             404: "Check --base-url and the model's name.",
         }
-        return ModelServerError(f"{self.options.endpoint} refuses: {said}.", hints.get(status))
+        hint = _hint(said) or hints.get(status)
+        return ModelServerError(f"{self.options.endpoint} refuses: {said}.", hint)
 
     def _blotted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:
         """Return a text without the key in it."""
@@ -270,6 +271,13 @@ class ChatClient:
         """Add to what was spent; the lock is held."""
         added: dict[str, Any] = {name: getattr(self.spent, name) + n for name, n in more.items()}
         self.spent = replace(self.spent, **added)
+
+
+def _hint(said: str) -> str | None:
+    """Say what to do where a server does not know how it is asked for JSON."""
+    if "response_format" not in said and "json_schema" not in said:
+        return None
+    return "Servers differ in how they take a schema: try --structured json-object, or none."
 
 
 def _connect(options: ModelOptions, key: str | None) -> "OpenAI":

@@ -157,6 +157,7 @@ def judge_request(
         seed=(seed * 1_000_003 + repeat * 1_009) % 2**31,
         max_tokens=asked.answer_tokens,
         schema=rubric.schema,
+        structured=asked.structured,
     )
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from fastscore.errors import UsageError, nearest
+from fastscore.llm.requests import JSON_SCHEMA, STRUCTURED
 from fastscore.paths import cache_root
 
 OPENAI = "openai:"
@@ -27,6 +29,9 @@ class ModelOptions:
         Passed on; None leaves it to the server.
     answer_tokens
         The most tokens of an answer.
+    structured
+        How a server is asked for JSON of a schema: ``json-schema`` as most take it, ``json-object``
+        as llama.cpp's Python server does, ``none`` for what the prompt says alone.
     concurrency
         The most requests at once.
     timeout
@@ -44,6 +49,7 @@ class ModelOptions:
     base_url: str | None = None
     temperature: float | None = None
     answer_tokens: int = 512
+    structured: str = JSON_SCHEMA
     concurrency: int = 8
     timeout: float = 120.0
     retries: int = 6
@@ -54,6 +60,10 @@ class ModelOptions:
 
     def resolved(self) -> "ModelOptions":
         """Return the options with the server's address and the answers' file filled in."""
+        if self.structured not in STRUCTURED:
+            raise UsageError(
+                f"Unknown structured {self.structured!r}.", nearest(self.structured, STRUCTURED)
+            )
         url = self.base_url or _variable(URL_VARIABLES) or USUAL_URL
         return replace(
             self,

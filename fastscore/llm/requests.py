@@ -11,6 +11,10 @@ SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 LENGTH = "length"
 """The finish reason of an answer that was cut off."""
 
+JSON_SCHEMA, JSON_OBJECT, NO_FORMAT = "json-schema", "json-object", "none"
+STRUCTURED = (JSON_SCHEMA, JSON_OBJECT, NO_FORMAT)
+"""How servers take a schema: as most, as llama.cpp's Python server, or in words alone."""
+
 Messages = tuple[tuple[str, str], ...]
 
 
@@ -28,6 +32,8 @@ class ChatRequest:
         Passed on; None leaves it to the server.
     schema
         The JSON schema that the answer must have, if it must have one.
+    structured
+        How a server is asked for the schema, one of `STRUCTURED`.
     attempt
         0 the first time; an answer of no use is asked for again by the next number.
     """
@@ -38,6 +44,7 @@ class ChatRequest:
     seed: int | None = None
     max_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
+    structured: str = JSON_SCHEMA
     attempt: int = 0
 
     def again(self, *more: tuple[str, str]) -> "ChatRequest":
@@ -54,17 +61,21 @@ class ChatRequest:
         for name in ("temperature", "seed", "max_tokens"):
             if (value := getattr(self, name)) is not None:
                 body[name] = value
-        if self.schema is not None:
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": dict(self.schema)},
-            }
+        if self.schema is not None and self.structured != NO_FORMAT:
+            body["response_format"] = _response_format(self.structured, dict(self.schema))
         return body
 
     def key(self, endpoint: str) -> str:
         """Return the hash by which the answer of a server is kept."""
         content = orjson.dumps([endpoint, self.attempt, self.body()], option=orjson.OPT_SORT_KEYS)
         return blake2b(content, digest_size=16).hexdigest()
+
+
+def _response_format(structured: str, schema: dict[str, Any]) -> dict[str, Any]:
+    if structured == JSON_OBJECT:
+        return {"type": "json_object", "schema": schema}
+    named = {"name": "answer", "strict": True, "schema": schema}
+    return {"type": "json_schema", "json_schema": named}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fastscore.errors import RunError
+from fastscore.errors import RunError, UsageError
 from fastscore.llm import client as module
 from fastscore.llm.client import (
     BudgetError,
@@ -52,6 +52,16 @@ def test_a_request_is_passed_on_whole(stub, tmp_path):
     assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.25, 7, 99)
     assert body["response_format"]["json_schema"]["schema"] == schema
     assert stub.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_servers_take_schemas_in_their_own_ways(stub, tmp_path):
+    asking, schema = client(stub, tmp_path), {"type": "object"}
+    asking.ask(request(schema=schema, structured="json-object"))
+    asking.ask(request(schema=schema, structured="none"))
+    assert stub.asked[0]["response_format"] == {"type": "json_object", "schema": schema}
+    assert "response_format" not in stub.asked[1]
+    with pytest.raises(UsageError, match="Did you mean 'json-schema'"):
+        ModelOptions(structured="json_schema").resolved()
 
 
 def test_what_is_kept_is_not_asked_again(stub, tmp_path):

@@ -34,6 +34,7 @@ turns = 5
 base_url = "{url}"
 concurrency = 1
 answer_tokens = 60
+structured = "json-object"
 timeout = 300.0
 [judge]
 model = "smollm2"
