@@ -131,6 +131,30 @@ def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
     assert scores.tables["dialogues"].sort("dialogue")["m4_turns"].to_list() == [2, 2]
 
 
+@pytest.mark.parametrize("layout", ["openai", "sharegpt"])
+def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps(CATALOGUE))
+    array, who, said, words = {
+        "openai": ("messages", "role", "content", ("user", "assistant")),
+        "sharegpt": ("conversations", "from", "value", ("human", "gpt")),
+    }[layout]
+    talks = [["a comedy", "Her, a comedy"], ["Her?", "no", 'a "comedy"', "yes \\ é\u2028"]]
+    theirs, ours = [], []
+    for number, talk in enumerate(talks):
+        turns = [{who: words[place % 2], said: text} for place, text in enumerate(talk)]
+        theirs.append({"id": f"s{number}", "session_id": f"s{number}", array: turns})
+        speakers = ("USER", "SYSTEM")
+        turns = [{"speaker": speakers[at % 2], "text": text} for at, text in enumerate(talk)]
+        ours.append({"session_id": f"s{number}", "conversation": turns})
+    options = {"catalogue": str(catalogue), "segments": "metadata"}
+    found = fastscore.score(theirs, "preference_shift", layout=layout, **options)
+    expected = fastscore.score(ours, "preference_shift", **options)
+    for name, table in expected.tables.items():
+        assert found.tables[name].equals(table), name
+    assert found.signature.startswith(expected.signature + "|columns=")
+
+
 def test_frames_are_screened_too() -> None:
     frame = pl.DataFrame(renamed("score_dialogue", "text"))
     with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.errors import UsageError
+from fastscore.logs.inputs import layout
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped, parse_map
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
@@ -284,14 +285,39 @@ def test_what_is_mapped_stands_in_the_signature() -> None:
     )
 
 
+def test_packages_add_layouts_by_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shop.toml"
+    path.write_text('title = "Shop"\n[columns]\ntext = "said"\n')
+
+    class Entry:
+        name, value = "shop", "shop.layouts:SHOP"
+
+        def load(self) -> str:
+            return str(path)
+
+    monkeypatch.setattr(layout, "entry_points", lambda group: [Entry()])
+    layout._places.cache_clear()
+    try:
+        assert layout.layout_names() == ("openai", "sharegpt", "shop")
+        assert load_layout("shop").of("preference_shift").columns == (("text", "said"),)
+        monkeypatch.setattr(Entry, "name", "openai")
+        layout._places.cache_clear()
+        with pytest.raises(UsageError, match="Two layouts are called 'openai'"):
+            layout.layout_names()
+    finally:
+        layout._places.cache_clear()
+
+
 def test_a_layout_is_a_file_that_anybody_can_write(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'title = "Mine"\n[columns]\ntext = "said"\n[preference_shift.columns]\nspeaker = "who"\n'
     )
-    layout = load_layout(str(path))
-    assert layout.of("preference_shift").columns == (("text", "said"), ("speaker", "who"))
-    assert layout.of("group_travel").columns == (("text", "said"),)
+    found = load_layout(str(path))
+    assert found.of("preference_shift").columns == (("text", "said"), ("speaker", "who"))
+    assert found.of("group_travel").columns == (("text", "said"),)
     with pytest.raises(UsageError, match="says nothing of memory_finance"):
         load_layout("openai").of("memory_finance")
     with pytest.raises(UsageError, match="Did you mean 'openai'"):
