@@ -28,6 +28,7 @@ VERBS = {
     "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
     "annotate": ("annotate", "Let a chat model read concepts or states from logs, into a file."),
     "experiment": ("experiment", "Simulate, judge, score and analyse recommenders in one folder."),
+    "migrate": ("migrate", "Compare a run with the scores that a public script wrote."),
     "check": ("check", "Check whether a run keeps to limits, for continuous integration."),
     "explain": ("explain", "Say why a number of a dialogue is what it is, with its evidence."),
     "report": ("report", "Write one self-contained page about a run, or several."),

@@ -1,0 +1,233 @@
+"""Old scores beside new: what a public script wrote against a run, number by number."""
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from fastscore.errors import InputError, UsageError
+from fastscore.results.grids import Column, Grid
+from fastscore.results.runs import Run
+from fastscore.suites import published_scores as published
+from fastscore.suites.registry import load_suite
+
+_PLACES = ("utterance_index", "step", "turn_pair_id")
+_LABELS = ("experiment_level", "model")
+_NAMES = {
+    "score_dialogue": ("*-score.json", "*.expected.json", "*.json"),
+    "memory_finance": ("metrics_summary*.json", "turn_eval*.jsonl", "turn_eval*.jsonl.gz"),
+    "preference_shift": ("results.jsonl",),
+    "guest_simulation": ("all_conversations_metrics.csv",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How old scores agree with a run.
+
+    Parameters
+    ----------
+    metrics
+        A row a metric: ``metric``, ``equal``, ``rounding`` (differs by no more than the old
+        file's decimals explain), ``tolerated``, ``differs``, ``null_here``, ``only_old`` (no
+        such row in the run), ``largest`` difference, and ``options`` that would explain it.
+    worst
+        The numbers that differ most, at most ten.
+    """
+
+    metrics: pl.DataFrame
+    worst: pl.DataFrame
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every number is found and equal, rounded or within the tolerance."""
+        return not self.metrics.select(pl.col("differs", "only_old").sum()).sum_horizontal()[0]
+
+
+def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) -> Agreement:
+    """Pair the score files of a public script with a run.
+
+    Parameters
+    ----------
+    run
+        A run over the same logs.
+    old
+        Score files, or folders of them.
+    tolerance
+        The largest difference that counts as none.
+
+    Raises
+    ------
+    UsageError
+        The public scripts of this suite write no score files that are known.
+    InputError
+        No file, or one that cannot be read.
+    """
+    suite = run.manifest.suite
+    if suite not in _NAMES:
+        raise UsageError(f"No score files of a public script are known for {suite}.")
+    files = [file for path in old for file in _files(path, suite)]
+    if not files:
+        raise InputError(f"No score file there: expected {', '.join(_NAMES[suite])}.")
+    theirs = pl.concat([_read(suite, file) for file in files]).unique(maintain_order=True)
+    joined = _joined(theirs, run)
+    difference = (pl.col("value") - pl.col("ours")).abs()
+    rounding = 0.5 * 10.0 ** -pl.col("most_decimals").cast(pl.Float64) * (1 + 1e-9) + 1e-15
+    kind = (
+        pl.when(pl.col("found").is_null())
+        .then(pl.lit("only_old"))
+        .when(pl.col("ours").is_null())
+        .then(pl.lit("null_here"))
+        .when(difference == 0)
+        .then(pl.lit("equal"))
+        .when(difference <= rounding)
+        .then(pl.lit("rounding"))
+        .when(difference <= tolerance)
+        .then(pl.lit("tolerated"))
+        .otherwise(pl.lit("differs"))
+    )
+    judged = joined.with_columns(difference.alias("difference"), kind.alias("kind"))
+    kinds = ("equal", "rounding", "tolerated", "differs", "null_here", "only_old")
+    metrics = judged.group_by("metric", maintain_order=True).agg(
+        *((pl.col("kind") == name).sum().cast(pl.Int64).alias(name) for name in kinds),
+        pl.col("difference").max().alias("largest"),
+    )
+    options = published.OPTIONS.get(suite, {})
+    explained = [
+        options.get(metric, published.EVERY_OTHER) if differs else ""
+        for metric, differs in metrics.select("metric", "differs").iter_rows()
+    ]
+    worst = judged.filter(pl.col("kind") == "differs").sort("difference", descending=True)
+    columns = ("log", "dialogue", "label", "place", "metric", "value", "ours", "difference")
+    return Agreement(
+        metrics.with_columns(pl.Series("options", explained, dtype=pl.String)),
+        worst.head(10).select(columns),
+    )
+
+
+def agreement_grids(found: Agreement) -> list[Grid]:
+    """Lay out how many numbers of each metric agree, and those that differ most."""
+    grids = [_grid("old scores beside the run's", found.metrics.drop("options"))]
+    if found.worst.height:
+        grids.append(_grid("the largest differences", found.worst))
+    return grids
+
+
+def explained(found: Agreement) -> list[str]:
+    """Name the options that would explain what differs, a line a metric."""
+    differing = found.metrics.filter(pl.col("differs") > 0)
+    return [
+        f"{metric} differs: {options} would explain it"
+        for metric, options in differing.select("metric", "options").iter_rows()
+    ]
+
+
+def _grid(title: str, frame: pl.DataFrame) -> Grid:
+    return Grid(
+        title,
+        tuple(
+            Column(
+                column.name.replace("_", " "),
+                tuple("-" if cell is None else _cell(cell) for cell in column),
+                right=column.dtype.is_numeric(),
+                drop={"tolerated": -2, "largest": -1}.get(column.name),
+                wraps=column.name in ("metric", "dialogue"),
+            )
+            for column in frame.iter_columns()
+            if column.null_count() < len(column)
+        ),
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _files(path: Path, suite: str) -> list[Path]:
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or folder.")
+    if path.is_file():
+        return [path]
+    found: list[Path] = []
+    for pattern in _NAMES[suite]:
+        # of score_dialogue's names the first that is there counts: others are wider
+        if not found or suite != "score_dialogue":
+            found += sorted(path.rglob(pattern))
+    return found
+
+
+def _read(suite: str, path: Path) -> pl.DataFrame:
+    content = path.read_bytes()
+    try:
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        if suite == "score_dialogue":
+            return published.score_dialogue_scores(str(path), content)
+        if suite == "memory_finance":
+            return published.memory_finance_scores(str(path), content)
+        if suite == "guest_simulation":
+            return published.guest_simulation_scores(str(path), content)
+        metrics = [one.id for one in load_suite(suite).metrics if one.table == "dialogues"]
+        return published.preference_shift_scores(str(path), content, metrics)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise InputError(
+            f"{path}: not a score file of {suite} ({type(error).__name__}: {error}).",
+            f"Expected {', '.join(_NAMES[suite])}.",
+        ) from error
+
+
+def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Put the run's numbers beside the old ones; a name that the old file lacks is no condition."""
+    most = theirs.group_by("metric").agg(pl.col("decimals").max().alias("most_decimals"))
+    theirs = theirs.drop_nulls("value").join(most, on="metric", maintain_order="left")
+    parts = []
+    for (table,), rows in theirs.group_by("table", maintain_order=True):
+        ours = _long(run, str(table), rows["metric"].unique().to_list())
+        on = ["metric", "place"]
+        on += [name for name in ("log", "dialogue", "label") if rows[name].null_count() == 0]
+        for name in ("log", "dialogue", "label"):
+            if name not in on:
+                ours = ours.drop(name)
+        parts.append(
+            rows.join(ours.unique(on, keep="any"), on=on, how="left", maintain_order="left").select(
+                *published.SCHEMA, "most_decimals", "ours", "found"
+            )
+        )
+    return pl.concat(parts)
+
+
+def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
+    frame = run.table(table)
+    dialogues = run.table("dialogues")
+    columns = frame.collect_schema()
+    if "file" not in columns or "dialogue_uid" in dialogues.collect_schema():
+        names = dialogues.select("dialogue", "file", "dialogue_uid").collect()
+        frame = frame.select(pl.exclude("file", "dialogue_uid")).join(
+            names.lazy(), on="dialogue", how="left"
+        )
+        id = pl.col("dialogue_uid")
+    else:
+        id = pl.col("dialogue")
+    places = [pl.col(name).cast(pl.String) for name in _PLACES if name in columns]
+    labels = [pl.col(name).cast(pl.String) for name in _LABELS if name in columns]
+    none = pl.lit(None, dtype=pl.String)
+    present = [metric for metric in metrics if metric in columns]
+    return (
+        frame.select(
+            pl.col("file").str.split("/").list.last().alias("log"),
+            id.cast(pl.String).alias("dialogue"),
+            (labels[0] if labels else none).alias("label"),
+            (pl.concat_str(places, separator="/") if places else pl.lit("")).alias("place"),
+            *(pl.col(metric).cast(pl.Float64) for metric in present),
+        )
+        .unpivot(
+            index=["log", "dialogue", "label", "place"],
+            on=present,
+            variable_name="metric",
+            value_name="ours",
+        )
+        .with_columns(found=True)
+        .collect()
+    )

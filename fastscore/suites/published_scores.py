@@ -1,0 +1,150 @@
+"""Scores that public scripts wrote, read back number by number."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+SCHEMA: dict[str, pl.DataType] = {
+    "log": pl.String(),
+    "dialogue": pl.String(),
+    "label": pl.String(),
+    "table": pl.String(),
+    "place": pl.String(),
+    "metric": pl.String(),
+    "value": pl.Float64(),
+    "decimals": pl.Int64(),
+}
+"""One row a number: the log's name without folders (null where the file does not say), the
+dialogue's id, what tells apart those of one id, the table and place of ours that hold the same,
+and how many decimals were written."""
+
+_DECIMALS = re.compile(r"\.(\d+)$")
+
+
+def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
+    """Read a ``*-score.json`` of score_dialogue.py."""
+    document = json.loads(content, parse_float=_Written)
+    log, dialogue = document.get("log_file"), document.get("dialogue_uid")
+    rows = []
+    for utterance in document["utterances"]:
+        place = str(utterance["utterance_number"])
+        rows.append(("utterances", place, "U_best", utterance["U_best"]))
+        for step in utterance.get("steps", ()):
+            here = f"{place}/{step['step']}"
+            rows += [
+                ("steps", here, metric, step[metric])
+                for metric in (
+                    "lexical_similarity",
+                    "semantic_cosine_raw",
+                    "semantic_similarity",
+                    "earliness",
+                    "U_step",
+                )
+                if metric in step
+            ]
+    for metric, value in document["dialogue_summary"].items():
+        rows.append(("dialogues", "", metric, value))
+    return _frame((log, dialogue, None, *row) for row in rows)
+
+
+def memory_finance_scores(name: str, content: bytes) -> pl.DataFrame:
+    """Read what MemFinRobot wrote: a summary's dialogues, or the judge's scores of turns."""
+    if name.endswith(".json"):
+        summary = json.loads(content, parse_float=_Written)
+        return _frame(
+            (None, dialogue, None, "dialogues", "", metric, value)
+            for group in summary["metrics"].values()
+            for dialogue, values in group["by_dialog"].items()
+            for metric, value in values.items()
+        )
+    found = []
+    for line in content.splitlines():
+        if line.strip():
+            row = json.loads(line, parse_float=_Written)
+            place, value = str(row["turn_pair_id"]), row.get("judge_score_1_5")
+            found.append((None, row["dialog_id"], None, "turns", place, "judge_score_1_5", value))
+    return _frame(found)
+
+
+def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -> pl.DataFrame:
+    """Read a ``results.jsonl``: the numbers of each conversation that have our names."""
+    found = []
+    for line in content.splitlines():
+        if line.strip():
+            row = json.loads(line, parse_float=_Written)
+            label = row.get("model") or row.get("model_name")
+            found += [
+                (None, row.get("session_id"), label, "dialogues", "", metric, row[metric])
+                for metric in metrics
+                if isinstance(row.get(metric), int | float)
+            ]
+    return _frame(found)
+
+
+def guest_simulation_scores(name: str, content: bytes) -> pl.DataFrame:
+    """Read an ``all_conversations_metrics.csv``; its folder ``exp<k>`` names the level."""
+    level = re.search(r"exp(\d+)", name)
+    found = []
+    for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
+        found += [
+            (
+                None,
+                row["conversation_id"],
+                level.group(1) if level else None,
+                "dialogues",
+                "",
+                metric,
+                _Written(row[metric]),
+            )
+            for metric in ("PAS", "BVS", "ORA", "DEI", "CRRS")
+            if row.get(metric)
+        ]
+    return _frame(found)
+
+
+class _Written(float):
+    """A number that remembers how many decimals it was written with."""
+
+    decimals: int
+
+    def __new__(cls, text: str) -> "_Written":
+        number = super().__new__(cls, text)
+        found = _DECIMALS.search(text)
+        number.decimals = len(found.group(1)) if found else 17 if "e" in text.lower() else 0
+        return number
+
+
+def _frame(rows: Iterator[tuple[Any, ...]] | Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    written = []
+    for *place, value in rows:
+        number = None if value is None else float(value)
+        written.append((*place, number, getattr(value, "decimals", 0)))
+    return pl.DataFrame(written, schema=SCHEMA, orient="row")
+
+
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "score_dialogue": {
+        "lexical_similarity": "no option: the texts differ",
+        "semantic_cosine_raw": "--embedder, --precision, --dim",
+        "semantic_similarity": "--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
+        "semantic_baseline_b": "--embedder, --dim, --baseline-pairs, --baseline-seed",
+        "U_step": "--lex-weight, --pppl-weight",
+        "U_best": "--lex-weight, --pppl-weight",
+        "average_U_best_early": "--lex-weight, --pppl-weight",
+    },
+    "memory_finance": {"judge_score_1_5": "--lexicon"},
+    "guest_simulation": {
+        "PAS": "--profile published, --states, --states-from, --personas",
+        "BVS": "--profile published, --states, --states-from",
+        "ORA": "--profile published, --states-from",
+        "DEI": "--profile published, --level",
+        "CRRS": "--profile published",
+    },
+}
+"""Which option would explain that a metric differs."""
+EVERY_OTHER = "--profile, --catalogue, --extract, --match, --window"
