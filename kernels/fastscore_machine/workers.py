@@ -23,6 +23,7 @@ from fastscore_machine.compiling import Kernel, declared_kernels
 from fastscore_machine.threads import thread_count
 
 _PROGRAM = "from fastscore_machine.worker import main; main()"
+_QUOTED = 2_000
 
 _lock = threading.Lock()
 _asked: dict[str, Future[Path]] = {}
@@ -63,25 +64,27 @@ def compiled_library(kernel: Kernel) -> Path:
     found = objects.find_library(kernel)
     if found is not None:
         return found
-    with _lock:
-        pending = _asked.get(kernel.identity)
-    if pending is None:
-        beside = [each for each in declared_kernels() if each.module == kernel.module]
-        request(missing_kernels(beside), _say_once())
-        pending = _asked[kernel.identity]
-    return pending.result()
+    beside = [each for each in declared_kernels() if each.module == kernel.module]
+    others = [each for each in missing_kernels(beside) if each is not kernel]
+    return request([kernel, *others], _say_once())[0].result()
 
 
 def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:
     """Begin to compile kernels and return at once; ``listener`` hears of each that is done.
 
     A kernel that this process asked for already is not compiled again.
+
+    Returns
+    -------
+    list of Future
+        The library of each kernel, to come.
     """
+    wanted = list(kernels)
     with _lock:
-        new = [each for each in kernels if each.identity not in _asked]
+        new = [each for each in wanted if each.identity not in _asked]
         for kernel in new:
             _asked[kernel.identity] = Future()
-        futures = [_asked[each.identity] for each in new]
+        futures = [_asked[each.identity] for each in wanted]
     if new:
         _Compilation(new, listener).start()
     return futures
@@ -140,21 +143,26 @@ class _Compilation:
         with tempfile.TemporaryFile("w+") as errors:
             worker = None
             for kernel in self._taken():
-                future = _asked[kernel.identity]
                 try:
                     if worker is None or worker.poll() is not None:
                         worker = _started_worker(errors.fileno())
-                    future.set_result(self._compiled(worker, kernel))
+                    library, failure = self._compiled(worker, kernel), None
                 except Exception as error:
                     errors.seek(0)
-                    tail = errors.read()[-2000:]
+                    tail = errors.read()[-_QUOTED:]
                     failure = CompilationError(
                         f"{kernel.identity} was not compiled: {error}\n{tail}"
                     )
-                    with _lock:
-                        _asked.pop(kernel.identity, None)
-                    future.set_exception(failure)
+                # whoever waits has heard of it before it goes on
                 self._tell(done=1)
+                with _lock:
+                    future = _asked[kernel.identity]
+                    if failure is not None:
+                        del _asked[kernel.identity]
+                if failure is None:
+                    future.set_result(library)
+                else:
+                    future.set_exception(failure)
             if worker is not None and worker.stdin is not None:
                 worker.stdin.close()
                 worker.wait()
