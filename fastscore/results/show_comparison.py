@@ -208,6 +208,7 @@ def _differences(
     design = str(first["design"])
     effect, t_test, rank_test = tests[design]
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
+    corrected = f"(Holm, α {first['alpha']:g})"
 
     def column(header: str, write: Callable[[Difference], str], **how: Any) -> Column:
         return Column(header, tuple(write(row) if row else "" for row in records), **how)
@@ -217,14 +218,14 @@ def _differences(
         column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
         column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
         column("difference [95 %]", _difference),
-        column(f"p {t_test} (Holm)", lambda row: p_text(row["t_p_holm"])),
+        column(f"p {t_test} {corrected}", lambda row: _marked(row, "t")),
         column(
             "",
             lambda row: verdict(row, declared.get(row["metric"])) or NONE,
             right=False,
             drop=3,
         ),
-        column(f"p {rank_test} (Holm)", lambda row: p_text(row["rank_p_holm"]), drop=0),
+        column(f"p {rank_test} {corrected}", lambda row: _marked(row, "rank"), drop=0),
         column(effect, lambda row: number_text(row["effect"], 2), drop=-1),
         column(f"|{effect}|", lambda row: number_text(row["effect_unsigned"], 2), drop=-5),
     ]
@@ -240,6 +241,11 @@ def _differences(
 def _sides_of(row: Difference) -> str:
     where = "" if row["group"] is None else f"{row['group']}: "
     return f"{where}{row['b']} against {row['a']}"
+
+
+def _marked(row: Difference, test: str) -> str:
+    """Write a test's corrected p, with a mark behind it if it is below alpha."""
+    return p_text(row[f"{test}_p_holm"]) + ("*" if row[f"{test}_significant"] else "")
 
 
 def _difference(row: Difference) -> str:

@@ -16,7 +16,9 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import UsageError
+from fastscore.results.number_text import p_text
 from fastscore.results.runs import Run
+from fastscore.results.show_comparison import comparison_grids
 from tests.conftest import fastscore_command
 
 METRICS = ("U_best", "average_U_best_early", "earliness")
@@ -351,6 +353,20 @@ def test_alpha_stands_beside_each_p_and_effects_lose_their_sign(both: Run) -> No
     assert row["t_significant"]
     assert at_tiny["alpha"].unique().to_list() == [1e-9]
     assert not row_of(at_tiny, design="independent")["t_significant"]
+
+
+def test_printed_tables_have_alpha_at_each_p_and_a_mark_behind_those_below_it(both: Run) -> None:
+    worse = {"by": "miner_uid", "levels": ["m2", "m1"], "metrics": ["U_best"]}
+    for alpha, sign in ((0.05, "*"), (1e-9, "")):
+        found = fastscore.compare(both, **worse, alpha=alpha)
+        row = row_of(found.differences, design="independent")
+        assert row["t_p_holm"] > 1e-9 < row["rank_p_holm"]
+        (grid,) = (grid for grid in comparison_grids(found) if grid.title.startswith("independent"))
+        cells = {column.header: column.cells for column in grid.columns}
+        for test, name in (("t", "Welch"), ("rank", "Mann-Whitney")):
+            below = sign if row[f"{test}_p_holm"] < 0.05 else ""
+            expected = f"{p_text(row[f'{test}_p_holm'])}{below}"
+            assert cells[f"p {name} (Holm, α {alpha:g})"] == (expected,)
 
 
 def test_without_a_p_nothing_is_significant_or_not(base: Run, better: Run) -> None:
