@@ -5,6 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics.pairwise import cosine_similarity
+
 
 def word_ngrams(text: str) -> Counter[str]:
     """Count the n-grams of 3 to 5 characters of each word with a space on either side."""
@@ -38,17 +42,12 @@ class Published:
     """The values of one field, indexed as the successor of the public evaluation does it."""
 
     def __init__(self, values: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
         self.values = list(values)
         self._vectorizer: Any = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5))
         self._matrix = self._vectorizer.fit_transform(self.values)
 
     def nearest(self, texts: Sequence[str], top: int = 3, least: float = 0.35) -> list[list[str]]:
         """Return for each text the values of highest cosine, of equal ones the first."""
-        import numpy as np
-        from sklearn.metrics.pairwise import cosine_similarity
-
         found = []
         for text in texts:
             similar = cosine_similarity(self._vectorizer.transform([text]), self._matrix).ravel()

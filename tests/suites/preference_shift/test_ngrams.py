@@ -75,7 +75,6 @@ def test_plot_keywords_are_matched_beside(catalogue: str) -> None:
 
 @pytest.mark.parametrize("profile", ["default", "structured"])
 def test_real_texts_against_the_vectoriser(tmp_path: Path, profile: str) -> None:
-    pytest.importorskip("sklearn")
     _, movies = read_source(DATA)
     chosen = options(write_catalogue(tmp_path, movies), extract="ngrams", profile=profile)
     rows = read_lines(DATA, ("redial_sample.jsonl.gz",))
@@ -104,7 +103,6 @@ texts = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 def test_any_texts_against_the_vectoriser(
     said: list[str], values: list[str], top: int, threshold: float
 ) -> None:
-    pytest.importorskip("sklearn")
     chosen = PreferenceShiftOptions(
         catalogue="x", extract="ngrams", fields="tag,genre", embed_top=top,
         embed_threshold=threshold,
