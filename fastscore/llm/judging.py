@@ -14,6 +14,14 @@ from fastscore.run.lock import sole_writer
 from fastscore.run.progress import Reporter
 
 
+class NothingJudgedError(ModelServerError):
+    """Not one answer of a judge could be used; ``spent`` says what it cost."""
+
+    def __init__(self, message: str, hint: str, spent: Spent) -> None:
+        super().__init__(message, hint)
+        self.spent = spent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
     """What is judged.
@@ -54,7 +62,9 @@ def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent
     UsageError
         The suite or the rubric is not known.
     ModelServerError
-        The server fails, or not one answer could be used.
+        The server fails.
+    NothingJudgedError
+        Not one answer could be used; the folder is written all the same.
     """
     rubric = load_rubric(asked.rubric)
     transcripts = read_transcripts(asked.inputs, asked.suite)
@@ -87,8 +97,9 @@ def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent
         }
         summary = write_judgements(asked.output, transcripts.dialogues, found, rubric, described)
     if found.scores.is_empty():
-        raise ModelServerError(
+        raise NothingJudgedError(
             f"Not one answer of {model} could be used: {found.rejects['reason'][0]}.",
             f"All answers stand in {asked.output / REJECTS}.",
+            client.spent,
         )
     return summary, client.spent

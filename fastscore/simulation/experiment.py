@@ -19,7 +19,7 @@ from fastscore.errors import RunConflictError
 from fastscore.llm.client import Spent
 from fastscore.llm.judge import judge_request
 from fastscore.llm.judgements import JUDGEMENTS
-from fastscore.llm.judging import Judging, run_judge
+from fastscore.llm.judging import Judging, NothingJudgedError, run_judge
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.requests import Answer, ChatRequest, estimated_tokens
 from fastscore.llm.rubrics import load_rubric
@@ -108,7 +108,11 @@ def run_experiment(
         purse.spend(simulate(asked, reporter).spent)
         reporter.note(f"simulated {agent}{_costs(experiment, purse)}")
     if experiment.judge is not None:
-        purse.spend(run_judge(_judging(experiment.judge, folder, purse), reporter)[1])
+        try:
+            purse.spend(run_judge(_judging(experiment.judge, folder, purse), reporter)[1])
+        except NothingJudgedError as error:
+            purse.spend(error.spent)
+            reporter.note(f"{error} The experiment goes on without a judge.")
         reporter.note(f"judged{_costs(experiment, purse)}")
     _score(experiment, folder, reporter, workers)
     _compare(experiment, folder)
@@ -254,7 +258,7 @@ def _compare(experiment: Experiment, folder: Path) -> None:
 
 def _analyse(experiment: Experiment, folder: Path) -> Path:
     judged: dict[str, Any] = {}
-    if experiment.judge is not None:
+    if experiment.judge is not None and (folder / JUDGED / JUDGEMENTS).stat().st_size:
         rubric = load_rubric(experiment.judge.rubric)
         judged = {
             "judge": folder / JUDGED / JUDGEMENTS,

@@ -111,6 +111,15 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     )
 
 
+def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path):
+    stub.answer = lambda body: "Fine." if body["model"] == "tiny" else "I would rather not say."
+    summary = run(written(tmp_path, stub), tmp_path / "run")
+    assert summary["spent"]["requests"] == 20 + 3 * 16  # each asked three times
+    rejected = (tmp_path / "run" / "judgements" / "rejects.jsonl").read_text().splitlines()
+    assert len(rejected) == 16
+    assert (tmp_path / "run" / "analysis" / "analysis.html").is_file()
+
+
 def test_a_budget_is_the_whole_experiments(stub, tmp_path):
     folder = tmp_path / "run"
     path = written(tmp_path, stub, models="max_requests = 25")
