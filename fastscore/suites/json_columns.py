@@ -32,7 +32,7 @@ def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
     texts = _texts_on_one_line(column)
     begin, end = texts.offsets[:-1], texts.offsets[1:]
     values = _located(column.name, texts.data, begin, end - begin)
-    _, faulty = find_places(texts.data, begin, end, None)
+    _, faulty = find_places(texts.data, begin, end, None, is_utf8=True)
     problems.note(values, faulty, "valid JSON", "not_json")
     valid = np.ones(len(values), np.bool_)
     valid[faulty] = False

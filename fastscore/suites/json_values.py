@@ -236,7 +236,7 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     container = (values.tags == ARRAY) | (values.tags == OBJECT)
     until = np.where(container, values.end, 0)
     start = np.where(container, values.start, 0)
-    root, faulty = find_places(values.data, start, until, shape)
+    root, faulty = find_places(values.data, start, until, shape, is_utf8=True)
     problems.note(values, faulty, "valid JSON", "not_json")
     return _placed(values, root, np.arange(len(values)))
 

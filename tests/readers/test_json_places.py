@@ -92,12 +92,21 @@ def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
         check(place.elements, expected["elements"], data)
 
 
+def is_valid(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def find(texts: list[bytes], shape: Shape) -> tuple[Place, list[int], bytes]:
     data = b"".join(texts)
     lengths = np.array([len(text) for text in texts], np.int64)
     ends = np.cumsum(lengths)
     starts, buffer = ends - lengths, np.frombuffer(data, np.uint8)
-    place, faulty = find_places(buffer, starts, ends, shape)
+    is_utf8 = all(is_valid(text) for text in texts)
+    place, faulty = find_places(buffer, starts, ends, shape, is_utf8=is_utf8)
     return place, faulty.tolist(), data
 
 

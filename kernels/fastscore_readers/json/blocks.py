@@ -138,11 +138,14 @@ class Walker:
         What a line may be: `walk.OBJECTS`, `CONTAINERS` or `VALUES`.
     restarts
         See `walk.Lines`.
+    is_utf8
+        Whether the data are known to be UTF-8.
     """
 
     plan: Plan
     roots: int
     restarts: Longs
+    is_utf8: bool = False
     state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
     faults: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
@@ -166,13 +169,13 @@ class Walker:
         room.data[rounded : rounded + BEHIND] = _NEWLINE
         state, counted = self.state, self.state[_COUNTED]
         state[SIZE], state[BEGIN] = size, begin
-        index_block(room.data, size + 1, room.index)
+        index_block(room.data, size + 1, room.index, self.is_utf8)
         self._walk(room)
         if state[N_SUSPECTS]:
             good = self._judge(room, begin)
             if good:
                 state[_COUNTED] = counted
-                index_block(room.data, size + 1, room.index)
+                index_block(room.data, size + 1, room.index, self.is_utf8)
                 self._clear(room.index, good)
                 expected = int(state[N_SUSPECTS]) - len(good)
                 self._walk(room)

@@ -152,9 +152,12 @@ INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
 """Types of an index that is written."""
 
 
-@kernel(f"uint8[:], int64, {INDEX}", fastmath=False, allocates=False)
-def index_block(data: Any, size: int, index: Any) -> None:
-    """Index ``data[:size]``: whole lines, then spaces up to a multiple of 64, then line ends."""
+@kernel(f"uint8[:], int64, {INDEX}, bool", fastmath=False, allocates=False)
+def index_block(data: Any, size: int, index: Any, is_utf8: bool) -> None:
+    """Index ``data[:size]``: whole lines, then spaces up to a multiple of 64, then line ends.
+
+    What is known to be UTF-8 is not looked at for that: it takes most of the time beyond ASCII.
+    """
     tokens, bad, counts = index
     n = n_bad = 0
     # what a block of 64 hands to the next: words of which some first or last bits are set
@@ -192,7 +195,7 @@ def index_block(data: Any, size: int, index: Any) -> None:
             carry = np.uint64(carried) if inside != _NONE else _NONE
             escaped = more & quotes & ~strings
         wrong |= low & strings
-        if high | follow != _NONE:
+        if not is_utf8 and high | follow != _NONE:
             characters, follow, special = _wrong_characters(here, high, follow, special)
             wrong |= characters
         if wrong != _NONE:

@@ -59,7 +59,12 @@ class _Part:
 
 
 def find_places(
-    data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, shape: Shape
+    data: npt.ArrayLike,
+    starts: npt.ArrayLike,
+    ends: npt.ArrayLike,
+    shape: Shape,
+    *,
+    is_utf8: bool = False,
 ) -> tuple[Place, Longs]:
     """Find the values of a shape in byte ranges that hold one JSON value each.
 
@@ -71,6 +76,8 @@ def find_places(
         The ranges, int64 (n,); in a blank one the root is absent.
     shape
         What is wanted; keys of one object are distinct.
+    is_utf8
+        Whether the bytes are known to be UTF-8; then that is not checked.
 
     Returns
     -------
@@ -80,7 +87,7 @@ def find_places(
         `scan_jsonl` has; of equal keys the last counts.
     """
     tables = plan_of(shape)
-    walker = TextWalker(data, starts, ends, tables.plan)
+    walker = TextWalker(data, starts, ends, tables.plan, is_utf8)
     parts = [_part_of(block, tables) for block in walker.blocks()]
     # what is never walked has no values
     parts = parts or [_empty_part(tables)]

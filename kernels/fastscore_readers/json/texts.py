@@ -14,12 +14,14 @@ from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, same_length
 from fastscore_machine.views import BLOCK, byte_at, item_at, put_block, put_byte, put_item
 
-from fastscore_readers.json.blocks import BLOCK_BYTES, FOREVER, Room, Walker, room_for
+from fastscore_readers.json.blocks import FOREVER, Room, Walker, room_for
+from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Plan
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
+BLOCK_BYTES = 512 << 10
 _NEWLINE, _RETURN, _TAB = 10, 13, 9
 
 
@@ -55,10 +57,17 @@ class TextWalker:
         Their bytes.
     plan
         What is wanted of each.
+    is_utf8
+        Whether the texts are known to be UTF-8.
     """
 
     def __init__(
-        self, data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, plan: Plan
+        self,
+        data: npt.ArrayLike,
+        starts: npt.ArrayLike,
+        ends: npt.ArrayLike,
+        plan: Plan,
+        is_utf8: bool,
     ) -> None:
         self.data: Bytes = as_vector("data", data, np.uint8)
         self.starts: Longs = as_vector("starts", starts, np.int64)
@@ -71,7 +80,7 @@ class TextWalker:
                 f"`starts` and `ends` hold {self.starts[at]} and {self.ends[at]} at position {at}; "
                 f"expected ranges within 0 and {self.data.size}"
             )
-        self._walker = Walker(plan, VALUES, np.array(FOREVER))
+        self._walker = Walker(plan, VALUES, np.array(FOREVER), is_utf8)
         self.numbered = False
         r"""Whether an escape that begins with ``\u`` was seen in the blocks so far."""
 
@@ -106,8 +115,11 @@ class TextWalker:
 
 
 def _without_line_ends(block: Bytes, behind_texts: Longs) -> None:
-    """Make tabs of line ends but those behind texts, and behind the last one."""
-    if int((block == _NEWLINE).sum()) > behind_texts.size + 1 or (block == _RETURN).any():
+    """Make tabs of line ends but those behind texts, and behind the last one.
+
+    A return that ends a text is one line end with that behind it, which does no harm.
+    """
+    if count_line_ends(block) != behind_texts.size + 1:
         block[(block == _NEWLINE) | (block == _RETURN)] = _TAB
         block[behind_texts] = block[-1] = _NEWLINE
 
