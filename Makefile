@@ -79,8 +79,9 @@ FUZZ_SEED ?= 1
 fuzz: $(VENV)/dev.installed  ## Mutations of all formats beside Python's readers, memory checked; findings to tests/corpus
 	FASTSCORE_CHECKED=1 $(BIN)/python -m tests.fuzz_readers --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
-test-checked: $(VENV)/dev.installed  ## The readers' tests with the bounds of every access checked
-	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q tests/readers
+test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
+	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
+	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q tests/readers tests/kernels
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000
