@@ -4,11 +4,12 @@ from typing import Literal
 
 from fastscore.suites.base import Metric
 
-PREFERENCES, TURNS, SYNTHESIS = "preferences", "turns", "synthesis"
+PREFERENCES, TURNS, METADATA, SYNTHESIS = "preferences", "turns", "metadata", "synthesis"
 PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER = "plan", "plan text", "catalogue", "embedder"
 SOURCES = {
     PREFERENCES: "what members say in turns of `user_provide_SLOT`, and who says it",
     TURNS: "that there are turns, of feedback and of acceptance too",
+    METADATA: "`member_count` and `members` of the first turn's metadata",
     SYNTHESIS: "utterances and metadata of turns of `sys_synthesize_SLOT`",
     PLAN: "the days of the last plan: meals, accommodation, attractions, events, stops",
     PLAN_TEXT: "utterances of `sys_present_plan`, and the plan's raw output",
@@ -21,7 +22,7 @@ _SYNTHESISED, _THEORY, _FEEDBACK = ("C3", "C4", "C5"), ("C4", "C5"), ("C5",)
 _SATISFIED = (PREFERENCES, PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER)
 _USES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("W1", "W2", "W3"), _SATISFIED),
-    "M1": (PREFERENCES,),
+    "M1": (PREFERENCES, METADATA),
     "M2": (PREFERENCES, SYNTHESIS, CATALOGUE),
     "M3": (SYNTHESIS,),
     "M4": (SYNTHESIS,),
