@@ -85,16 +85,6 @@ def prefetch(address: int) -> None:
     """Do nothing."""
 
 
-def line_end_mask(base: Any, index: int) -> Any:
-    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
-    return _mask(base, index, 64, lambda byte: byte in b"\n\r")
-
-
-def return_mask(base: Any, index: int) -> Any:
-    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
-    return _mask(base, index, 64, lambda byte: byte in b"\r")
-
-
 def string_stop_mask(base: Any, index: int) -> Any:
     """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
     return _mask(base, index, 32, lambda byte: byte in b'"\\' or byte < 0x20 or byte >= 0x80)

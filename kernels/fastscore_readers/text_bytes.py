@@ -37,22 +37,6 @@ def _byte_mask(builder: Any, address: Any, width: int, wanted: Callable[..., Any
     return builder.zext(bits, llvm.number(64)) if width < 64 else bits
 
 
-@instruction("bytes(64) -> uint64", plain=plain.line_end_mask)
-def line_end_mask(builder: Any, address: Any) -> Any:
-    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are newlines or returns."""
-
-    def ends(compare: Callable[..., Any]) -> Any:
-        return builder.or_(compare("==", NEWLINE), compare("==", RETURN))
-
-    return _byte_mask(builder, address, 64, ends)
-
-
-@instruction("bytes(64) -> uint64", plain=plain.return_mask)
-def return_mask(builder: Any, address: Any) -> Any:
-    """Mark, bit by bit, which of the 64 bytes at ``base + index`` are returns."""
-    return _byte_mask(builder, address, 64, lambda compare: compare("==", RETURN))
-
-
 @instruction("bytes(32) -> uint64", plain=plain.string_stop_mask)
 def string_stop_mask(builder: Any, address: Any) -> Any:
     """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
@@ -149,45 +133,6 @@ def utf8_fault(data: int, start: int, stop: int) -> int:
             return index
         index += length
     return -1
-
-
-@inlined
-def space_length(data: int, index: int, stop: int) -> int:
-    """Bytes of the character at ``index`` that ``str.strip`` takes off, 0 for another one.
-
-    Line ends are not counted as space here.
-    """
-    first = load_byte(data, index)
-    if first == SPACE or first == TAB or first == 0x0B or first == 0x0C or 0x1C <= first <= 0x1F:
-        return 1
-    if first < 0x80 or index + 1 >= stop:
-        return 0
-    second = load_byte(data, index + 1)
-    if first == 0xC2:
-        return 2 if second == 0x85 or second == 0xA0 else 0
-    if index + 2 >= stop:
-        return 0
-    third = load_byte(data, index + 2)
-    if first == 0xE1:
-        return 3 if second == 0x9A and third == 0x80 else 0
-    if first == 0xE2:
-        if second == 0x80:
-            return (
-                3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
-            )
-        return 3 if second == 0x81 and third == 0x9F else 0
-    return 3 if first == 0xE3 and second == 0x80 and third == 0x80 else 0
-
-
-@inlined
-def skip_blanks(data: int, index: int, stop: int) -> int:
-    """First position from ``index`` on that holds neither a space nor a tab."""
-    while index < stop:
-        byte = load_byte(data, index)
-        if byte != SPACE and byte != TAB:
-            break
-        index += 1
-    return index
 
 
 @inlined
