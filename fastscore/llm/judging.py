@@ -1,6 +1,7 @@
 """From logs to a judge's folder."""
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ class Judging:
         The folder to write.
     models
         How the judge is asked.
+    files_from
+        The folder from which the output names the logs' files; None to name them as given.
     """
 
     inputs: tuple[str, ...]
@@ -50,6 +53,7 @@ class Judging:
     repeats: int = 1
     seed: int = 0
     models: ModelOptions = field(default_factory=ModelOptions)
+    files_from: Path | None = None
 
 
 def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent]:
@@ -74,11 +78,15 @@ def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent
             f"{transcripts.rejects.height:,} rows of the logs were rejected and are not judged, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
         )
+    dialogues = transcripts.dialogues
+    if asked.files_from is not None:
+        start = asked.files_from
+        dialogues = tuple(replace(one, file=os.path.relpath(one.file, start)) for one in dialogues)
     model = asked.model.removeprefix(OPENAI)
     client = ChatClient(asked.models)
     with sole_writer(asked.output):
         found = judge(
-            transcripts.dialogues,
+            dialogues,
             rubric,
             model,
             client,
@@ -95,7 +103,7 @@ def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent
             "seed": asked.seed,
             "log_rows_rejected": transcripts.rejects.height,
         }
-        summary = write_judgements(asked.output, transcripts.dialogues, found, rubric, described)
+        summary = write_judgements(asked.output, dialogues, found, rubric, described)
     if found.scores.is_empty():
         raise NothingJudgedError(
             f"Not one answer of {model} could be used: {found.rejects['reason'][0]}.",

@@ -226,6 +226,7 @@ def _judging(part: JudgePart, folder: Path, purse: _Purse) -> Judging:
         repeats=part.repeats,
         seed=part.seed,
         models=purse.left,
+        files_from=folder,
     )
 
 

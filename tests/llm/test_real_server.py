@@ -109,11 +109,5 @@ def test_agents_are_judged_scored_and_replayed(server, tmp_path, monkeypatch):
     again = run_experiment(experiment, other, SilentReporter(), replay=True)
     assert again["spent"]["requests"] == 0
     assert [name for name in before if name.startswith(("logs", "comparison"))] != []
-    replayed = contents(other)
-    assert set(replayed) == set(before)
-    for name, content in before.items():
-        # where a judgement names the log's file, that is in another folder
-        here = content.replace(os.fsencode(folder), os.fsencode(other))
-        if not name.endswith(".parquet"):
-            assert replayed[name] == here
+    assert contents(other) == before
     print("replayed with the same bytes")
