@@ -26,7 +26,7 @@ from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.run import tasks
-from fastscore.run.commit import commit_bytes, commit_json, commit_table
+from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove_temporaries
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
@@ -189,6 +189,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts, readable.files)
+        if config.engine != LOCAL:
+            remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
     return Outcome(run.manifest, _refusal(config, run.manifest))
 
