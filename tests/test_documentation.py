@@ -28,6 +28,7 @@ ELSEWHERE = {
     r"dialogue-17|\bDIALOGUE\b|\bMETRIC\b": "a dialogue of one's own",
     r"--engine (dask|ray)": "a cluster; engines have tests of their own",
     r"\bmake ": "make",
+    r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
 """What cannot be run here, and why; its flags are checked all the same."""
 
@@ -133,6 +134,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "fastscore score": (logs,),
     "fastscore simulate preference_shift": (catalogue,),
     "fastscore summary": (scored("preference_shift", "run"),),
+    "fastscore vectors nearest": (scored("group_travel", "plans"),),
 }
 """What is there before a page's commands, or a help's, are typed."""
 
