@@ -158,7 +158,7 @@ def unknown_titles(text: str, retrieval: Retrieval) -> list[str]:
     found: dict[str, None] = {}
     for match in _QUOTED.finditer(text):
         found[next(part for part in match.groups() if part)] = None
-    bare = _QUOTED.sub(" ", text)
+    bare = _QUOTED.sub("|", text)  # no title goes on beyond a quoted one
     for match in _DATED.finditer(bare):
         words = match[1].strip()
         ends = (words.split(" ", skipped)[-1] for skipped in range(words.count(" ") + 1))

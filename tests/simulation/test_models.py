@@ -156,6 +156,7 @@ def test_titles_that_the_catalogue_lacks_are_marked_or_asked_about(stub, tmp_pat
         ("You would like The Cotton Club (1984).", []),
         ("“the cotton club” and 'quotes' are fine", []),
         ("no titles here", []),
+        ('I suggest "Saving Nobody" (1998) or "The Cotton Club" (1984).', ["Saving Nobody"]),
     ],
 )
 def test_unknown_titles(text, unknown):
