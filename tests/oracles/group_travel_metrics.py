@@ -107,7 +107,7 @@ class Scorer:
             found += self.synthesis_texts(slot)
         if self.plan.days:
             for slot in {pair.slot for pair in self.actionable}:
-                found.append(self.semantic_target(slot))
+                found += self.semantic_parts(slot)
                 found += [text for place in self.slot_places(slot) for text in place.texts]
             found += [text for place in self.grounded.values() for text in place.texts]
         return found
@@ -135,6 +135,15 @@ class Scorer:
         """Return the text with which M12 compares the preferences of a slot."""
         text = self.plan.slot_text(slot)
         return text if self.options.m12_target == "slot" else f"{text}\n{self.plan.raw_output}"
+
+    def semantic_parts(self, slot: str) -> list[str]:
+        """Return the texts of which M12's target is made: one, or each part read by itself."""
+        if self.options.m12_long == "cut":
+            return [self.semantic_target(slot)]
+        parts = [self.plan.slot_text(slot)]
+        if self.options.m12_target != "slot":
+            parts.append(self.plan.raw_output)
+        return [part for part in parts if part.strip()]
 
     # --- the dialogue alone
 
@@ -409,8 +418,11 @@ class Scorer:
         for pair in self.actionable:
             if is_null(pair.text):
                 continue
-            target = self.semantic_target(pair.slot)
-            [near] = self.vectors.nearest([pair.text], [target])
+            parts = self.semantic_parts(pair.slot)
+            if self.options.m12_long == "cut":
+                [near] = self.vectors.nearest([pair.text], parts)
+            else:
+                near = self.vectors.along_mean(pair.text, parts)
             pair.similarity = near or 0.0
             by_member.setdefault(pair.member, []).append(pair.similarity)
         member_means = [math.fsum(values) / len(values) for values in by_member.values()]

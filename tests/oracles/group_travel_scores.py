@@ -32,6 +32,7 @@ class Options:
     satisfy_sim: float = 0.42
     serendipity_threshold: float = 0.30
     m12_target: str = "default"
+    m12_long: str = "cut"
     negation: str = "rooms"
     strict_overnight: bool = False
 

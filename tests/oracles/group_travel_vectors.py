@@ -55,6 +55,21 @@ class Vectors:
         found = dict(zip(asked, np.maximum(cosines, 0).tolist(), strict=True))
         return [found.get(text) for text in texts]
 
+    def along_mean(self, text: str, parts: Sequence[str]) -> float | None:
+        """Return a text's similarity with the mean of the vectors of parts, each word counting.
+
+        Each part is a window of its own, of as many tokens as words. None where the text or all
+        parts say nothing.
+        """
+        said = [part for part in parts if not is_null(part)]
+        if not self or not said or is_null(text):
+            return None
+        words = [len(part.split()) for part in said]
+        mean = np.average(self.of(said).astype(np.float64), axis=0, weights=words)
+        length = float(np.linalg.norm(mean))
+        cosine = float(self.of([text])[0] @ mean) / length if length else 0.0
+        return max(cosine, 0.0)
+
     def prepare(self, texts: Iterable[str]) -> None:
         """Embed in one go what a dialogue will ask for."""
         if self and (wanted := [text for text in dict.fromkeys(texts) if not is_null(text)]):

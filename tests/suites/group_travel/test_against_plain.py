@@ -151,7 +151,7 @@ def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
         satisfy_sim=options.satisfy_sim,
         serendipity_sim=options.serendipity_threshold,
         m12_target="slot" if options.m12_target == "slot" else "plan",
-        m12_long="cut",
+        m12_long=options.m12_long,
         negation=options.negation,
         strict_overnight=options.strict_overnight,
     )
@@ -177,6 +177,18 @@ def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool) -> Non
 def test_other_options(tmp_path: Path) -> None:
     write_logs(tmp_path, dialogues=40, defects=0.3, seed=6)
     compare(tmp_path / "logs", semantic=True, options=OTHERWISE)
+
+
+@pytest.mark.parametrize("target", ["default", "slot"])
+def test_generated_dialogues_in_windows(tmp_path: Path, target: str) -> None:
+    write_logs(tmp_path, dialogues=400 if IN_FULL else 40, defects=0.3, seed=8)
+    options = Options(m12_long="windows", m12_target=target)
+    compare(tmp_path / "logs", semantic=True, options=options)
+    # the default reads in windows, so both ways are not the same on these logs
+    if target == "default":
+        found = score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=True)
+        plain = score_plainly(tmp_path / "logs", DEFAULTS, semantic=True)
+        assert any(" M12:" in each for each in differences(found, plain))
 
 
 def test_planted_defects_are_recovered(tmp_path: Path) -> None:
