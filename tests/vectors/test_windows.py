@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from fastscore.errors import UsageError
+from fastscore.run.compared_texts import ComparedTexts
+from fastscore.run.context import EmbedderSettings
+from fastscore.suites.group_travel import SUITE
 from fastscore.vectors import Embedder
 from fastscore.vectors.windows import TokenCounter, WindowEmbedder
+from tests.suites.group_travel.travelling import DEFAULTS, opening, read, turn
 from tests.vectors.conftest import WORDS
 
 
@@ -90,3 +94,39 @@ def test_null_texts_are_refused(tiny: Embedder) -> None:
     for encoder in (WindowEmbedder(tiny), TokenCounter(tiny)):
         with pytest.raises(UsageError, match="1 of the texts are null"):
             encoder.encode([None, "w1"])
+
+
+@pytest.mark.parametrize("dim", [None, 5])
+def test_m12_of_a_raw_output_of_many_windows(
+    tiny: Embedder, tiny_cache: Path, tmp_path: Path, dim: int | None
+) -> None:
+    room = tiny.recipe.max_tokens - 2
+    # what is wanted stands in the short windows, the long ones say something else
+    raw = ["w13"] * (3 * room) + ["w16"] * 2
+    plan = {"days": [{"lunch": "w16 w16"}], "raw_output": " ".join(raw)}
+    events = read(
+        [
+            opening("C2"),
+            turn("a", "user_provide_cuisine", "w16"),
+            turn("System", "sys_present_plan", plan=plan),
+        ]
+    )
+    settings = EmbedderSettings("tiny", "fp32", dim, tmp_path, tiny_cache)
+    view = ComparedTexts.of(SUITE, events, DEFAULTS).view(settings)
+    row = SUITE.score(events, view, DEFAULTS)["dialogues"].row(0, named=True)
+    # four windows of the raw output, one of the entries, each by its tokens; cut to the width
+    windows = [["w16", "w16"], *(raw[at : at + room] for at in range(0, len(raw), room))]
+    tokens = np.array([2, room, room, room, 2])
+    vectors = tiny.encode([" ".join(each) for each in windows]).astype(np.float64)
+    total = tokens @ vectors
+    wanted = tiny.encode(["w16"])[0][:dim].astype(np.float64)
+
+    def similarity(target: np.ndarray) -> float:
+        kept = target[:dim]
+        return float(wanted @ kept / np.linalg.norm(wanted) / np.linalg.norm(kept))
+
+    assert similarity(total) > 0.1
+    assert row["M12"] == pytest.approx(similarity(total), abs=1e-6)
+    # neither the first window alone nor windows that count alike come near it
+    for other in (vectors[1], vectors.sum(axis=0)):
+        assert abs(row["M12"] - similarity(other)) > 1e-5
