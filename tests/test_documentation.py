@@ -102,6 +102,12 @@ def catalogue(folder: Path) -> None:
     (folder / "movies.json").write_text(json.dumps(items), "utf-8")
 
 
+def planned(folder: Path) -> None:
+    """Score the example of group_travel with vectors."""
+    write_example("group_travel", folder / "trips")
+    run("fastscore score group_travel trips/logs -o plans", folder)
+
+
 def logs(folder: Path) -> None:
     """Write a folder of logs of score_dialogue."""
     write_example("score_dialogue", folder / "example")
@@ -134,7 +140,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "fastscore score": (logs,),
     "fastscore simulate preference_shift": (catalogue,),
     "fastscore summary": (scored("preference_shift", "run"),),
-    "fastscore vectors nearest": (scored("group_travel", "plans"),),
+    "fastscore vectors nearest": (planned,),
 }
 """What is there before a page's commands, or a help's, are typed."""
 
