@@ -87,7 +87,7 @@ def timelines(scored: Scored, models: list[str]) -> Drawn | None:
         "at most. A dashed line marks the turn of a shift, a triangle above the first turn "
         "of the window that meets the recovery test; a shift without a triangle is not known to be "
         "recovered. Where neither side names a concept CC is 1 by convention: the hollow circles. "
-        "A turn that lacks a text has no mark."
+        "A turn that lacks a text is null and has no mark."
     )
     return draw(figure, "timelines", "CC, CR and copying turn by turn", caption)
 
