@@ -147,6 +147,12 @@ def test_keys_appear_nowhere(stub, tmp_path):
     assert stub.asked[0] == {**stub.asked[1], "messages": stub.asked[0]["messages"]}
 
 
+def test_a_word_that_stands_for_a_key_stays_in_answers(stub, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    stub.answer = lambda body: "none of these, nonetheless"
+    assert client(stub, tmp_path).ask(request()).text == "none of these, nonetheless"
+
+
 def test_who_asks_stands_in_no_endpoint():
     options = ModelOptions(base_url="https://me:secret@host:8443/v1?api-key=secret").resolved()
     assert options.endpoint == "https://host:8443/v1"
