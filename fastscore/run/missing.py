@@ -10,7 +10,7 @@ import polars as pl
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.found_keys import FoundKeys, count_keys
-from fastscore.logs.inputs.similar_names import nearest_key
+from fastscore.logs.inputs.similar_names import nearest_key, owned
 from fastscore.suites.base import ALL_METRICS, Column, Events, Nulls, Source
 from fastscore.suites.summary import ALL
 
@@ -123,8 +123,8 @@ class Lacking:
         """Say so, with the keys that were found and what to type."""
         array = self.path.rpartition("[].")[0]
         keys = found.below(array)
-        own = {column.name for _, column in _by_path(source)} - {self.column.name}
-        nearest = nearest_key(self.column, keys, own)
+        taken = owned((column for _, column in _by_path(source)), self.column.name)
+        nearest = nearest_key(self.column, keys, taken)
         listed = ", ".join(f"{path} ({key.count:,})" for path, key in list(keys.items())[:_SHOWN])
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         advice = f"; type --column {self.column.name}={nearest}" if nearest else ""

@@ -16,7 +16,7 @@ from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
 from fastscore.logs.inputs.records import Record
-from fastscore.logs.inputs.similar_names import nearest_key, nearest_word
+from fastscore.logs.inputs.similar_names import nearest_key, nearest_word, owned
 from fastscore.suites.base import Source
 
 _SHOWN = 8
@@ -166,18 +166,22 @@ def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict
         The keys that were.
     """
     advice: dict[str, str] = {}
-    names = {column.name for column in source.columns}
     for need in lacking:
+        siblings = need.holder.items if need.holder else source.columns
+        taken = owned(siblings, need.name)
         if need.column.items:
-            arrays = {path: _array_key() for path in found.arrays if EACH not in path}
+            arrays = {
+                path: _array_key()
+                for path in found.arrays
+                if EACH not in path and path not in taken
+            }
             path = nearest_key(need.column, arrays) or next(iter(arrays), None)
         else:
             array = _array_of(need, source, advice)
             keys = found.below(array or "")
             if need.holder is None and not any(column.items for column in source.columns):
                 keys = {**keys, **_in_arrays(found)}
-            own = {item.name for item in need.holder.items} if need.holder else names
-            path = nearest_key(need.column, keys, (own | set(advice.values())) - {need.name})
+            path = nearest_key(need.column, keys, taken | set(advice.values()))
         if path is not None:
             advice[need.place] = path
     return advice
@@ -235,7 +239,7 @@ def _item_flags(
         keys = found.below(advice[need.place])
         for item in need.column.items:
             if item.needed_by and item.needed_by == need.column.needed_by and item.name not in keys:
-                path = nearest_key(item, keys)
+                path = nearest_key(item, keys, owned(need.column.items, item.name))
                 if path is not None:
                     flags.append(f"--column {item.name}={path}")
     return flags

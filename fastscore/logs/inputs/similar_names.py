@@ -1,12 +1,13 @@
 """Which of the keys that were found a declared column probably is: for messages, never to read."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 from fastscore.logs.inputs.found_keys import FoundKey
 from fastscore.suites.base import Column
 
-_LEAST = 0.6
+_LEAST = 0.8
 _ALIKE = (
     "text content utterance message value body sentence said transcript",
     "speaker role from author sender actor who name participant member agent user",
@@ -34,13 +35,14 @@ _ALIKE = (
     "utterance_complete complete completed final",
 )
 _GROUPS = tuple(tuple(_group.split()) for _group in _ALIKE)
-_FITS = {
-    "text": ("string",),
-    "integer": ("integer", "string", "number"),
-    "number": ("number", "integer", "string"),
-    "boolean": ("boolean",),
-    "json": ("object", "array", "string"),
-}
+_REFERENCE = re.compile(
+    r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
+)
+_PREDICTION = re.compile(
+    r"hyp|output|completion|reply|answer|assistant|system|model|bot|"
+    r"(pred|hypothes|response|generat)\w*"
+)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def _plain(name: str) -> str:
@@ -64,10 +66,18 @@ def likeness(name: str, other: str) -> float:
     return 0.8 * ratio if ratio >= _LEAST else 0.0
 
 
+def owned(columns: Iterable[Column], but: str) -> set[str]:
+    """Return the keys that columns are read by, all but those of one name."""
+    return {key for column in columns if column.name != but for key in column.keys}
+
+
 def nearest_key(
     column: Column, keys: Mapping[str, FoundKey], taken: Collection[str] = ()
 ) -> str | None:
     """Return the path of the key that a column probably is, None where none is near.
+
+    A key whose values the column could not take is not near, nor is a reference of what a model
+    wrote, nor what a model wrote of a reference.
 
     Parameters
     ----------
@@ -78,17 +88,37 @@ def nearest_key(
     taken
         Paths that are another column's.
     """
+    types, side = _types(column), _side(column.name)
     best, best_score = None, 0.0
     for path, found in keys.items():
-        if path in taken or not found.types:
+        if path in taken or types.isdisjoint(found.types) or _side(path) == -side != 0:
             continue
         last = path.rpartition("]")[2].rpartition(".")[2]
         score = max(likeness(name, last) for name in (column.name, *column.aliases))
-        fits = any(found.types[kind] for kind in _FITS[column.kind])
-        score *= (1.0 if fits else 0.5) * 0.99 ** path.count(".")
+        score *= 0.99 ** path.count(".")
         if score > best_score:
             best, best_score = path, score
     return best
+
+
+def _types(column: Column) -> set[str]:
+    """Return the JSON types of which a column is probably made."""
+    if column.items:
+        return {"array"}
+    if column.kind == "json":
+        return {"object", "array", "string", "boolean"}
+    if column.kind in ("integer", "number"):
+        # what else it accepts are ways of writing a number
+        return {"integer", column.kind, *({"number", "string"} & set(column.accepts))}
+    return {"string"} if column.kind == "text" else {column.kind}
+
+
+def _side(path: str) -> int:
+    """Return 1 where a name is of a reference, -1 where it is of what a model wrote, else 0."""
+    words = [word.casefold() for word in _WORDS.findall(path)]
+    if any(map(_REFERENCE.fullmatch, words)):
+        return 1
+    return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str | None:

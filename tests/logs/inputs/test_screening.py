@@ -319,3 +319,21 @@ def test_reading_ends_as_soon_as_everything_was_seen(
     monkeypatch.setattr("fastscore.logs.inputs.needs.records", counted)
     screened("score_dialogue", log)
     assert read == 20
+
+
+def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
+    rows = renamed("memory_finance", "gt_assistant_text")
+    log = write(tmp_path / "log.jsonl", rows)
+    key = "gt_assistant_text"
+    assert refusal("memory_finance", log) == message(
+        "memory_finance", log, found("memory_finance", key), ""
+    )
+
+
+def test_an_array_of_another_column_is_not_proposed(tmp_path: Path) -> None:
+    (row,) = RIGHT["memory_finance"]
+    rows = [{("raw_turns" if key == "turns" else key): value for key, value in row.items()}]
+    assert (
+        "raw_turns"
+        not in refusal("memory_finance", write(tmp_path / "a.jsonl", rows)).split("\n")[-1]
+    )

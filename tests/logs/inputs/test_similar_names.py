@@ -1,0 +1,62 @@
+"""Which key is proposed for a column, and which never is."""
+
+from collections import Counter
+
+import pytest
+
+from fastscore.logs.inputs.found_keys import FoundKey
+from fastscore.logs.inputs.similar_names import nearest_key, owned
+from fastscore.suites.base import Column
+from fastscore.suites.registry import load_suite
+
+
+def keys(**types: str) -> dict[str, FoundKey]:
+    return {
+        name.replace("__", "."): FoundKey(count=1, types=Counter([kind]))
+        for name, kind in types.items()
+    }
+
+
+def text(name: str) -> Column:
+    return Column(name=name, kind="text")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["gt_assistant_text", "assistant_text_gold", "refResponse", "label_text", "user_response"],
+)
+def test_a_reference_is_never_proposed_for_a_reply(reference: str) -> None:
+    assert nearest_key(text("pred_assistant_text"), keys(**{reference: "string"})) is None
+    inside = {f"{reference}__response": "string"}
+    assert nearest_key(text("pred_assistant_text"), keys(**inside)) is None
+    both = {reference: "string", "reply": "string"}
+    assert nearest_key(text("pred_assistant_text"), keys(**both)) == "reply"
+
+
+def test_a_reply_is_never_proposed_for_a_reference() -> None:
+    found = keys(pred_text="string", predAnswer="string", model__answer="string")
+    assert nearest_key(text("ground_truth"), found) is None
+    assert nearest_key(text("ground_truth"), found | keys(gold="string")) == "gold"
+    assert nearest_key(text("ground_truth"), keys(answer_text="string")) is None
+
+
+def test_values_that_the_column_cannot_take_are_not_proposed() -> None:
+    assert nearest_key(text("utterance"), keys(utterances="integer")) is None
+    assert nearest_key(text("utterance"), keys(turn="integer", message="string")) == "message"
+    step = Column(name="step", kind="integer", accepts=("boolean",))
+    assert nearest_key(step, keys(step_index="string")) is None
+    assert nearest_key(step, keys(step_index="integer")) == "step_index"
+    index = Column(name="utterance_index", kind="integer", accepts=("string",))
+    assert nearest_key(index, keys(turn_index="string")) == "turn_index"
+
+
+def test_names_that_only_share_letters_are_not_near() -> None:
+    assert nearest_key(text("utterance"), keys(appearance="string")) is None
+    assert nearest_key(text("utterance"), keys(utterence="string")) == "utterence"
+
+
+def test_keys_of_other_columns_are_taken_aliases_too() -> None:
+    source = load_suite("group_travel").source
+    taken = owned(source.columns, "intent")
+    assert {"utterance", "text", "speaker", "dialogue_id"} <= taken
+    assert "intent" not in taken
