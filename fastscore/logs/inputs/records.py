@@ -59,6 +59,20 @@ def records(file: InputFile, array_column: str | None = None) -> Iterator[Record
         raise InputError(f"The file {file.path!r} cannot be read: {reason}.") from error
 
 
+def begins_with(file: InputFile) -> bytes:
+    """Return how a file of JSON begins, white space aside; nothing of one that is empty.
+
+    Of what cannot be unpacked, and of an empty array, there is nothing either.
+    """
+    damage = (OSError, EOFError, zstandard.ZstdError)
+    with suppress(*damage), open_unpacked(file.location, file.compression) as stream:
+        while part := stream.read(BUFFER_BYTES):
+            text = part.removeprefix(_BOM).strip()
+            if text:
+                return b"" if b"".join(text.split()) == b"[]" and not stream.read(1) else text
+    return b""
+
+
 def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Record]:
     """Yield rows of values: objects, and arrays that are rows by themselves."""
     for value in values:

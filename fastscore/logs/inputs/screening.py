@@ -15,11 +15,12 @@ from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
-from fastscore.logs.inputs.records import Record
+from fastscore.logs.inputs.records import Record, begins_with
 from fastscore.logs.inputs.similar_names import nearest_key, nearest_word, owned
 from fastscore.suites.base import Source
 
 _SHOWN = 8
+_SHOWN_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     Raises
     ------
     InputError
-        A named file, or all of them together, lacks what every metric needs.
+        A named file, or all of them together, lacks what every metric needs, or has no row at all.
     """
     needs = needs_of(source)
     if not needs:
@@ -67,14 +68,14 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     for file in files:
         seen = look(file, source, known)
         lacking = seen.lacks(needs)
-        if not lacking:
+        if not lacking and not _beginning(seen):
             kept.append(seen)
         elif file.pattern:
             left.append((seen, lacking))
         else:
-            raise lacking_error(suite, source, lacking, [seen])
+            raise _foreign_error(suite, source, [(seen, lacking)])
     if not kept:
-        raise lacking_error(suite, source, left[0][1], [seen for seen, _ in left])
+        raise _foreign_error(suite, source, left)
     _check_together(suite, source, needs, kept)
     notes = [_left_note(suite, source, left)] if left else []
     notes += _pooled_notes(kept)
@@ -110,6 +111,38 @@ def _check_together(
         error = _words_error(suite, need, total[need.place])
         if error is not None:
             raise error
+
+
+def _beginning(seen: Seen) -> str:
+    """Return how a file begins that holds text but no row; nothing of any other."""
+    if seen.rows or seen.file.format not in ("json", "jsonl"):
+        return ""
+    text = begins_with(seen.file).decode(errors="replace").partition("\n")[0].rstrip()
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _foreign_error(
+    suite: str, source: Source, foreign: Sequence[tuple[Seen, Sequence[Need]]]
+) -> InputError:
+    """Make the error of files that are no logs of a suite."""
+    lacking = next((lacking for _, lacking in foreign if lacking), ())
+    if lacking:
+        return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
+    first = foreign[0][0]
+    return InputError(
+        f"{_named([seen for seen, _ in foreign])}: {_no_row(first)}.", _what_is_read(first)
+    )
+
+
+def _no_row(seen: Seen) -> str:
+    what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
+    return f"{what}; it begins with {_beginning(seen)!r}"
+
+
+def _what_is_read(seen: Seen) -> str:
+    if seen.file.format == "json":
+        return "A JSON document holds an object, or an array of them."
+    return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
 
 
 def lacking_error(
@@ -291,6 +324,9 @@ def _listed(keys: Mapping[str, FoundKey]) -> str:
 def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[Need]]]) -> str:
     names = []
     for seen, lacking in left[:_SHOWN]:
+        if not lacking:
+            names.append(f"{seen.file.path} ({_no_row(seen)})")
+            continue
         found = count_keys(seen.read(), 1)
         names.append(
             f"{seen.file.path} (no {', '.join(need.place for need in lacking)}; found "

@@ -1,6 +1,7 @@
 """Sixty wrong inputs and what each must say, and what is no fault."""
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -276,11 +277,52 @@ def test_rows_in_which_a_column_is_not_read_ask_nothing(tmp_path: Path) -> None:
     assert screened("score_dialogue", log).notes == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"not json\n[1]\n", b"\xff\xfe\n"])
-def test_what_no_row_can_be_made_of_is_left_to_the_reader(content: bytes, tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("log.jsonl", b""), ("log.jsonl", b"\n\n"), ("log.jsonl.gz", b"\x1f\x8b\x08cut")],
+)
+def test_what_holds_no_text_is_left_to_the_reader(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    log = tmp_path / name
     log.write_bytes(content)
     assert screened("score_dialogue", log).files
+
+
+@pytest.mark.parametrize("content", [b"[]", b" [ ]\n"])
+def test_an_empty_document_is_a_log(content: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_bytes(content)
+    assert screened("group_travel", log).files
+
+
+def test_an_indented_document_is_no_json_lines(tmp_path: Path) -> None:
+    good = write(tmp_path / "logs" / "trace.jsonl", RIGHT["memory_finance"])
+    foreign = tmp_path / "logs" / "metrics_summary.json"
+    foreign.write_text(json.dumps({"model": "m", "means": {"coverage": 0.5}}, indent=2))
+    seen = screened("memory_finance", tmp_path / "logs")
+    assert [file.path for file in seen.files] == [str(good)]
+    assert [file.path for file in seen.left_aside] == [str(foreign)]
+    assert seen.notes == (
+        f"left aside, as 1 file is no log of memory_finance: {foreign} (no line is a JSON object; "
+        "it begins with '{')",
+    )
+    assert refusal("memory_finance", foreign) == (
+        f"{foreign}: no line is a JSON object; it begins with '{{'. JSON Lines have one object on "
+        "each line: `jq -c .` writes an indented file so."
+    )
+    good.unlink()
+    assert refusal("memory_finance", tmp_path / "logs").startswith(f"{foreign}: no line is a JSON")
+    # beside a file of other keys, those are told
+    other = write(tmp_path / "logs" / "other.jsonl", RIGHT["guest_simulation"])
+    assert refusal("memory_finance", tmp_path / "logs").startswith(f"{other}: no row has what")
+
+
+@pytest.mark.parametrize("content", [b"not json\n[1]\n", b"\xff\xfe\n"])
+def test_text_without_a_row_is_refused(content: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(content)
+    assert ": no line is a JSON object; it begins with " in refusal("score_dialogue", log)
 
 
 def test_csv_and_json_documents(tmp_path: Path) -> None:
