@@ -27,7 +27,7 @@ class GroupTravelSuite:
 
     name: str = "group_travel"
     title: str = "How well an assistant mediates a group's wishes, and the trip plan that results"
-    version: int = 2
+    version: int = 3
     options: type[GroupTravelOptions] = GroupTravelOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES

@@ -43,7 +43,8 @@ def count_conversation(
     -------
     pl.DataFrame
         For each dialogue ``M1_num``, ``M1_den`` and so on, as counted: the conditions' flags are
-        not looked at but in M1 and M6, whose definitions name them.
+        not looked at but in M1 and M6, whose definitions name them. ``M2_unknown`` and
+        ``M3_unknown`` are the slots that an utterance which was not given could have counted.
     """
     dialogues = frames["dialogues"]
     parts = (
@@ -130,6 +131,7 @@ def _count_syntheses(frames: dict[str, pl.DataFrame], lexicon: Lexicon) -> pl.Da
             (pl.col("explanation").is_not_null() | (pl.col("n_tokens") >= _LEAST_TOKENS))
             .any()
             .alias("explained"),
+            pl.col("has_utterance").all(),
             pl.col("has_strategy").any(),
             pl.col("has_conflict").fill_null(False).any(),
         )
@@ -149,6 +151,7 @@ def _count_syntheses(frames: dict[str, pl.DataFrame], lexicon: Lexicon) -> pl.Da
         .agg(
             pl.col("explained").sum().alias("M3_num"),
             pl.len().alias("M3_den"),
+            (~pl.col("explained") & ~pl.col("has_utterance")).sum().alias("M3_unknown"),
             (actionable & pl.col("has_strategy")).sum().alias("M4_num"),
             actionable.sum().alias("M4_den"),
             (conflict & pl.col("has_feedback").fill_null(False)).sum().alias("M5_num"),
@@ -174,12 +177,15 @@ def _count_divergence(
     least = least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
     divergent = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
     divergent = divergent.filter(pl.Series(least < DIVERGENT_BELOW))
+    detected = pl.col("detected").fill_null(False)
+    silent = ~pl.col("has_utterance").fill_null(True)
     return (
         divergent.join(_detected(frames["synthesis"], lexicon), on=_OF_SLOT, how="left")
         .group_by("dialogue_row")
         .agg(
-            pl.col("detected").fill_null(False).sum().cast(pl.Int64).alias("M2_num"),
+            detected.sum().cast(pl.Int64).alias("M2_num"),
             pl.len().cast(pl.Int64).alias("M2_den"),
+            (~detected & silent).sum().cast(pl.Int64).alias("M2_unknown"),
         )
     )
 
@@ -231,8 +237,8 @@ def _flat(lists: pl.Series) -> tuple[pl.Series, Indices]:
 
 
 def _detected(synthesis: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
-    """Tell for each slot whether its synthesis flags a conflict or names one."""
-    rows = synthesis.select(*_OF_SLOT, "has_conflict", "utterance", "description")
+    """Tell for each slot whether its synthesis flags a conflict or names one, and is all there."""
+    rows = synthesis.select(*_OF_SLOT, "has_conflict", "utterance", "has_utterance", "description")
     texts = pl.concat([rows["utterance"], rows["description"].fill_null("").rename("utterance")])
     codes, found = distinct(texts)
     names = names_conflict(found, lexicon).gather(codes)
@@ -241,5 +247,5 @@ def _detected(synthesis: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
     return (
         rows.with_columns(named.alias("is_named"))
         .group_by(_OF_SLOT)
-        .agg(flagged.any().alias("detected"))
+        .agg(flagged.any().alias("detected"), pl.col("has_utterance").all())
     )

@@ -82,7 +82,8 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         "dialogues": dialogues,
         "turns": read.turns.select(
             *("dialogue_row", "member", "member_row", "is_system", "is_everyone"),
-            *("kind", "slot", "utterance", "is_counted"),
+            *("intent", "kind", "slot", "utterance", "is_said", "is_counted"),
+            *("has_speaker", "has_utterance"),
         ),
         "pairs": pairs,
         "synthesis": synthesis,

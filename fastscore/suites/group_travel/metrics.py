@@ -85,7 +85,11 @@ def _metric(
 
 _NO_SYNTHESIS = "not_applicable where synthesis is not enabled"
 _NO_PLAN = "missing_input without a plan"
-_NO_PAIRS = f"{_NO_PLAN}; not_applicable without an actionable preference"
+_NOT_GIVEN = "where the text or the member of a preference was not given"
+_NO_PAIRS = (
+    f"{_NO_PLAN}, or {_NOT_GIVEN} (actionable slots); not_applicable without an actionable "
+    "preference"
+)
 _NO_VECTORS = f"{_NO_PAIRS} that says something; no_vector without an embedder"
 
 METRICS = (
@@ -103,21 +107,24 @@ METRICS = (
         "M1",
         "Member voice coverage",
         "members who stated a preference / members, at most 1; 1 / members with a single user",
-        "missing_input where nobody is known to be a member",
+        "missing_input where nobody is known to be a member, or who states a preference or, if "
+        "members are counted by speakers, who speaks was not given",
         "M1",
     ),
     _metric(
         "M2",
         "Conflict detection rate",
         "divergent slots whose synthesis names the conflict / divergent slots",
-        f"{_NO_SYNTHESIS} or no slot is divergent",
+        f"{_NO_SYNTHESIS} or no slot is divergent; missing_input {_NOT_GIVEN}, or the utterance "
+        "that could have named a conflict",
         "M2",
     ),
     _metric(
         "M3",
         "Resolution explanation rate",
         "synthesised slots that are explained / synthesised slots",
-        f"{_NO_SYNTHESIS} or no slot is synthesised",
+        f"{_NO_SYNTHESIS} or no slot is synthesised; missing_input where the utterance that could "
+        "have explained a slot was not given",
         "M3",
     ),
     _metric(
@@ -132,7 +139,8 @@ METRICS = (
         "M4b",
         "Theory text leakage rate",
         "turns that quote theory / turns that synthesise, give feedback or present the plan",
-        "not_applicable without such a turn",
+        "not_applicable without such a turn; missing_input where the utterance of one was not "
+        "given",
         "M4b",
         better="lower",
     ),
@@ -147,7 +155,8 @@ METRICS = (
         "M6",
         "Member acceptance rate",
         "members who accept / members who stated a preference, at most 1",
-        "not_applicable without a turn of acceptance",
+        "not_applicable without a turn of acceptance; missing_input where who accepts or states a "
+        "preference was not given",
         "M6",
     ),
     _metric(
@@ -186,21 +195,24 @@ METRICS = (
         "M8",
         "Preference addressing score",
         "preferences addressed by the synthesis or the plan / preferences",
-        "missing_input without a preference; without synthesis, as M8b",
+        "missing_input without a preference, or where a text of M8a or M8b was not given; without "
+        "synthesis, as M8b",
         "M8",
     ),
     _metric(
         "M8a",
         "Preference addressing score of the synthesis",
         "preferences addressed by the synthesis of their slot / preferences",
-        f"{_NO_SYNTHESIS}; missing_input without a preference",
+        f"{_NO_SYNTHESIS}; missing_input without a preference, {_NOT_GIVEN}, or the utterance of "
+        "its slot's synthesis",
         "M8",
     ),
     _metric(
         "M8b",
         "Preference addressing score of the plan",
         "preferences addressed by the plan's presentation or raw output / preferences",
-        "missing_input without a preference or a text of the plan",
+        f"missing_input without a preference or a text of the plan, {_NOT_GIVEN}, or the "
+        "utterance of a presentation",
         "M8",
     ),
     _metric(
@@ -221,7 +233,8 @@ METRICS = (
         "M10b",
         "Category lookup satisfaction rate",
         "preferences that share a category with a selected place / preferences with a category",
-        f"{_NO_PLAN}; not_applicable without a preference that names a category",
+        f"{_NO_PLAN}, or {_NOT_GIVEN} (slots with categories); not_applicable without a preference "
+        "that names a category",
         "M10b",
     ),
     _metric(
@@ -252,14 +265,16 @@ METRICS = (
         "M14",
         "Concession rate",
         "mean similarity of actionable preferences and the explanation of their slot's resolution",
-        f"{_NO_SYNTHESIS} or no such slot is explained; no_vector without an embedder",
+        f"{_NO_SYNTHESIS} or no such slot is explained; missing_input {_NOT_GIVEN} (such slots); "
+        "no_vector without an embedder",
         "M14",
     ),
     _metric(
         "M15",
         "Serendipity score",
         "grounded places that nobody named and that are near a preference / grounded places",
-        f"{_NO_PLAN}, a grounded place or a preference; no_vector without an embedder",
+        f"{_NO_PLAN}, a grounded place or a preference, or {_NOT_GIVEN}; no_vector without an "
+        "embedder",
         "M15",
     ),
     _metric(

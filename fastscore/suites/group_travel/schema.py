@@ -134,12 +134,14 @@ PAIRS = Table(
         _column("synthesis_hits", _WHOLE, "Those that the slot's synthesis has."),
         _column("synthesis_phrase", _BOOLEAN, "Whether the synthesis has a phrase of it."),
         _column("synthesis_similarity", _REAL, "Its nearest synthesis text.", nullable=True),
-        _column("addressed_synthesis", _BOOLEAN, "M8a; null where it is.", nullable=True),
+        _column("addressed_synthesis", _BOOLEAN, "In M8a; null without synthesis.", nullable=True),
         _column("plan_hits", _WHOLE, "Tokens that the plan's text has."),
         _column("plan_phrase", _BOOLEAN, "Whether the plan's text has a phrase of it."),
         _column("plan_similarity", _REAL, "Its nearest line of the plan.", nullable=True),
-        _column("addressed_plan", _BOOLEAN, "M8b; null where it is.", nullable=True),
-        _column("addressed", _BOOLEAN, "M8; null where it is.", nullable=True),
+        _column(
+            "addressed_plan", _BOOLEAN, "In M8b; null without a text of the plan.", nullable=True
+        ),
+        _column("addressed", _BOOLEAN, "In M8; null without either.", nullable=True),
         _column("wanted_rooms", _TEXTS, "Room types that are wanted; empty where none is named."),
         _column(
             "room_channel",

@@ -14,7 +14,8 @@ from fastscore.suites.group_travel.addressing import address_pairs
 from fastscore.suites.group_travel.conversation import count_conversation
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_informative
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
-from fastscore.suites.group_travel.metrics import METRICS, RATIOS
+from fastscore.suites.group_travel.metrics import CHANNELS, METRICS, RATIOS
+from fastscore.suites.group_travel.missing import find_missing, not_given
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.satisfaction import compare_slots, satisfy_pairs, state_wishes
 from fastscore.suites.group_travel.serendipity import score_places
@@ -105,6 +106,7 @@ def _score(
         count_pairs(pairs, n_dialogues),
         measure_members(pairs, n_dialogues),
         _count_places(places, n_dialogues),
+        find_missing(frames),
         _of_itinerary(frames, dialogues["itinerary"].to_numpy()),
     ]
     counted = pl.concat(counts, how="horizontal").with_columns(
@@ -138,6 +140,10 @@ def _score(
             for metric in RATIOS
         ),
         *(pl.when(pl.lit(present[name])).then(name).alias(name) for name in ("W2", "W3", "M13")),
+        *(
+            pl.when(pl.lit(present["M10"])).then(channel.id).otherwise(0).alias(channel.id)
+            for channel in CHANNELS
+        ),
         pl.lit(lexicon.version).alias("lexicon_version"),
         pl.col("warnings").fill_null([]),
         _reasons_column(reasons).alias("null_reasons"),
@@ -207,6 +213,8 @@ def _null_reasons(counted: pl.DataFrame, has_vectors: bool) -> dict[str, Reasons
         "M15": [(no_plan | empty("M15") | no_pairs, _MISSING), no_vectors],
         "M16": [(no_plan, _MISSING)],
     }
+    for metric, unknown in not_given().items():
+        rules[metric] = [(unknown, _MISSING), *rules[metric]]
     reasons = counted.select(
         _first_reason(rules.get(metric.id, [])).alias(metric.id) for metric in METRICS
     )

@@ -129,12 +129,12 @@ def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
     -------
     tuple
         A row a synthesis turn, in order: ``dialogue_row``, ``slot``, ``utterance``,
-        ``has_conflict`` (null where nothing says so), ``description``, ``explanation`` and
-        ``has_strategy``. A slot's last state, where no turn of it says anything, stands in each
-        of its rows. And warnings of cells that could not be read.
+        ``has_utterance``, ``has_conflict`` (null where nothing says so), ``description``,
+        ``explanation`` and ``has_strategy``. A slot's last state, where no turn of it says
+        anything, stands in each of its rows. And warnings of cells that could not be read.
     """
     turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
-    rows = read.turns.select("dialogue_row", "line", "slot", "utterance")[turn]
+    rows = read.turns.select("dialogue_row", "line", "slot", "utterance", "has_utterance")[turn]
     metadata = cells_of_turns(read.cells["metadata"], turn).fill_null("")
     rows = pl.concat([rows, read_metadata_objects(metadata)], how="horizontal")
     warnings = [warnings_of(rows, pl.lit("metadata"))]
@@ -150,8 +150,8 @@ def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
         rows, of_states = _fill(rows, lines, cells_of_turns(states, turn))
         warnings.append(of_states)
     read_rows = rows.select(
-        *("dialogue_row", "line", "slot", "utterance", "has_conflict", "description"),
-        "explanation",
+        *("dialogue_row", "line", "slot", "utterance", "has_utterance"),
+        *("has_conflict", "description", "explanation"),
         pl.col("strategy").is_not_null().any().over("dialogue_row", "slot").alias("has_strategy"),
     )
     return read_rows, pl.concat(warnings)

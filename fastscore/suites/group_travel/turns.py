@@ -59,9 +59,10 @@ class Turns:
     turns
         By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
         ``member_row`` (its number, each dialogue's members apart), ``is_system``, ``is_everyone``,
-        ``intent``, ``kind``, ``slot``, ``utterance``, ``is_said`` (the utterance is not blank) and
-        ``is_counted`` (it or the intent is not). ``kind`` and ``slot`` are null for other intents,
-        ``slot`` for plain ones.
+        ``intent``, ``kind``, ``slot``, ``utterance``, ``has_speaker`` and ``has_utterance`` (these
+        were given, be it empty), ``is_said`` (the utterance is not blank) and ``is_counted`` (it or
+        the intent is not). ``kind`` and ``slot`` are null for other intents, ``slot`` for plain
+        ones.
     cells
         By column the cells that are not null, as text, by ``turn``, a row of `turns`.
     rejects
@@ -143,11 +144,10 @@ def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:
 def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
     """List the rows that are neither a turn nor a dialogue, or a turn of nobody knows which one."""
     no_dialogue = pl.col("dialogue_id").is_null() & pl.col("file").str.contains(_ROW_DIALOGUES)
-    nothing = pl.col("speaker").is_null() | (
-        pl.col("intent").is_null().all().over("file") & pl.col("intent").is_null()
-    )
+    no_speaker, no_intent = pl.col("speaker").is_null(), pl.col("intent").is_null()
+    nothing = no_intent & (no_speaker | no_intent.all().over("file"))
     field = (
-        pl.when(pl.col("speaker").is_null())
+        pl.when(nothing & no_speaker)
         .then(pl.lit("speaker"))
         .when(nothing)
         .then(pl.lit("intent"))
@@ -196,7 +196,12 @@ def _flat_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, Cells]:
     """Return rows that are turns, and their cells."""
     numbered = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("turn"), *CELLS)
     cells = {name: numbered.select("turn", cell=name).drop_nulls("cell") for name in CELLS}
-    return rows.select("dialogue_row", "line", *TEXTS), cells
+    turns = rows.select(
+        *("dialogue_row", "line", *TEXTS),
+        pl.col("speaker").is_not_null().alias("has_speaker"),
+        pl.col("utterance").is_not_null().alias("has_utterance"),
+    )
+    return turns, cells
 
 
 def _in_order(parts: Sequence[tuple[pl.DataFrame, Cells]]) -> tuple[pl.DataFrame, Cells]:
@@ -262,6 +267,9 @@ def _turns_of(
             "speaker": said["speaker"],
             "intent": said["intent"],
             "utterance": said["utterance"].fill_null(said["text"]),
+            # what is of another type was given: it is a reject
+            "has_speaker": ~turn["speaker"].is_missing,
+            "has_utterance": ~(turn["utterance"].is_missing & turn["text"].is_missing),
         }
     )
     cells = {name: _cells(turn[name], problems) for name in CELLS}
