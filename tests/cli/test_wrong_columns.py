@@ -113,6 +113,18 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
     assert "Metrics are null in every row, and --strict is given; all else is scored." in error
 
 
+def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
+    (row,) = RIGHT["memory_finance"]
+    turns = [{**turn, "turn_tags": {"memory_required_keys_gt": []}} for turn in row["turns"]]
+    log = write(tmp_path / "log.jsonl", [{**row, "turns": turns}])
+    code, out, error = score("memory_finance", tmp_path, log)
+    assert code == 0, error
+    said = " ".join(out.split("\n")[:2])
+    assert "judge_score_mean" in said
+    assert "are null in every row: no row has turns[].gt_turn_tags" in said
+    assert "type --column gt_turn_tags=turn_tags" in said
+
+
 def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     write(logs / "a.jsonl", RIGHT["memory_finance"])

@@ -33,6 +33,9 @@ _ALIKE = (
     "system assistant bot gpt agent model chatgpt",
     "predicted prediction predict pred",
     "utterance_complete complete completed final",
+    "turn_status status state outcome result",
+    "valid_dialog valid is_valid valid_dialogue",
+    "ok okay success succeeded successful done completed complete",
 )
 _GROUPS = tuple(tuple(_group.split()) for _group in _ALIKE)
 _REFERENCE = re.compile(

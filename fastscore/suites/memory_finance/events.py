@@ -116,19 +116,26 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
         sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
         frames, _ = _read(raw[sound], options)
     as_empty = options.nulls_are_empty
-    nulls = {"turns[].pred_assistant_text": _null_replies(frames)}
-    return Events(frames, rejects, _counts(frames), nulls, nulls_are_empty=as_empty)
+    return Events(frames, rejects, _counts(frames), _nulls(frames), nulls_are_empty=as_empty)
 
 
-def _null_replies(frames: Mapping[str, pl.DataFrame]) -> Nulls:
-    """Count the turns that succeeded without a reply."""
+def _nulls(frames: Mapping[str, pl.DataFrame]) -> dict[str, Nulls]:
+    """Count what turns lack; replies are asked of those that succeeded."""
     turns = frames["turns"]
     ok = turns_of_status(frames, "ok")
-    return Nulls(int((ok & ~turns["has_reply"].to_numpy()).sum()), int(ok.sum()))
+    absent = {
+        "pred_assistant_text": (ok & ~turns["has_reply"].to_numpy(), int(ok.sum())),
+        "turn_status": (turns_of_status(frames, None), turns.height),
+        "gt_turn_tags": (~turns["has_labels"].to_numpy(), turns.height),
+    }
+    return {
+        f"turns[].{name}": Nulls(int(lacking.sum()), asked)
+        for name, (lacking, asked) in absent.items()
+    }
 
 
-def turns_of_status(frames: Mapping[str, pl.DataFrame], status: str) -> Mask:
-    """Return which turns have a status."""
+def turns_of_status(frames: Mapping[str, pl.DataFrame], status: str | None) -> Mask:
+    """Return which turns have a status, or none."""
     numbers, labels = frames["turns"]["status"].to_numpy(), frames["labels"]["text"]
     found: Mask = of_labels(numbers, labels, lambda text: text == status, False)
     return found
@@ -246,6 +253,7 @@ def _read_turns(
             "turn_pair_id": whole_numbers(number, problems),
             "status": located_texts(turn["turn_status"].values, problems),
             "has_reply": ~reply.is_missing,
+            "has_labels": ~tags.values.is_missing,
             "reply": python_texts(reply, problems, falsy_is_empty=True),
             "compliance_label": located_python_texts(label, problems, falsy_is_empty=True),
         },

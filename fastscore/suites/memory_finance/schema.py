@@ -63,7 +63,13 @@ _PROFILE = (
     "preferences_f1",
     "profile_score",
 )
-_LABELLED = ("risk_coverage", "strict_risk_coverage_rate", "rubric_hit_rate", "judge_score_mean")
+_LABELLED = (
+    "risk_coverage",
+    "strict_risk_coverage_rate",
+    "rubric_hit_rate",
+    "judge_score_mean",
+    "judge_score_1_5",
+)
 
 
 def _json(name: str, description: str, *needed_by: str) -> Column:
@@ -94,7 +100,6 @@ SOURCE = Source(
         _label("scenario_type", "The kind of conversation, for grouping."),
         _label("difficulty", "How hard it is, for grouping."),
         _label("dialog_status", "ok, partial, failed or skipped; only counted."),
-        _json("valid_dialog", "Whether the dialogue is scored at all: any value, by its truth."),
         Column(
             name="turns",
             kind="json",
@@ -109,7 +114,11 @@ SOURCE = Source(
                 ),
                 _json("turn_pair_id", "The number of the turn."),
                 Column(
-                    name="turn_status", kind="text", description="ok, or why there is no reply."
+                    name="turn_status",
+                    kind="text",
+                    description="ok, or why there is no reply.",
+                    needed_by=ALL_METRICS,
+                    expects=("ok",),
                 ),
                 _json(
                     "gt_turn_tags", "Object: what the turn's labels require.", *_RECALL, *_LABELLED
@@ -125,6 +134,11 @@ SOURCE = Source(
                     name="text", kind="text", description="What is said, where a turn is one text."
                 ),
             ),
+        ),
+        _json(
+            "valid_dialog",
+            "Whether the dialogue is scored at all: any value, by its truth.",
+            *ALL_METRICS,
         ),
         _json("profile_gt", "Object: the user's labelled profile, or null.", *_PROFILE),
         _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),

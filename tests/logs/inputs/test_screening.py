@@ -379,3 +379,24 @@ def test_an_array_of_another_column_is_not_proposed(tmp_path: Path) -> None:
         "raw_turns"
         not in refusal("memory_finance", write(tmp_path / "a.jsonl", rows)).split("\n")[-1]
     )
+
+
+def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> None:
+    text = write(tmp_path / "log.jsonl", RIGHT["memory_finance"]).read_text()
+    log = tmp_path / "other.jsonl"
+    log.write_text(text.replace("turn_status", "state"))
+    said = refusal("memory_finance", log)
+    assert "  turns[].turn_status: absent or null in 2 objects of turns[]\n" in said
+    assert said.endswith("Type --column turn_status=state.")
+    log.write_text(text.replace("valid_dialog", "is_valid"))
+    said = refusal("memory_finance", log)
+    assert "  valid_dialog: absent or null in 1 row\n" in said
+    assert said.endswith("Type --column valid_dialog=is_valid.")
+    log.write_text(text.replace('"ok"', '"success"'))
+    assert refusal("memory_finance", log) == (
+        "No row has what memory_finance needs: turns[].turn_status is never 'ok'.\n"
+        "  looked for: ok\n"
+        "  found: 'success' (2)\n"
+        "Type --value turn_status:success=ok."
+    )
+    screened("memory_finance", log, columns=column_map(values={"turn_status": {"success": "ok"}}))
