@@ -10,7 +10,7 @@ import polars as pl
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.found_keys import FoundKeys, count_keys
-from fastscore.logs.inputs.similar_names import nearest_key, owned
+from fastscore.logs.inputs.similar_names import KINDS, json_types, nearest_key, owned
 from fastscore.suites.base import ALL_METRICS, Column, Events, Nulls, Source
 from fastscore.suites.summary import ALL
 
@@ -123,15 +123,20 @@ class Lacking:
         """Say so, with the keys that were found and what to type."""
         array = self.path.rpartition("[].")[0]
         keys = found.below(array)
+        verb = "is" if len(self.metrics) == 1 else "are"
+        null = f"{', '.join(self.metrics)} {verb} null in every row"
+        for key in (keys[name] for name in self.column.keys if name in keys):
+            if key.types and json_types(self.column).isdisjoint(key.types):
+                types = ", ".join(f"{each}s" for each in key.types)
+                return f"{null}: {self.path}: found {types}, expected {KINDS[self.column.kind]}"
         taken = owned((column for _, column in _by_path(source)), self.column.name)
         nearest = nearest_key(self.column, keys, taken)
         listed = ", ".join(f"{path} ({key.count:,})" for path, key in list(keys.items())[:_SHOWN])
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         advice = f"; type --column {self.column.name}={nearest}" if nearest else ""
-        verb = "is" if len(self.metrics) == 1 else "are"
         return (
-            f"{', '.join(self.metrics)} {verb} null in every row: no row has {self.path} (looked "
-            f"for: {', '.join(self.column.keys)}; found: {listed or 'nothing'}{more}{advice})"
+            f"{null}: no row has {self.path} (looked for: "
+            f"{', '.join(self.column.keys)}; found: {listed or 'nothing'}{more}{advice})"
         )
 
 
@@ -158,7 +163,7 @@ def lacking_columns(
     for path, column in _by_path(source):
         metrics = tuple(name for name in column.needed_by if name in null)
         if column.needed_by == ALL_METRICS:
-            metrics = ("all metrics",)
+            metrics = ("every metric",)
         if path in everywhere and metrics and column.name not in given:
             found.append(Lacking(path, column, metrics))
     return found

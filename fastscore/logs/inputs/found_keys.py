@@ -84,6 +84,11 @@ def count_keys(rows: Iterable[Record], limit: int = ROWS_COUNTED) -> FoundKeys:
     return found
 
 
+def json_type(value: Any) -> str:
+    """Return the name of a value's JSON type."""
+    return _TYPES.get(type(value), type(value).__name__)
+
+
 def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> None:
     for name, stored in item.items():
         path = prefix + name
@@ -93,7 +98,7 @@ def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> 
         if value is None:
             key.nulls += 1
             continue
-        key.types[_TYPES.get(type(value), type(value).__name__)] += 1
+        key.types[json_type(value)] += 1
         if key.example is None:
             key.example = value
         if depth < DEEPEST:

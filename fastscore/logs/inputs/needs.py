@@ -6,13 +6,16 @@ that what is said to be absent is absent in every row.
 """
 
 import mmap
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.found_keys import json_type
 from fastscore.logs.inputs.records import Record, json_of, records
+from fastscore.logs.inputs.similar_names import json_types
 from fastscore.suites.base import ALL_METRICS, Column, Source
 
 ROWS_LOOKED_AT = 20
@@ -73,6 +76,8 @@ class Sight:
         The words that the suite expects and that stand somewhere.
     words
         Words that it does not know, with their numbers.
+    unusable
+        Values that reading makes null for their JSON type, by that, with their numbers.
     """
 
     asked: int = 0
@@ -80,6 +85,7 @@ class Sight:
     given: int = 0
     known: set[str] = field(default_factory=set)
     words: dict[str, int] = field(default_factory=dict)
+    unusable: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Sight") -> None:
         """Count what was seen elsewhere as well."""
@@ -87,6 +93,7 @@ class Sight:
         self.keyed += other.keyed
         self.given += other.given
         self.known |= other.known
+        self.unusable += other.unusable
         for word, count in other.words.items():
             self.words[word] = self.words.get(word, 0) + count
 
@@ -249,7 +256,20 @@ def _look_at(
         elif not (nested and need.name in named) and _is_asked(row, need.column, source):
             is_there, value = _stored(row, need.column)
             empty = of_cells and value == "" and need.column.kind != "text"
-            _count(sight, need.column, is_there, None if empty else value)
+            of_type = need.column.otherwise != "null" or of_cells or _is_usable(value, need.column)
+            if not of_type:
+                sight.unusable[json_type(value)] += 1
+            _count(sight, need.column, is_there, value if of_type and not empty else None)
+
+
+def _is_usable(value: Any, column: Column) -> bool:
+    """Tell whether a value is null, or of a JSON type that its column is read from."""
+    # columns of frames and Parquet may hold whole numbers as reals
+    return (
+        value is None
+        or isinstance(value, float)
+        or json_type(value) in json_types(column) | set(column.accepts)
+    )
 
 
 def _is_asked(row: Record, column: Column, source: Source) -> bool:

@@ -16,7 +16,12 @@ from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
 from fastscore.logs.inputs.records import Record, begins_with
-from fastscore.logs.inputs.similar_names import nearest_key, nearest_word, owned
+from fastscore.logs.inputs.similar_names import (
+    KINDS,
+    nearest_key,
+    nearest_word,
+    owned,
+)
 from fastscore.suites.base import Source
 
 _SHOWN = 8
@@ -295,6 +300,10 @@ def _named(seen: Sequence[Seen]) -> str:
 
 def _absence(need: Need, seen: Sequence[Seen], asked: int) -> str:
     """Say how a need is absent; files of columns lack one as a whole."""
+    unusable = sum((each.sights[need.place].unusable for each in seen), Counter[str]())
+    if unusable:
+        found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
+        return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
     in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
     if (
         need.holder is None

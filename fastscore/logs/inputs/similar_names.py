@@ -38,6 +38,14 @@ _ALIKE = (
     "ok okay success succeeded successful done completed complete",
 )
 _GROUPS = tuple(tuple(_group.split()) for _group in _ALIKE)
+KINDS = {
+    "text": "strings",
+    "integer": "integers",
+    "number": "numbers",
+    "boolean": "booleans",
+    "json": "objects or arrays",
+}
+"""What messages call the values of a column, by its kind."""
 _REFERENCE = re.compile(
     r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
 )
@@ -91,7 +99,7 @@ def nearest_key(
     taken
         Paths that are another column's.
     """
-    types, side = _types(column), _side(column.name)
+    types, side = json_types(column), _side(column.name)
     best, best_score = None, 0.0
     for path, found in keys.items():
         if path in taken or types.isdisjoint(found.types) or _side(path) == -side != 0:
@@ -104,7 +112,7 @@ def nearest_key(
     return best
 
 
-def _types(column: Column) -> set[str]:
+def json_types(column: Column) -> set[str]:
     """Return the JSON types of which a column is probably made."""
     if column.items:
         return {"array"}

@@ -400,3 +400,15 @@ def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> Non
         "Type --value turn_status:success=ok."
     )
     screened("memory_finance", log, columns=column_map(values={"turn_status": {"success": "ok"}}))
+
+
+def test_a_column_of_another_type_is_not_called_absent(tmp_path: Path) -> None:
+    rows = [
+        {**row, "step": str(row["step"])} if "step" in row else row
+        for row in RIGHT["score_dialogue"]
+    ]
+    said = refusal("score_dialogue", write(tmp_path / "log.jsonl", rows))
+    assert "\n  step: found strings (2), expected integers, in 3 rows\n" in said
+    assert "step=step" not in said
+    # one that can be read is enough; cells of CSV are read as numbers
+    screened("score_dialogue", write(tmp_path / "log.jsonl", [*rows, *RIGHT["score_dialogue"]]))
