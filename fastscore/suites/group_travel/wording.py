@@ -17,6 +17,7 @@ _NEGATOR_MARK = "\x01"
 _CLAUSE_MARK = "\x02"
 _WORD = r"[\p{L}\p{N}\p{M}]+"
 _GAP = rf"[^\p{{L}}\p{{N}}\p{{M}}{_NEGATOR_MARK}{_CLAUSE_MARK}]"
+_NO_WORD = r"[^\p{L}\p{N}_]"
 _WORDS_BEFORE = 3
 
 
@@ -100,7 +101,8 @@ def names_conflict(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
 def quotes_theory(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
     """Tell which texts have a phrase of social choice theory."""
     patterns = "|".join(pattern.replace(" ", r"[\s_-]+") for pattern in lexicon.theory)
-    return texts.str.contains(rf"(?i)\b(?:{patterns})\b")
+    # digits of any kind join words, as a fraction before a letter: \b would part them
+    return texts.str.contains(rf"(?i)(?:^|{_NO_WORD})(?:{patterns})(?:{_NO_WORD}|$)")
 
 
 def catalogue_rooms(room_types: pl.Expr, lexicon: Lexicon) -> pl.Expr:

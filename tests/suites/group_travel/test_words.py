@@ -166,6 +166,9 @@ def test_conflicts_that_are_named(text: str, named: bool) -> None:
         ("gnash", False),
         ("Higher pref with compensation principle", True),
         ("a snake_case word", True),
+        ("½u_s", False),
+        ("u_s½", False),
+        ("½ u_s!", True),
         ("Borda counts", False),
     ],
 )
