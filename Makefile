@@ -81,7 +81,7 @@ fuzz: $(VENV)/dev.installed  ## Mutations of all formats beside Python's readers
 
 test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
-	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q tests/readers tests/kernels
+	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto tests/readers tests/kernels
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000
