@@ -158,11 +158,11 @@ def test_messages_name_the_frames_column(tmp_path: Path) -> None:
             "frame: the column 'utterance_index' is of type List",
         ),
         (
-            pl.DataFrame({"turns": [[b"x"]]}),
+            pl.DataFrame({"turns": [[b"x"]], "valid_dialog": [True]}),
             "memory_finance",
             "frame: the column 'turns' is of type List.Binary",
         ),
-        ([{"turns": {1, 2}}], "memory_finance", "frame:1: the row cannot be written as JSON"),
+        ([{"turns": {1, 2}, "valid_dialog": 1}], "memory_finance", "frame:1: the row cannot be written as JSON"),
         ({"train": pl.DataFrame(EVENTS)}, "score_dialogue", "a dict with the keys 'train'"),
         (7, "score_dialogue", "of type int; expected a path, paths, a frame or rows"),
     ]

@@ -169,7 +169,7 @@ def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path: Path) -> Non
     frame = fastscore.score(traces, "memory_finance", limit=4)
     assert frame.tables["dialogues"].height == 4
     both = [path, tmp_path / "other.jsonl"]
-    both[1].write_text("broken")  # not read any more
+    both[1].write_text(json.dumps(traces[0]) + "\nbroken")  # not read any more
     assert fastscore.score(both, "memory_finance", limit=9).rejects.is_empty()
 
 
@@ -214,9 +214,12 @@ def test_standard_input_is_scored_as_a_file_is(tmp_path: Path, packing: str) -> 
 
 
 def test_rejects_of_standard_input_name_it(tmp_path: Path) -> None:
-    done = pipe(b"nothing\n", "-o", str(tmp_path / "run"))
+    guess = {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "yes"}
+    said = {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "yes"}
+    data = f"{json.dumps(guess)}\n{json.dumps(said)}\nnothing\n".encode()
+    done = pipe(data, "-o", str(tmp_path / "run"))
     assert done.returncode == 3
-    assert b"-:1" in done.stderr
+    assert b"-:3" in done.stderr
     assert b"/tmp" not in done.stderr.replace(str(tmp_path).encode(), b"")
 
 
