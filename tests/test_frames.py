@@ -162,7 +162,11 @@ def test_messages_name_the_frames_column(tmp_path: Path) -> None:
             "memory_finance",
             "frame: the column 'turns' is of type List.Binary",
         ),
-        ([{"turns": {1, 2}, "valid_dialog": 1}], "memory_finance", "frame:1: the row cannot be written as JSON"),
+        (
+            [{"turns": {1, 2}, "valid_dialog": 1}],
+            "memory_finance",
+            "frame:1: the row cannot be written as JSON",
+        ),
         ({"train": pl.DataFrame(EVENTS)}, "score_dialogue", "a dict with the keys 'train'"),
         (7, "score_dialogue", "of type int; expected a path, paths, a frame or rows"),
     ]

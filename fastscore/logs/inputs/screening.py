@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import EACH, mapped
-from fastscore.logs.inputs.files import Format, InputFile
+from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
@@ -349,7 +349,9 @@ def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[N
 def _pooled_notes(kept: Sequence[Seen]) -> list[str]:
     """Say which folders are pooled, and which files have another shape than most."""
     notes = []
-    folders = Counter(os.path.dirname(seen.file.path) for seen in kept if seen.file.pattern)
+    # a shell expands globs: files that are named themselves are pooled as others are
+    paths = (seen.file.path for seen in kept)
+    folders = Counter(os.path.dirname(path) or "." for path in paths if path != STDIN)
     if len(folders) > 1:
         counted = [f"{folder} ({count:,})" for folder, count in folders.items()]
         more = f" and {len(counted) - _SHOWN:,} more" if len(counted) > _SHOWN else ""

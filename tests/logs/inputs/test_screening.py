@@ -209,6 +209,8 @@ def test_folders_that_are_pooled(suite: str, tmp_path: Path) -> None:
         write(tmp_path / f"{name}.jsonl", RIGHT[suite])
     (note,) = screened(suite, tmp_path).notes
     assert note == (f"pools the files of 2 folders as one run: {tmp_path}/a (2), {tmp_path}/b (1)")
+    # named one by one, as a shell writes a glob, they are pooled no less
+    assert screened(suite, *sorted(tmp_path.glob("*/*.jsonl"))).notes == (note,)
 
 
 def test_right_logs_say_nothing(suite: str, tmp_path: Path) -> None:
