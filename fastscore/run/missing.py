@@ -113,7 +113,7 @@ def _by_path(source: Source) -> list[tuple[str, Column]]:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Metrics that are null in every row, and a column that they lack everywhere."""
+    """Metrics that are null in every row, or another, and a column that they lack everywhere."""
 
     path: str
     column: Column
@@ -124,7 +124,8 @@ class Lacking:
         array = self.path.rpartition("[].")[0]
         keys = found.below(array)
         verb = "is" if len(self.metrics) == 1 else "are"
-        null = f"{', '.join(self.metrics)} {verb} null in every row"
+        how = "scored without it" if self.metrics == self.column.sways else "null in every row"
+        null = f"{', '.join(self.metrics)} {verb} {how}"
         for key in (keys[name] for name in self.column.keys if name in keys):
             if key.types and json_types(self.column).isdisjoint(key.types):
                 types = ", ".join(f"{each}s" for each in key.types)
@@ -164,9 +165,11 @@ def lacking_columns(
         metrics = tuple(name for name in column.needed_by if name in null)
         if column.needed_by == ALL_METRICS:
             metrics = ("every metric",)
+        metrics = metrics or tuple(name for name in column.sways if name not in null)
         if path in everywhere and metrics and column.name not in given:
             found.append(Lacking(path, column, metrics))
-    return found
+    # what is null comes before what has another value
+    return sorted(found, key=lambda each: each.metrics == each.column.sways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:
 def strict_error(notes: Sequence[str]) -> InputError:
     """Make the error of ``--strict``."""
     return InputError(
-        "Metrics are null in every row, and --strict is given; all else is scored.\n  "
+        "Metrics lack a column in every row, and --strict is given; all else is scored.\n  "
         + "\n  ".join(notes),
         "Map the columns, or leave --strict out.",
     )

@@ -84,6 +84,9 @@ class Column:
         anything without it. Where it is absent or null in every row of a run, the run ends before
         scoring (all metrics) or says so first (some). A column of the same name among the
         ``items`` of another serves as well: of two, either is enough.
+    sways
+        The metrics that have another value without it, not null: a run in which it is absent or
+        null in every row says so first.
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
@@ -106,6 +109,7 @@ class Column:
     only_where: tuple[str, str] | None = None
     description: str = ""
     needed_by: tuple[str, ...] = ()
+    sways: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
     expects: tuple[str, ...] = ()
     path: str = ""

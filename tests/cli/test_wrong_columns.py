@@ -110,7 +110,7 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
     assert first.endswith("type --column plan=itinerary)")
     code, _, error = score("group_travel", tmp_path, log, "--strict")
     assert code == 3
-    assert "Metrics are null in every row, and --strict is given; all else is scored." in error
+    assert "Metrics lack a column in every row, and --strict is given; all else is scored." in error
 
 
 def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:

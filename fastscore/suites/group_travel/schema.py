@@ -57,7 +57,12 @@ TURN_TEXTS = (
     _text("utterance", "What was said.", "text"),
 )
 TURN_CELLS = (
-    _cell("metadata", "Of the first turn: the dialogue's; of a synthesis turn: the synthesis."),
+    Column(
+        name="metadata",
+        kind="json",
+        description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
+        sways=("M1",),
+    ),
     _cell("constraint_state", "What is decided after the turn, by slot."),
     _cell("plan", "The plan; the dialogue's last one counts.", *_OF_PLANS),
     *(

@@ -113,6 +113,9 @@ def read_turns(raw: pl.DataFrame) -> Turns:
         .otherwise(cells_of_turns(cells["metadata"], first_turn))
         .alias("metadata")
     )
+    # those of other turns are of what they synthesise
+    n_described = int(is_present(dialogues["metadata"]).sum())
+    nulls["metadata"] = Nulls(dialogues.height - n_described, dialogues.height)
     used = whole.filter(pl.Series(first_turn >= 0).gather(whole["dialogue_row"]))
     turns, dialogues = _with_turns(turns, dialogues)
     turns = _with_speakers(_with_intents(turns.with_columns(pl.col(*TEXTS).fill_null(""))))
