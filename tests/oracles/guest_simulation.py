@@ -364,8 +364,8 @@ def score_conversation(
     if wanted is not None and not isinstance(final, MalformedError) and not bad_case:
         if final is not None:
             value = f1(current_names(final), target_names(wanted))
-        elif not by_role and not published:
-            value = None
+        elif not published and all(row.get("content") is None for row in by_role):
+            value = None  # nobody spoke, or what was said is not given
         else:
             keys = (
                 ("items", "target_order") if published else ("items", "target_order", "order_items")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastscore.suites.guest_simulation import SUITE
@@ -90,6 +90,18 @@ def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
     return [labels | row for row in [*rows, case]]
 
 
+@example(
+    [
+        (
+            [{"role": "agent", "name": None, "content": None, "tool_calls": None}],
+            None,
+            {"items": [{"name": "Cola", "modifiers": []}]},
+            0,
+        )
+    ],
+    "default",
+    "auto",
+)
 @given(
     st.lists(conversations, min_size=1, max_size=4),
     st.sampled_from(["default", "published"]),
