@@ -178,7 +178,7 @@ REFUSED_INPUTS = {
     "a missing file": ("{tmp}/gone.jsonl", "No such file"),
     "an unknown suffix": ("{tmp}/notes.txt", "suffix"),
     "an empty file": ("{tmp}/empty.jsonl", "in 0 lines of {tmp}/empty.jsonl"),
-    "only bad lines": ("{tmp}/bad.jsonl", "lines of {tmp}/bad.jsonl"),
+    "only bad lines": ("{tmp}/bad.jsonl", "{tmp}/bad.jsonl: no line is a JSON object"),
     "damaged Parquet": ("{tmp}/bad.parquet", "bad.parquet"),
 }
 
