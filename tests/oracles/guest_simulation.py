@@ -84,18 +84,15 @@ def behaviour_of_columns(row: Row, profile: str) -> Behaviour | None:
 
 def order_of_columns(row: Row, profile: str) -> list[Any] | None:
     """Read an order from the columns of the log."""
-    value = row.get("current_items_in_order")
-    if value is None or value == "":
-        return None
-    if profile == "published":
-        try:
-            loaded = json.loads(cell_of(row, "current_items_in_order").replace("'", '"'))
-        except ValueError:
-            return []
-        return loaded if isinstance(loaded, list) else []
     text = cell_of(row, "current_items_in_order")
     if not text.strip():
         return None
+    if profile == "published":
+        try:
+            loaded = json.loads(text.replace("'", '"'))
+        except ValueError:
+            return []
+        return loaded if isinstance(loaded, list) else []
     if not text.lstrip().startswith("["):
         raise MalformedError("no list")
     return parse_items(text, len(text) - len(text.lstrip()))

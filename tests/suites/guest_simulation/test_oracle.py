@@ -102,6 +102,22 @@ def rows_of(number: int, conversation: Any) -> list[dict[str, Any]]:
     "default",
     "auto",
 )
+@example(  # a blank order cell is no order: the one that a tool tracked counts
+    [
+        (
+            [
+                {"role": "agent", "content": None, "tool_calls": None,
+                 "is_ordering_complete": "yes", "current_items_in_order": "  "},
+                {"role": "agent", "content": None, "tool_calls": order_cell("Cola")},
+            ],
+            None,
+            {"items": [{"name": "Cola", "modifiers": []}]},
+            0,
+        )
+    ],
+    "published",
+    "auto",
+)  # fmt: skip
 @given(
     st.lists(conversations, min_size=1, max_size=4),
     st.sampled_from(["default", "published"]),
