@@ -1,5 +1,6 @@
 """The commands that documentation and help show, as they stand there."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ def commands_of_help() -> dict[str, list[str]]:
     return {words: found for words, command in _commands() if (found := _shown(command))}
 
 
+@functools.cache
 def commands_by_words() -> dict[str, click.Command]:
     """Return every command by the words that call it."""
     return dict(_commands())

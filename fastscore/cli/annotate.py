@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def command() -> None:
 
 @command.command(
     "concepts",
+    cls=HeadedCommand,
     epilog="Example: fastscore annotate concepts logs --catalogue movies.json --model llama3 "
     "-o concepts.jsonl",
 )
@@ -59,6 +61,7 @@ def concepts(
 
 @command.command(
     "states",
+    cls=HeadedCommand,
     epilog="Example: fastscore annotate states logs --model llama3 -o states",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")

@@ -5,11 +5,13 @@ from typing import Any
 
 import click
 
+from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
 
 
 @click.command(
     "judge",
+    cls=HeadedCommand,
     epilog="Example: fastscore judge logs --model llama3 --base-url http://127.0.0.1:11434/v1 "
     "-o judgements",
 )

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fastscore.cli.headings import HeadedOption
+
 if TYPE_CHECKING:
     from fastscore.llm.options import ModelOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+HEADING = "How models are asked"
 
 _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
     "base_url": (
@@ -74,7 +78,9 @@ def model_options(command: Command) -> Command:
     """Give a command the options; they arrive as keyword arguments for `read_model_options`."""
     for name, (flag, declared) in reversed(_DECLARED.items()):
         shown = declared.get("default") is not None
-        command = click.option(flag, name, show_default=shown, **declared)(command)
+        command = click.option(
+            flag, name, cls=HeadedOption, heading=HEADING, show_default=shown, **declared
+        )(command)
     return command
 
 

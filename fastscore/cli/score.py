@@ -1,16 +1,18 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import click
 
-from fastscore.errors import UsageError, nearest
+from fastscore.cli.config_file import configured_columns, read_config
+from fastscore.cli.headings import HeadedCommand, HeadedOption
+from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
+from fastscore.logs.inputs.column_map import ColumnMap, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES, Format
 from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.options import environment_name, flag_name, plain_type
@@ -22,14 +24,17 @@ from fastscore.run.config import (
     RunConfig,
 )
 from fastscore.run.engines.engine import ENGINES, LOCAL
-from fastscore.suites.base import Suite
+from fastscore.suites.base import CHANGES_SCORE, WRITES_MORE, Suite
 from fastscore.suites.registry import load_suite, suite_names
-from fastscore.toml_files import parse_toml
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
-MAP_TABLES = ("columns", "values")
-CONFIGURED = "fastscore.columns"
 MIB = 1024 * 1024
+
+WHERE_THINGS_ARE = "Where things are"
+WHAT_IS_SCORED = "What is scored, and what is refused"
+HOW_IT_RUNS = "How it runs"
+HEADINGS = (CHANGES_SCORE, WHERE_THINGS_ARE, WHAT_IS_SCORED, WRITES_MORE, HOW_IT_RUNS)
+"""The headings of a suite's ``--help``; those that a suite declares besides follow the first."""
 
 
 class _Suites(click.Group):
@@ -62,12 +67,13 @@ def command() -> None:
 
 
 def _suite_command(suite: Suite) -> click.Command:
-    return click.Command(
+    return HeadedCommand(
         suite.name,
+        headings=_headings(suite),
         params=[
             click.Argument(["inputs"], nargs=-1, metavar="INPUT..."),
-            *_run_options(suite),
             *_suite_options(suite),
+            *_run_options(suite),
         ],
         callback=_callback(suite),
         short_help=suite.title,
@@ -76,6 +82,12 @@ def _suite_command(suite: Suite) -> click.Command:
         f"[{suite.name}].",
         epilog="Example: " + _example(suite.name),
     )
+
+
+def _headings(suite: Suite) -> tuple[str, ...]:
+    own = (field.metadata["heading"] for field in dataclasses.fields(suite.options))
+    first, *others = HEADINGS
+    return (first, *dict.fromkeys(name for name in own if name not in HEADINGS), *others)
 
 
 def _example(suite: str) -> str:
@@ -90,7 +102,7 @@ def _example(suite: str) -> str:
 def _option(*flags: str, **declared: Any) -> click.Option:
     """Declare an option that also listens to its environment variable."""
     long_flag = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
-    return click.Option(
+    return HeadedOption(
         flags,
         envvar=environment_name(long_flag.removeprefix("--").replace("-", "_")),
         show_envvar=True,
@@ -101,75 +113,94 @@ def _option(*flags: str, **declared: Any) -> click.Option:
 
 def _run_options(suite: Suite) -> list[click.Option]:
     return [
-        _option("-o", "--output", type=click.Path(path_type=Path), help="The run directory."),
+        _option(
+            "-o",
+            "--output",
+            heading=WHERE_THINGS_ARE,
+            type=click.Path(path_type=Path),
+            help="The run directory.",
+        ),
         _option(
             "--embedder",
+            heading=CHANGES_SCORE,
             default=DEFAULT_EMBEDDER,
             help=f"The model recipe; '{NO_EMBEDDER}' turns the semantic part off.",
         ),
         _option(
             "--precision",
+            heading=CHANGES_SCORE,
             default=EXACT,
             type=click.Choice(PRECISIONS),
             help="The precision in which the model runs; what is not fp32 states its accuracy.",
         ),
         _option(
             "--dim",
+            heading=CHANGES_SCORE,
             type=int,
             help="Truncate vectors to this width.  [default: the model's width]",
         ),
         _option(
             "--store",
+            heading=WHERE_THINGS_ARE,
             type=click.Path(path_type=Path),
             help="The folder of vector stores.  [default: in the cache]",
         ),
         _option(
             "--workers",
+            heading=HOW_IT_RUNS,
             type=click.IntRange(min=1),
             default=available_processors(),
             help="Shards that are scored at once; as many as there are processors unless told.",
         ),
         _option(
             "--engine",
+            heading=HOW_IT_RUNS,
             default=LOCAL,
             type=click.Choice(tuple(ENGINES)),
             help="Who does the work: this process, or workers of Dask or Ray.",
         ),
         _option(
             "--address",
+            heading=HOW_IT_RUNS,
             help="The engine's scheduler.  [default: workers of our own on this machine]",
         ),
         _option(
             "--shard-size",
+            heading=HOW_IT_RUNS,
             type=click.IntRange(min=1),
             help=f"The most MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
         ),
         _option(
             "--format",
+            heading=WHERE_THINGS_ARE,
             type=click.Choice(tuple(FORMAT_NAMES)),
             help="The format of - (standard input; JSON Lines unless told), and of named files "
             "whose suffix names none.",
         ),
         _option(
             "--limit",
+            heading=WHAT_IS_SCORED,
             type=click.IntRange(min=1),
             help="Score so many dialogues, from the start.",
         ),
         _option(
             "--sample",
+            heading=WHAT_IS_SCORED,
             type=click.IntRange(min=1),
             help="Score so many dialogues, chosen by the hash of their names: the same ones in any "
             "order of the log.",
         ),
-        _option("--seed", type=int, default=0, help="Which sample."),
+        _option("--seed", heading=WHAT_IS_SCORED, type=int, default=0, help="Which sample."),
         _option(
             "--max-rejects",
+            heading=WHAT_IS_SCORED,
             type=click.FloatRange(0.0, 1.0),
             default=DEFAULT_MAX_REJECTS,
             help="The share of rejected lines above which the exit code is 3.",
         ),
         _option(
             "--layout",
+            heading=WHERE_THINGS_ARE,
             metavar="NAME|FILE",
             help=f"Where columns stand in logs of a known layout: {', '.join(layout_names())}, or "
             "a TOML file.",
@@ -177,6 +208,7 @@ def _run_options(suite: Suite) -> list[click.Option]:
         _option(
             "--column",
             "columns",
+            heading=WHERE_THINGS_ARE,
             multiple=True,
             metavar="NAME=PATH",
             help="Where a column stands: text=content, text=meta.text, text=turns[].content.",
@@ -184,29 +216,50 @@ def _run_options(suite: Suite) -> list[click.Option]:
         _option(
             "--value",
             "values",
+            heading=WHERE_THINGS_ARE,
             multiple=True,
             metavar="COLUMN:FROM=TO",
             help="What a word means: speaker:user=USER.",
         ),
         _option(
             "--strict",
+            heading=WHAT_IS_SCORED,
             is_flag=True,
             help="Exit with 3 where a metric is null in every row for want of its column.",
         ),
-        _option("--overwrite", is_flag=True, help="Replace the run that stands in -o."),
-        _option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
-        click.Option(
+        _option(
+            "--overwrite",
+            heading=HOW_IT_RUNS,
+            is_flag=True,
+            help="Replace the run that stands in -o.",
+        ),
+        _option(
+            "--dry-run",
+            heading=HOW_IT_RUNS,
+            is_flag=True,
+            help="Show what would be done; write nothing.",
+        ),
+        HeadedOption(
             ["--config"],
+            heading=WHERE_THINGS_ARE,
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             is_eager=True,
             expose_value=False,
-            callback=_read_config,
+            callback=read_config,
             envvar="FASTSCORE_CONFIG",
             show_envvar=True,
             help="A TOML file of options; flags and environment win over it.",
         ),
-        _option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-        _option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        _option(
+            "-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."
+        ),
+        _option(
+            "--json",
+            "as_json",
+            heading=HOW_IT_RUNS,
+            is_flag=True,
+            help="Print the summary as JSON.",
+        ),
     ]
 
 
@@ -224,6 +277,7 @@ def _suite_options(suite: Suite) -> list[click.Option]:
                 f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
                 field.name,
                 type=click.Choice(rules["choices"]) if rules["choices"] else kind,
+                heading=rules["heading"],
                 default=field.default,
                 help=rules["help"] + unit,
             )
@@ -231,64 +285,11 @@ def _suite_options(suite: Suite) -> list[click.Option]:
     return options
 
 
-def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
-    if path is None:
-        return
-    content = parse_toml(path.read_bytes(), str(path))
-    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
-    known_tables = (*suite_names(), *MAP_TABLES)
-    for name in tables:
-        if name not in known_tables:
-            raise UsageError(f"{path}: unknown table [{name}].", nearest(name, known_tables))
-    values = {name: value for name, value in content.items() if name not in tables}
-    own = tables.get(str(ctx.info_name), {})
-    values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
-    for mapped in (tables, own):
-        ctx.meta[CONFIGURED] = ctx.meta.get(CONFIGURED, NO_MAP) | _configured_map(path, mapped)
-    known = {_config_key(option): option for option in ctx.command.params if option.expose_value}
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, known))
-        _check_config_value(path, name, value, known[name])
-    ctx.default_map = {str(known[name].name): value for name, value in values.items()}
-
-
-def _configured_map(path: Path, tables: Mapping[str, Any]) -> ColumnMap:
-    """Read the tables of columns and of values."""
-    try:
-        return column_map(*(tables.get(name) for name in MAP_TABLES))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error.message}", error.hint) from error
-
-
 def _column_map(
     suite: str, layout: str | None, columns: Sequence[str], values: Sequence[str]
 ) -> ColumnMap:
     """Put together where columns stand: flags win over the file, both over the layout."""
-    configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
-    return layout_map(layout, suite) | configured | parse_map(columns, values)
-
-
-def _config_key(parameter: click.Parameter) -> str:
-    """Return a parameter's key in a configuration file: its long flag with underscores."""
-    long_flags = [flag for flag in parameter.opts if flag.startswith("--")]
-    return (long_flags or [str(parameter.name)])[0].removeprefix("--").replace("-", "_")
-
-
-def _check_config_value(path: Path, name: str, value: object, parameter: click.Parameter) -> None:
-    """Refuse a value that click would bend into the parameter's type."""
-    kinds: tuple[type, ...] = (str,)
-    if parameter.nargs == -1 or (isinstance(parameter, click.Option) and parameter.multiple):
-        kinds = (list,)
-    elif isinstance(parameter, click.Option) and parameter.is_flag:
-        kinds = (bool,)
-    elif isinstance(parameter.type, click.types.IntParamType):
-        kinds = (int,)
-    elif isinstance(parameter.type, click.types.FloatParamType):
-        kinds = (int, float)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise UsageError(f"{path}: {name} is {value!r}, expected {expected}.")
+    return layout_map(layout, suite) | configured_columns() | parse_map(columns, values)
 
 
 def _callback(suite: Suite) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.processors import available_processors
 
@@ -21,6 +22,7 @@ def command() -> None:
 
 @command.command(
     "preference_shift",
+    cls=HeadedCommand,
     epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
     "--sessions 600 --turns 50 -o logs",
 )

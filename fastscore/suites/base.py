@@ -360,6 +360,10 @@ def empty_rejects() -> pl.DataFrame:
     return pl.DataFrame(schema=REJECT_SCHEMA)
 
 
+CHANGES_SCORE = "Options that change the score"
+WRITES_MORE = "What else is written"
+
+
 def option(
     default: Any,
     *,
@@ -374,6 +378,7 @@ def option(
     built_in: str = "",
     names_masked_model: bool = False,
     required: bool = False,
+    heading: str = "",
 ) -> Any:
     """Declare a suite's option as a dataclass field.
 
@@ -403,6 +408,10 @@ def option(
         Whether the value names a masked language model; the signature then has its fingerprint.
     required
         Whether nothing can be scored without it; the suite refuses its absence.
+    heading
+        The heading that it stands under in ``--help``, at most fifteen options a heading; by
+        default the one for options that change the score, or for files written besides where it
+        is not `signed`.
     """
     metadata = {
         "help": help,
@@ -416,6 +425,7 @@ def option(
         "built_in": built_in,
         "names_masked_model": names_masked_model,
         "required": required,
+        "heading": heading or (CHANGES_SCORE if signed else WRITES_MORE),
     }
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -40,6 +40,9 @@ PROFILES: dict[str, dict[str, Any]] = {
 RECOVERY_CC = {"cc": 0.65, "cc-or-cr": 0.35}
 """The least CC at which a turn counts as recovered, by recovery test."""
 
+CONCEPTS = "How concepts are found: changes the score"
+"""The heading of options that say what a concept is."""
+
 SEGMENTATIONS = ("embedding", "heuristic", "metadata")
 CAS_PARTS = (
     "topic_recovery_rate",
@@ -71,6 +74,7 @@ class PreferenceShiftOptions:
         ".zst. Required.",
         names_file=True,
         required=True,
+        heading=CONCEPTS,
     )
     extract: str = option(
         "lexical",
@@ -78,42 +82,51 @@ class PreferenceShiftOptions:
         "in meaning by vectors (embed) or in spelling by character n-grams (ngrams), or those that "
         "a chat model read, in a file (llm).",
         choices=("lexical", "embed", "ngrams", "llm"),
+        heading=CONCEPTS,
     )
     annotations: str = option(
         "",
         help="With --extract llm: the file of `fastscore annotate concepts`.",
         names_file=True,
+        heading=CONCEPTS,
     )
     match: str | None = option(
         None,
         help="Values match as whole words or as any substring.  [default: by the profile]",
         choices=("word", "substring"),
+        heading=CONCEPTS,
     )
     aliases: str = option(
         "",
         help="A CSV table of other spellings of the catalogue's values: spelling, value and, where "
         "it means one field only, field.",
         names_file=True,
+        heading=CONCEPTS,
     )
     fields: str | None = option(
         None,
         help="The catalogue's fields whose values are concepts, with commas between.  "
         "[default: by the profile]",
+        heading=CONCEPTS,
     )
     plot_keywords: bool | None = option(
-        None, help="Take keywords of the plots for concepts too.  [default: by the profile]"
+        None,
+        help="Take keywords of the plots for concepts too.  [default: by the profile]",
+        heading=CONCEPTS,
     )
     embed_threshold: float = option(
         0.35,
         help="With --extract embed or ngrams: the least cosine of a text and a value.",
         minimum=-1.0,
         maximum=1.0,
+        heading=CONCEPTS,
     )
     embed_top: int = option(
         3,
         help="With --extract embed or ngrams: the most values of one field.",
         minimum=1,
         maximum=1000,
+        heading=CONCEPTS,
     )
     alpha: float = option(1.0, help="Weight of CC in TAS.")
     beta: float = option(1.0, help="Weight of CR in TAS.")

@@ -1,0 +1,50 @@
+"""Options under headings: which heading an option stands under is part of its declaration."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+HEADING = "Options"
+"""The heading of options where a command names no headings."""
+
+
+class HeadedOption(click.Option):
+    """An option that declares its heading in ``--help``; others stand under the last one."""
+
+    def __init__(self, *arguments: Any, heading: str, **declared: Any) -> None:
+        super().__init__(*arguments, **declared)
+        self.heading = heading
+
+
+class HeadedCommand(click.Command):
+    """A command whose ``--help`` puts options under their headings.
+
+    Parameters
+    ----------
+    headings
+        The headings in the order in which they are shown; others follow as they are declared.
+    """
+
+    def __init__(self, *arguments: Any, headings: Sequence[str] = (), **declared: Any) -> None:
+        super().__init__(*arguments, **declared)
+        self.headings = tuple(headings)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section a heading."""
+        for heading, options in options_by_heading(self, ctx).items():
+            records = [option.get_help_record(ctx) for option in options]
+            with formatter.section(heading):
+                formatter.write_dl([record for record in records if record])
+
+
+def options_by_heading(
+    command: click.Command, ctx: click.Context
+) -> Mapping[str, Sequence[click.Option]]:
+    """Return the options that a command's ``--help`` shows by their headings, in its order."""
+    headings = getattr(command, "headings", ()) or (HEADING,)
+    found: dict[str, list[click.Option]] = {heading: [] for heading in headings}
+    for parameter in command.get_params(ctx):
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            found.setdefault(getattr(parameter, "heading", headings[-1]), []).append(parameter)
+    return {heading: options for heading, options in found.items() if options}
