@@ -11,7 +11,8 @@ import polars as pl
 from fastscore.results.dialogue_sums import KEY, DialogueSums
 from fastscore.statistics import significance as statistics
 from fastscore.statistics.bootstrap import percentile_interval, resample_means
-from fastscore.statistics.significance import Effect, Interval, Significance, Values
+from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Effect, Interval, Significance
 from fastscore.suites.base import NULL_REASONS
 
 

@@ -15,16 +15,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from fastscore.processors import available_processors
-from fastscore.statistics.significance import (
-    LEAST_EXPONENT,
-    LEVEL,
-    Interval,
-    Values,
-    finite,
-    kendall,
-    paired,
-    spearman,
-)
+from fastscore.statistics.samples import LEAST_EXPONENT, Values, finite, paired
+from fastscore.statistics.significance import LEVEL, Interval, kendall, spearman
 
 SAMPLES = 2_000
 SEED = 0

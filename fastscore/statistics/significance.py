@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-Values = npt.NDArray[np.float64]
+from fastscore.statistics.samples import (
+    Values,
+    ascending,
+    deviation,
+    is_constant,
+    pair_differences,
+    paired,
+    pooled_deviation,
+)
+
 StatisticReason = Literal["too_few_values", "zero_variance"]
 LEVEL = 0.95
 NORMAL_QUANTILE = 1.96
@@ -23,10 +32,6 @@ EXACT_WITH_TIES = 13
 """The most differences, some tied, for which Wilcoxon's test counts every choice of signs."""
 EXACT_AGAINST_MANY = 8
 """The most values of the smaller sample for which Mann and Whitney's U is exact, without ties."""
-TIE_BITS = 40
-"""Differences of pairs within 2^-40 of the largest value are equal, as 0.3 - 0.2 and 0.2 - 0.1."""
-LEAST_EXPONENT = -1022
-"""Of the finest grid on which values are put: 2^-1022, the least normal double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,12 @@ def mean_interval(
     Interval
         No ends for fewer than two values, no mean for none; of width 0 where all are equal.
     """
-    sample = _sample(values, "values")
+    sample = ascending(values, "values")
     if sample.size < 2:
         return Interval(float(sample[0]) if sample.size else None, None, None, "too_few_values")
     mean = float(sample.mean())
     quantile = NORMAL_QUANTILE if method == "normal" else float(stats.t.isf(0.025, sample.size - 1))
-    half = quantile * _deviation(sample, ddof) / np.sqrt(sample.size)
+    half = quantile * deviation(sample, ddof) / np.sqrt(sample.size)
     return Interval(mean, float(mean - half), float(mean + half))
 
 
@@ -121,11 +126,11 @@ def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Significance
         too_few_values below two in either; zero_variance where each is constant.
     """
-    first, second = _sample(a, "a"), _sample(b, "b")
+    first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
     if reason:
         return Significance(None, None, reason=reason)
-    errors = [_deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
+    errors = [deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
     error = math.hypot(*errors)
     # Welch and Satterthwaite's degrees, each error as a share of the whole
     inverse = sum(
@@ -137,11 +142,11 @@ def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 def student_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     """Test as `welch_t` does, by Student's t (one variance for both samples)."""
-    first, second = _sample(a, "a"), _sample(b, "b")
+    first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
     if reason:
         return Significance(None, None, reason=reason)
-    error = _pooled_deviation(first, second) * math.sqrt(1 / first.size + 1 / second.size)
+    error = pooled_deviation(first, second) * math.sqrt(1 / first.size + 1 / second.size)
     return _t_test(first.mean() - second.mean(), error, float(first.size + second.size - 2))
 
 
@@ -164,14 +169,14 @@ def cohens_d(
     Effect
         too_few_values below two in either; zero_variance where each is constant.
     """
-    first, second = _sample(a, "a"), _sample(b, "b")
+    first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
     if reason:
         return Effect(None, reason)
     if pooling == "sample":
-        pooled = _pooled_deviation(first, second)
+        pooled = pooled_deviation(first, second)
     else:
-        pooled = math.hypot(_deviation(first, 0), _deviation(second, 0)) / math.sqrt(2)
+        pooled = math.hypot(deviation(first, 0), deviation(second, 0)) / math.sqrt(2)
     return Effect(float((first.mean() - second.mean()) / pooled))
 
 
@@ -190,11 +195,11 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Significance
         too_few_values where either is empty; zero_variance where all values are equal.
     """
-    first, second = _sample(a, "a"), _sample(b, "b")
+    first, second = ascending(a, "a"), ascending(b, "b")
     if not first.size or not second.size:
         return Significance(None, None, reason="too_few_values")
     together = np.concatenate([first, second])
-    if _is_constant(together):
+    if is_constant(together):
         return Significance(None, None, reason="zero_variance")
     is_tied = np.unique(together).size < together.size
     if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
@@ -219,7 +224,7 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     reason = _no_spread(differences)
     if reason:
         return Significance(None, None, reason=reason)
-    error = _deviation(differences, 1) / math.sqrt(differences.size)
+    error = deviation(differences, 1) / math.sqrt(differences.size)
     return _t_test(differences.mean(), error, float(differences.size - 1))
 
 
@@ -240,7 +245,7 @@ def cohens_dz(a: npt.ArrayLike, b: npt.ArrayLike) -> Effect:
     reason = _no_spread(differences)
     if reason:
         return Effect(None, reason)
-    return Effect(float(differences.mean() / _deviation(differences, 1)))
+    return Effect(float(differences.mean() / deviation(differences, 1)))
 
 
 def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
@@ -322,79 +327,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
-def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
-    """Return a - b of pairs in ascending order, on a grid of 2^-40 of the largest value.
-
-    The grid makes differences equal that differ by the rounding of decimals alone, so that ranks
-    are tied and variances zero where a reader of the numbers expects it.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
-    """
-    first, second = paired(a, b)
-    largest = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros(first.size)
-    grid = np.exp2(max(np.floor(np.log2(largest)) - TIE_BITS, LEAST_EXPONENT))
-    return np.sort(np.round((first - second) / grid) * grid) + 0.0
-
-
-def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
-    """Return two finite arrays of one length, in their order.
-
-    Raises
-    ------
-    ValueError
-        The shapes differ, or a value is not finite.
-    """
-    first, second = finite(a, "a"), finite(b, "b")
-    if first.size != second.size:
-        raise ValueError(f"a has {first.size} values and b {second.size}, expected pairs")
-    return first, second
-
-
-def finite(values: npt.ArrayLike, name: str) -> Values:
-    """Return values as a one-dimensional float64 array.
-
-    Raises
-    ------
-    ValueError
-        They have another shape, or a value is not finite.
-    """
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}, expected (n,)")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise ValueError(f"{name}[{bad[0]}] is {array[bad[0]]}, expected finite values only")
-    return array
-
-
-def _sample(values: npt.ArrayLike, name: str) -> Values:
-    """Return values in ascending order, so that sums are the same for any order."""
-    return np.sort(finite(values, name))
-
-
-def _is_constant(ascending: Values) -> bool:
-    return bool(ascending.min() == ascending.max())
-
-
-def _deviation(sample: Values, ddof: int) -> float:
-    """Return the standard deviation; exactly 0 for equal values, whatever their mean rounds to."""
-    return 0.0 if _is_constant(sample) else float(sample.std(ddof=ddof))
-
-
-def _pooled_deviation(first: Values, second: Values) -> float:
-    parts = [_deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
-    return math.hypot(*parts) / math.sqrt(first.size + second.size - 2)
-
-
 def _no_spread(*samples: Values) -> StatisticReason | None:
     if any(sample.size < 2 for sample in samples):
         return "too_few_values"
-    varying = any(_deviation(sample, 1) > 0.0 for sample in samples)
+    varying = any(deviation(sample, 1) > 0.0 for sample in samples)
     return None if varying else "zero_variance"
 
 
@@ -407,7 +343,7 @@ def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significan
     first, second = paired(a, b)
     if first.size < 3:
         return Significance(None, None, reason="too_few_values")
-    if _is_constant(first) or _is_constant(second):
+    if is_constant(first) or is_constant(second):
         return Significance(None, None, reason="zero_variance")
     order = np.lexsort((second, first))
     return _significance(measure(first[order], second[order]))

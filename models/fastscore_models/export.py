@@ -22,12 +22,10 @@ from fastscore_models.errors import (
     UnsupportedModelError,
 )
 from fastscore_models.publishing import (
+    build_and_publish,
     check_files,
     expect_hash,
     file_sha256,
-    publish,
-    remove_abandoned,
-    work_folder,
     write_synced,
 )
 from fastscore_models.recipe import (
@@ -130,21 +128,11 @@ def export(
             if existing.recipe == recipe:
                 check_hashes(existing)
                 return existing
-    try:
-        target = models_folder(cache_dir)
-        target.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(target)
-        with work_folder(target, recipe.name) as work:
-            source = download(recipe, work) if folder is None else folder
-            built = work / "export"
-            built.mkdir()
-            _build(recipe, source, built)
-            publish(built, target / recipe.name)
-    except OSError as error:
-        raise ModelExportError(
-            f"The model {recipe.name!r} could not be written below {cache_dir}: {error.strerror}.",
-            "Free space there or name another cache folder.",
-        ) from error
+
+    def build(work: Path, built: Path) -> None:
+        _build(recipe, download(recipe, work) if folder is None else folder, built)
+
+    build_and_publish(models_folder(cache_dir), recipe.name, build)
     return _find_published(recipe.name, cache_dir)
 
 

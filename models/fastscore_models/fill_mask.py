@@ -11,10 +11,8 @@ from pathlib import Path
 from fastscore_models.errors import ModelExportError, NotExportedError, UnsupportedModelError
 from fastscore_models.export import read_source, source_hashes
 from fastscore_models.publishing import (
+    build_and_publish,
     check_files,
-    publish,
-    remove_abandoned,
-    work_folder,
     write_synced,
 )
 
@@ -97,20 +95,7 @@ def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
     """
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
-    try:
-        target = masked_models_folder(cache_dir)
-        target.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(target)
-        with work_folder(target, name) as work:
-            built = work / "export"
-            built.mkdir()
-            _build(folder, built)
-            publish(built, target / name)
-    except OSError as error:
-        raise ModelExportError(
-            f"The model {name!r} could not be written below {cache_dir}: {error.strerror}.",
-            "Free space there or name another cache folder.",
-        ) from error
+    build_and_publish(masked_models_folder(cache_dir), name, lambda _, built: _build(folder, built))
     return find_masked(name, cache_dir)
 
 

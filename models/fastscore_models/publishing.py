@@ -11,10 +11,10 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from fastscore_models.errors import HashMismatchError
+from fastscore_models.errors import HashMismatchError, ModelExportError
 
 _ABANDONED_AFTER = 3600.0
 _NAMED_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
@@ -51,8 +51,40 @@ def check_files(files: Iterable[tuple[Path, str]], name: str) -> None:
         expect_hash(path, file_sha256(path), expected)
 
 
+def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], None]) -> None:
+    """Build a model's files in a folder of their own and put it in its place.
+
+    Parameters
+    ----------
+    parent
+        Where models lie.
+    name
+        The model's name, and that of its folder.
+    build
+        Writes the files; it gets a folder to work in, and the folder that becomes the model.
+
+    Raises
+    ------
+    ModelExportError
+        If nothing can be written there.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(parent)
+        with _work_folder(parent, name) as work:
+            built = work / "export"
+            built.mkdir()
+            build(work, built)
+            _publish(built, parent / name)
+    except OSError as error:
+        raise ModelExportError(
+            f"The model {name!r} could not be written below {parent}: {error.strerror}.",
+            "Free space there or name another cache folder.",
+        ) from error
+
+
 @contextlib.contextmanager
-def work_folder(parent: Path, name: str) -> Iterator[Path]:
+def _work_folder(parent: Path, name: str) -> Iterator[Path]:
     """Make a folder beside the exports and remove it, whatever happens."""
     work = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", dir=parent))
     try:
@@ -61,7 +93,7 @@ def work_folder(parent: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def remove_abandoned(parent: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     """Remove work folders in which nothing was written for an hour: their exports were killed."""
     oldest = time.time() - _ABANDONED_AFTER
     for work in parent.iterdir():
@@ -92,7 +124,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def publish(built: Path, target: Path) -> None:
+def _publish(built: Path, target: Path) -> None:
     """Rename a built export into its place, moving an older one out of the way."""
     while True:
         try:

@@ -13,12 +13,7 @@ from fastscore.suites.base import (
 )
 from fastscore.suites.group_travel.metrics import CHANNELS, METRICS, REAL_NUMERATORS
 from fastscore.suites.group_travel.terms import CATALOGUE_COLUMNS, FLAGS
-
-_TEXT = pl.String()
-_TEXTS = pl.List(pl.String())
-_WHOLE = pl.Int64()
-_REAL = pl.Float64()
-_BOOLEAN = pl.Boolean()
+from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, TEXTS, WHOLE, column
 
 MEMBERS_DTYPE = pl.List(
     pl.Struct(
@@ -95,34 +90,29 @@ SOURCE = Source(
 )
 
 
-def _column(
-    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
-) -> OutputColumn:
-    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
-
-
 _PLACE = (
-    _column("file", _TEXT, "The input that holds the dialogue."),
-    _column("line", _WHOLE, "1-based line (or Parquet row) at which the dialogue begins."),
-    _column("dialogue", _TEXT, "The dialogue's id; its file's stem without one."),
+    column("file", TEXT, "The input that holds the dialogue."),
+    column("line", WHOLE, "1-based line (or Parquet row) at which the dialogue begins."),
+    column("dialogue", TEXT, "The dialogue's id; its file's stem without one."),
 )
 
 
 def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
-    column = OutputColumn(
-        name=metric.id,
-        dtype=_WHOLE if metric.unit == "turns" and metric.numerator is None else _REAL,
-        description=f"{metric.name}.",
+    is_count = metric.unit == "turns" and metric.numerator is None
+    ratio = column(
+        metric.id,
+        WHOLE if is_count else REAL,
+        f"{metric.name}.",
         metric=metric.id,
         nullable=metric.null_rule != "never",
     )
     if metric.numerator is None or metric.denominator is None:
-        return (column,)
-    dtype = _REAL if metric.id in REAL_NUMERATORS else _WHOLE
+        return (ratio,)
+    dtype = REAL if metric.id in REAL_NUMERATORS else WHOLE
     return (
-        column,
-        _column(metric.numerator, dtype, f"Numerator of {metric.id}; 0 where it is null."),
-        _column(metric.denominator, _WHOLE, f"Denominator of {metric.id}; 0 where it is null."),
+        ratio,
+        column(metric.numerator, dtype, f"Numerator of {metric.id}; 0 where it is null."),
+        column(metric.denominator, WHOLE, f"Denominator of {metric.id}; 0 where it is null."),
     )
 
 
@@ -131,53 +121,53 @@ PAIRS = Table(
     grain="a member's preference for a slot",
     columns=(
         *_PLACE,
-        _column("member", _TEXT, "The member, casefolded."),
-        _column("slot", _TEXT, "The slot, by its usual name."),
-        _column("actionable", _BOOLEAN, "Whether the plan can satisfy the slot."),
-        _column("preference", _TEXT, "What the member said, utterances joined by a space."),
-        _column("informative_tokens", _TEXTS, "Up to six, by rank."),
-        _column("synthesis_hits", _WHOLE, "Those that the slot's synthesis has."),
-        _column("synthesis_phrase", _BOOLEAN, "Whether the synthesis has a phrase of it."),
-        _column("synthesis_similarity", _REAL, "Its nearest synthesis text.", nullable=True),
-        _column("addressed_synthesis", _BOOLEAN, "In M8a; null without synthesis.", nullable=True),
-        _column("plan_hits", _WHOLE, "Tokens that the plan's text has."),
-        _column("plan_phrase", _BOOLEAN, "Whether the plan's text has a phrase of it."),
-        _column("plan_similarity", _REAL, "Its nearest line of the plan.", nullable=True),
-        _column(
-            "addressed_plan", _BOOLEAN, "In M8b; null without a text of the plan.", nullable=True
+        column("member", TEXT, "The member, casefolded."),
+        column("slot", TEXT, "The slot, by its usual name."),
+        column("actionable", BOOLEAN, "Whether the plan can satisfy the slot."),
+        column("preference", TEXT, "What the member said, utterances joined by a space."),
+        column("informative_tokens", TEXTS, "Up to six, by rank."),
+        column("synthesis_hits", WHOLE, "Those that the slot's synthesis has."),
+        column("synthesis_phrase", BOOLEAN, "Whether the synthesis has a phrase of it."),
+        column("synthesis_similarity", REAL, "Its nearest synthesis text.", nullable=True),
+        column("addressed_synthesis", BOOLEAN, "In M8a; null without synthesis.", nullable=True),
+        column("plan_hits", WHOLE, "Tokens that the plan's text has."),
+        column("plan_phrase", BOOLEAN, "Whether the plan's text has a phrase of it."),
+        column("plan_similarity", REAL, "Its nearest line of the plan.", nullable=True),
+        column(
+            "addressed_plan", BOOLEAN, "In M8b; null without a text of the plan.", nullable=True
         ),
-        _column("addressed", _BOOLEAN, "In M8; null without either.", nullable=True),
-        _column("wanted_rooms", _TEXTS, "Room types that are wanted; empty where none is named."),
-        _column(
+        column("addressed", BOOLEAN, "In M8; null without either.", nullable=True),
+        column("wanted_rooms", TEXTS, "Room types that are wanted; empty where none is named."),
+        column(
             "room_channel",
-            _BOOLEAN,
+            BOOLEAN,
             "A selected room is wanted; null if none is named.",
             nullable=True,
         ),
-        _column("category_tokens", _TEXTS, "Parts of categories that it names."),
-        _column(
+        column("category_tokens", TEXTS, "Parts of categories that it names."),
+        column(
             "category_channel",
-            _BOOLEAN,
+            BOOLEAN,
             "A selected place has one; null if none is named.",
             nullable=True,
         ),
-        _column(
+        column(
             "lexical_hits",
-            _WHOLE,
+            WHOLE,
             "Tokens that the slot's places and raw output have.",
             nullable=True,
         ),
-        _column("lexical_channel", _BOOLEAN, "At least two of them.", nullable=True),
-        _column("place_similarity", _REAL, "Its nearest selected place.", nullable=True),
-        _column("semantic_channel", _BOOLEAN, "That is near enough.", nullable=True),
-        _column(
+        column("lexical_channel", BOOLEAN, "At least two of them.", nullable=True),
+        column("place_similarity", REAL, "Its nearest selected place.", nullable=True),
+        column("semantic_channel", BOOLEAN, "That is near enough.", nullable=True),
+        column(
             "satisfied",
-            _BOOLEAN,
+            BOOLEAN,
             "M10: any channel; null without a plan, or if not actionable.",
             nullable=True,
         ),
-        _column("slot_similarity", _REAL, "M12 of the pair.", nullable=True),
-        _column("resolution_similarity", _REAL, "M14 of the pair.", nullable=True),
+        column("slot_similarity", REAL, "M12 of the pair.", nullable=True),
+        column("resolution_similarity", REAL, "M14 of the pair.", nullable=True),
     ),
 )
 
@@ -186,24 +176,24 @@ PLACES = Table(
     grain="a distinct place of a dialogue's plan",
     columns=(
         *_PLACE,
-        _column("place", _TEXT, "Its name as the plan has it first."),
-        _column("key", _TEXT, "Its normalised name, by which it is looked up."),
-        _column("grounded", _BOOLEAN, "Whether the catalogue has it."),
-        _column(
+        column("place", TEXT, "Its name as the plan has it first."),
+        column("key", TEXT, "Its normalised name, by which it is looked up."),
+        column("grounded", BOOLEAN, "Whether the catalogue has it."),
+        column(
             "explicit",
-            _BOOLEAN,
+            BOOLEAN,
             "Whether a preference names it; null if not grounded.",
             nullable=True,
         ),
-        _column(
+        column(
             "similarity",
-            _REAL,
+            REAL,
             "Its nearest preference; null if not grounded, or nothing is compared.",
             nullable=True,
         ),
-        _column(
+        column(
             "serendipitous",
-            _BOOLEAN,
+            BOOLEAN,
             "Near and not explicit; null as the similarity.",
             nullable=True,
         ),
@@ -215,24 +205,24 @@ DIALOGUES = Table(
     grain="a dialogue",
     columns=(
         *_PLACE,
-        _column("condition", _TEXT, "C1 to C5 by its flags; else custom."),
-        *(_column(flag, _BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
-        _column(
+        column("condition", TEXT, "C1 to C5 by its flags; else custom."),
+        *(column(flag, BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
+        column(
             "flag_source",
-            _TEXT,
+            TEXT,
             "Where the flags come from: metadata, condition, file_name "
             "or content; four where they differ, in order.",
         ),
-        _column("group_type", _TEXT, "family, spouses, colleagues, ...", nullable=True),
+        column("group_type", TEXT, "family, spouses, colleagues, ...", nullable=True),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(
-            _column(channel.id, _WHOLE, f"{channel.formula[0].upper()}{channel.formula[1:]}.")
+            column(channel.id, WHOLE, f"{channel.formula[0].upper()}{channel.formula[1:]}.")
             for channel in CHANNELS
         ),
-        _column("members", MEMBERS_DTYPE, "Members with an actionable preference: s_i and x_i."),
-        _column("lexicon_version", _TEXT, "Version of the word lists."),
-        _column("warnings", _TEXTS, "Cells that could not be read, with line and column."),
-        _column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
+        column("members", MEMBERS_DTYPE, "Members with an actionable preference: s_i and x_i."),
+        column("lexicon_version", TEXT, "Version of the word lists."),
+        column("warnings", TEXTS, "Cells that could not be read, with line and column."),
+        column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
     ),
 )
 

@@ -8,10 +8,10 @@ from fastscore.suites.base import (
     Band,
     Column,
     Metric,
-    OutputColumn,
     Source,
     Table,
 )
+from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column
 
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
@@ -27,10 +27,6 @@ ORDER_SOURCES = ("columns", "tools")
 PAS_SOURCES = ("attributes", "fallback")
 ORA_SOURCES = ("states", "text")
 
-_TEXT = pl.String()
-_WHOLE = pl.Int64()
-_REAL = pl.Float64()
-_BOOLEAN = pl.Boolean()
 
 _DEFINITIONS = "Simulation quality assessment metrics, section"
 
@@ -93,17 +89,11 @@ SOURCE = Source(
 )
 
 
-def _column(
-    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
-) -> OutputColumn:
-    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
-
-
 _PLACE = (
-    _column("file", _TEXT, "The input that holds the row."),
-    _column("line", _WHOLE, "1-based line of the message, or of the conversation's first row."),
-    _column("dialogue", _TEXT, "The conversation's id, else the stem of its file."),
-    _column("experiment_level", _WHOLE, "The experiment level.", nullable=True),
+    column("file", TEXT, "The input that holds the row."),
+    column("line", WHOLE, "1-based line of the message, or of the conversation's first row."),
+    column("dialogue", TEXT, "The conversation's id, else the stem of its file."),
+    column("experiment_level", WHOLE, "The experiment level.", nullable=True),
 )
 
 MESSAGES = Table(
@@ -112,44 +102,41 @@ MESSAGES = Table(
     dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
-        _column("message_id", _TEXT, "The log's id of the message.", nullable=True),
-        _column("is_exit", _BOOLEAN, "Whether the message is the word that ends the conversation."),
-        _column(
+        column("message_id", TEXT, "The log's id of the message.", nullable=True),
+        column("is_exit", BOOLEAN, "Whether the message is the word that ends the conversation."),
+        column(
             "state_source",
             pl.Enum([*STATE_SOURCES, "default"]),
             "Where the state came from; null without a state.",
             nullable=True,
         ),
         *(
-            _column(name, _TEXT, "The state that counts; null without one.", nullable=True)
+            column(name, TEXT, "The state that counts; null without one.", nullable=True)
             for name in STATE_COLUMNS
         ),
         *(
-            _column(
+            column(
                 name,
-                _BOOLEAN,
+                BOOLEAN,
                 "Whether that part is as the persona's attributes say; null where nothing says.",
                 nullable=True,
             )
             for name in MATCH_COLUMNS
         ),
-        _column(
+        column(
             "message_score",
-            _REAL,
+            REAL,
             "What the message adds to PAS, 0 to 1; null where it does not count.",
             nullable=True,
         ),
-        _column(
+        column(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Where the tracked order came from; null where the message has none.",
             nullable=True,
         ),
-        _column("has_items", _BOOLEAN, "Whether the tracked order has items."),
-        *(
-            _column(name, _BOOLEAN, "Whether the message shows such a tool.")
-            for name in TOOL_COLUMNS
-        ),
+        column("has_items", BOOLEAN, "Whether the tracked order has items."),
+        *(column(name, BOOLEAN, "Whether the message shows such a tool.") for name in TOOL_COLUMNS),
     ),
 )
 
@@ -265,41 +252,41 @@ DIALOGUES = Table(
     dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
-        _column("test_case", _TEXT, "The test case, the same at every level."),
-        _column("persona", _TEXT, "The persona's full name.", nullable=True),
-        _column(
+        column("test_case", TEXT, "The test case, the same at every level."),
+        column("persona", TEXT, "The persona's full name.", nullable=True),
+        column(
             "state_source", pl.Enum(STATE_SOURCES), "Where the conversation's states come from."
         ),
-        _column(
+        column(
             "order_source",
             pl.Enum(ORDER_SOURCES),
             "Where its tracked orders come from; null where it has none.",
             nullable=True,
         ),
-        _column(
+        column(
             "PAS_source",
             pl.Enum(PAS_SOURCES),
             "What states are compared with: the persona's attributes, or words of its description.",
             nullable=True,
         ),
-        _column(
+        column(
             "ORA_source",
             pl.Enum(ORA_SOURCES),
             "What is compared with the target: the final order, or the guest's words.",
             nullable=True,
         ),
-        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
+        *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         *(
-            OutputColumn(
-                name=metric.id,
-                dtype=_REAL,
-                description=metric.name + ".",
+            column(
+                metric.id,
+                REAL,
+                metric.name + ".",
                 metric=metric.id,
                 nullable=True,
             )
             for metric in METRICS
         ),
-        _column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
+        column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
     ),
 )
 

@@ -6,12 +6,20 @@ import polars as pl
 
 from fastscore.suites.base import (
     ALL_METRICS,
-    NULL_REASONS_DTYPE,
     Column,
     Metric,
     OutputColumn,
     Source,
     Table,
+)
+from fastscore.suites.output_columns import (
+    BOOLEAN,
+    NULL_REASONS_COLUMN,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    column,
 )
 
 LABELS = ("run_id", "scenario_type", "difficulty", "dialog_status")
@@ -30,11 +38,6 @@ RESOLVERS = (
 MEMORY_SOURCES = ("short_term", "long_term", "profile")
 DEFAULT_TRACE_VERSION = "v1"
 
-_TEXT = pl.String()
-_TEXTS = pl.List(pl.String())
-_WHOLE = pl.Int64()
-_REAL = pl.Float64()
-_BOOLEAN = pl.Boolean()
 
 RESOLVED_KEY_DTYPE = pl.Struct(
     {
@@ -150,25 +153,16 @@ SOURCE = Source(
 )
 
 
-def _column(
-    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
-) -> OutputColumn:
-    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
-
-
 def _metric_column(name: str, description: str) -> OutputColumn:
-    return OutputColumn(name=name, dtype=_REAL, description=description, metric=name, nullable=True)
+    return column(name, REAL, description, metric=name, nullable=True)
 
 
 _PLACE = (
-    _column("file", _TEXT, "The input that holds the dialogue."),
-    _column("line", _WHOLE, "1-based line of the dialogue."),
-    _column("dialogue", _TEXT, "The trace's dialog_id.", nullable=True),
-    _column("run_id", _TEXT, "The trace's run_id; empty without one."),
-    _column("trace_version", _TEXT, "The trace's version; v1 without one."),
-)
-_NULL_REASONS = _column(
-    "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
+    column("file", TEXT, "The input that holds the dialogue."),
+    column("line", WHOLE, "1-based line of the dialogue."),
+    column("dialogue", TEXT, "The trace's dialog_id.", nullable=True),
+    column("run_id", TEXT, "The trace's run_id; empty without one."),
+    column("trace_version", TEXT, "The trace's version; v1 without one."),
 )
 
 TURNS = Table(
@@ -176,32 +170,32 @@ TURNS = Table(
     grain="a turn of a valid dialogue",
     columns=(
         *_PLACE,
-        _column("turn_pair_id", _WHOLE, "The trace's number of the turn; 0 without one."),
-        _column("eligible_m1", _BOOLEAN, "Status ok, a reply and at least one resolvable key."),
-        _column("eligible_m2", _BOOLEAN, "Always false: M2 is a measure of dialogues."),
-        _column("eligible_m3", _BOOLEAN, "Status ok, a reply and at least one required risk tag."),
-        _column("eligible_m4", _BOOLEAN, "Status ok, and a reply."),
-        _column("eligible_m5", _BOOLEAN, "Status ok, a reply and at least one required element."),
-        _column("required_keys_raw", _TEXTS, "The memory keys that the label requires."),
-        _column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "What each key points at."),
-        _column("key_hit_flags", pl.List(pl.Int64()), "For each resolvable key 1 if recalled."),
-        _column(
+        column("turn_pair_id", WHOLE, "The trace's number of the turn; 0 without one."),
+        column("eligible_m1", BOOLEAN, "Status ok, a reply and at least one resolvable key."),
+        column("eligible_m2", BOOLEAN, "Always false: M2 is a measure of dialogues."),
+        column("eligible_m3", BOOLEAN, "Status ok, a reply and at least one required risk tag."),
+        column("eligible_m4", BOOLEAN, "Status ok, and a reply."),
+        column("eligible_m5", BOOLEAN, "Status ok, a reply and at least one required element."),
+        column("required_keys_raw", TEXTS, "The memory keys that the label requires."),
+        column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "What each key points at."),
+        column("key_hit_flags", pl.List(pl.Int64()), "For each resolvable key 1 if recalled."),
+        column(
             "key_hit_sources",
-            pl.List(_TEXTS),
+            pl.List(TEXTS),
             "For each resolvable key the sources that hold its target.",
         ),
-        _column("m1_source_hits", SOURCE_HITS_DTYPE, "Keys recalled from each source."),
-        _column("constraint_contradiction", _WHOLE, "1 if the reply contradicts a constraint."),
-        _column("risk_required_tags", _TEXTS, "Required risk tags by their names, in order."),
-        _column("risk_pred_tags", _TEXTS, "Risk tags that the reply discloses, sorted."),
-        _column("risk_tag_hits", _WHOLE, "How many of the required tags it discloses."),
-        _column("forbidden_hits", _TEXTS, "Forbidden phrases in the reply, in list order."),
-        _column("pred_compliance_label", COMPLIANCE_DTYPE, "Label found by the rules."),
-        _column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
-        _column("rubric_required", _TEXTS, "Required elements of explanation, in order."),
-        _column("rubric_hit_items", _TEXTS, "Those of them that the reply has, in order."),
+        column("m1_source_hits", SOURCE_HITS_DTYPE, "Keys recalled from each source."),
+        column("constraint_contradiction", WHOLE, "1 if the reply contradicts a constraint."),
+        column("risk_required_tags", TEXTS, "Required risk tags by their names, in order."),
+        column("risk_pred_tags", TEXTS, "Risk tags that the reply discloses, sorted."),
+        column("risk_tag_hits", WHOLE, "How many of the required tags it discloses."),
+        column("forbidden_hits", TEXTS, "Forbidden phrases in the reply, in list order."),
+        column("pred_compliance_label", COMPLIANCE_DTYPE, "Label found by the rules."),
+        column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
+        column("rubric_required", TEXTS, "Required elements of explanation, in order."),
+        column("rubric_hit_items", TEXTS, "Those of them that the reply has, in order."),
         _metric_column("judge_score_1_5", "1 to 5 by the share of elements; null without any."),
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -422,20 +416,20 @@ DIALOGUES = Table(
     columns=(
         *_PLACE,
         *(
-            _column(label, _TEXT, f"The trace's {label}.", nullable=True)
+            column(label, TEXT, f"The trace's {label}.", nullable=True)
             for label in LABELS
             if label != "run_id"
         ),
-        _column("valid", _BOOLEAN, "Whether the dialogue is scored: the truth of valid_dialog."),
-        _column("eligible_m2", _BOOLEAN, "Valid and with a labelled profile that is not empty."),
-        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
-        _column("judge_score_sum", _REAL, "Sum of the judge scores of M5's turns."),
+        column("valid", BOOLEAN, "Whether the dialogue is scored: the truth of valid_dialog."),
+        column("eligible_m2", BOOLEAN, "Valid and with a labelled profile that is not empty."),
+        *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
+        column("judge_score_sum", REAL, "Sum of the judge scores of M5's turns."),
         *(
             _metric_column(metric.id, metric.name + ".")
             for metric in METRICS
             if metric.table == "dialogues"
         ),
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 

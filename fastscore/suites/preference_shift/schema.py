@@ -6,12 +6,20 @@ import polars as pl
 
 from fastscore.suites.base import (
     ALL_METRICS,
-    NULL_REASONS_DTYPE,
     Column,
     Metric,
     OutputColumn,
     Source,
     Table,
+)
+from fastscore.suites.output_columns import (
+    BOOLEAN,
+    NULL_REASONS_COLUMN,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    column,
 )
 
 LABELS = ("model", "true_genre")
@@ -19,12 +27,7 @@ GROUPS = ("model",)
 SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
 SEGMENT_SOURCE_DTYPE = pl.Enum(SEGMENT_SOURCES)
 
-_TEXT = pl.String()
-_TEXTS = pl.List(pl.String())
-_WHOLE = pl.Int64()
 _WHOLES = pl.List(pl.Int64())
-_REAL = pl.Float64()
-_BOOLEAN = pl.Boolean()
 
 _RECOVERY = (
     "topic_recovery_rate",
@@ -100,12 +103,6 @@ SOURCE = Source(
     row_dialogues=("json", "jsonl", "parquet"),
     array_column="conversation",
 )
-
-
-def _column(
-    name: str, dtype: pl.DataType, description: str, *, nullable: bool = False
-) -> OutputColumn:
-    return OutputColumn(name=name, dtype=dtype, description=description, nullable=nullable)
 
 
 def _metric(
@@ -468,12 +465,12 @@ METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
 _NULL_RULES = {metric.id: metric.null_rule for metric in METRICS}
 
 
-def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = _REAL) -> list[OutputColumn]:
+def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = REAL) -> list[OutputColumn]:
     return [
-        OutputColumn(
-            name=metric.id,
-            dtype=dtype,
-            description=f"{metric.name}.",
+        column(
+            metric.id,
+            dtype,
+            f"{metric.name}.",
             metric=metric.id,
             nullable=metric.null_rule != "never",
         )
@@ -482,17 +479,14 @@ def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = _REAL) -> 
 
 
 _PLACE = (
-    _column("file", _TEXT, "The input that holds the conversation."),
-    _column("line", _WHOLE, "1-based line, row or element of the conversation in it."),
-    _column("dialogue", _TEXT, "The log's session_id, else the file's name without its suffix."),
-    _column("model", _TEXT, "The log's model_name.", nullable=True),
-)
-_NULL_REASONS = _column(
-    "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
+    column("file", TEXT, "The input that holds the conversation."),
+    column("line", WHOLE, "1-based line, row or element of the conversation in it."),
+    column("dialogue", TEXT, "The log's session_id, else the file's name without its suffix."),
+    column("model", TEXT, "The log's model_name.", nullable=True),
 )
 _DELTA_COLUMNS = (
-    _column("missing_concepts", _TEXTS, "Concepts of the user alone, field=value, sorted."),
-    _column("hallucinated_concepts", _TEXTS, "Concepts of the system alone, sorted."),
+    column("missing_concepts", TEXTS, "Concepts of the user alone, field=value, sorted."),
+    column("hallucinated_concepts", TEXTS, "Concepts of the system alone, sorted."),
 )
 
 TURNS = Table(
@@ -500,24 +494,24 @@ TURNS = Table(
     grain="a user turn and the system turn that answers it",
     columns=(
         *_PLACE,
-        _column("turn", _WHOLE, "1-based number of the pair in its conversation."),
-        _column("segment", _WHOLE, "1-based number of the segment that it lies in."),
-        _column("is_shift", _BOOLEAN, "Whether the preference shifts at this turn, by metadata."),
+        column("turn", WHOLE, "1-based number of the pair in its conversation."),
+        column("segment", WHOLE, "1-based number of the segment that it lies in."),
+        column("is_shift", BOOLEAN, "Whether the preference shifts at this turn, by metadata."),
         *_metric_columns(TURN_METRICS),
-        _column("both_empty", _BOOLEAN, "Whether neither text has a concept, so that cc is 1."),
-        _column("user_concepts", _TEXTS, "E(U): the user's concepts, field=value, sorted."),
-        _column("system_concepts", _TEXTS, "E(S): the system's concepts, sorted."),
+        column("both_empty", BOOLEAN, "Whether neither text has a concept, so that cc is 1."),
+        column("user_concepts", TEXTS, "E(U): the user's concepts, field=value, sorted."),
+        column("system_concepts", TEXTS, "E(S): the system's concepts, sorted."),
         *_DELTA_COLUMNS,
-        _column(
+        column(
             "gold_concepts",
-            _TEXTS,
+            TEXTS,
             "What the system is held to by the DST scores; null where there is nothing.",
             nullable=True,
         ),
-        _column("user_text", _TEXT, "What the user said; null where no text is.", nullable=True),
-        _column("system_text", _TEXT, "What the system answered; null likewise.", nullable=True),
-        _column("user_meta", _TEXT, "The user turn's metadata as JSON.", nullable=True),
-        _NULL_REASONS,
+        column("user_text", TEXT, "What the user said; null where no text is.", nullable=True),
+        column("system_text", TEXT, "What the system answered; null likewise.", nullable=True),
+        column("user_meta", TEXT, "The user turn's metadata as JSON.", nullable=True),
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -526,12 +520,12 @@ SEGMENTS = Table(
     grain="a run of turns between shifts or detected boundaries",
     columns=(
         *_PLACE,
-        _column("segment", _WHOLE, "1-based number in the conversation."),
-        _column("start_turn", _WHOLE, "Its first turn, 1-based."),
-        _column("end_turn", _WHOLE, "Its last turn, included."),
+        column("segment", WHOLE, "1-based number in the conversation."),
+        column("start_turn", WHOLE, "Its first turn, 1-based."),
+        column("end_turn", WHOLE, "Its last turn, included."),
         *_metric_columns(SEGMENT_METRICS),
         *_DELTA_COLUMNS,
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -540,26 +534,26 @@ SHIFTS = Table(
     grain="a shift point that the metadata names",
     columns=(
         *_PLACE,
-        _column("shift", _WHOLE, "1-based number in the conversation."),
-        _column("turn", _WHOLE, "The user turn at which the preference shifts, 1-based."),
-        _column("in_dialogue", _BOOLEAN, "Whether the conversation has that turn."),
-        _column(
+        column("shift", WHOLE, "1-based number in the conversation."),
+        column("turn", WHOLE, "The user turn at which the preference shifts, 1-based."),
+        column("in_dialogue", BOOLEAN, "Whether the conversation has that turn."),
+        column(
             "recovered",
-            _BOOLEAN,
+            BOOLEAN,
             "Whether a turn of the window meets the recovery test; null where none is known to and "
             "one lacks a text.",
             nullable=True,
         ),
-        *_metric_columns(SHIFT_METRICS[:1], _WHOLE),
-        _column(
+        *_metric_columns(SHIFT_METRICS[:1], WHOLE),
+        column(
             "recovered_cosine",
-            _BOOLEAN,
+            BOOLEAN,
             "Whether CR alone meets its threshold in the window; null likewise.",
             nullable=True,
         ),
-        *_metric_columns(SHIFT_METRICS[1:2], _WHOLE),
+        *_metric_columns(SHIFT_METRICS[1:2], WHOLE),
         *_metric_columns(SHIFT_METRICS[2:]),
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -584,19 +578,19 @@ DIALOGUES = Table(
     grain="a conversation",
     columns=(
         *_PLACE,
-        _column("true_genre", _TEXT, "The log's true_genre.", nullable=True),
-        *(_column(name, _WHOLE, description) for name, description in _COUNTS.items()),
-        _column("i_around_shifts_sum", _REAL, "Sum of i over those turns."),
-        _column("has_shift_metadata", _BOOLEAN, "Whether the log carries shift metadata."),
-        _column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
-        _column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
+        column("true_genre", TEXT, "The log's true_genre.", nullable=True),
+        *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
+        column("i_around_shifts_sum", REAL, "Sum of i over those turns."),
+        column("has_shift_metadata", BOOLEAN, "Whether the log carries shift metadata."),
+        column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
+        column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
         *(
             column
             for metric in DIALOGUE_METRICS
-            for column in _metric_columns((metric,), _WHOLE if metric.unit == "concepts" else _REAL)
+            for column in _metric_columns((metric,), WHOLE if metric.unit == "concepts" else REAL)
         ),
-        _column("judge", _TEXT, "The log's judge scores as JSON.", nullable=True),
-        _NULL_REASONS,
+        column("judge", TEXT, "The log's judge scores as JSON.", nullable=True),
+        NULL_REASONS_COLUMN,
     ),
 )
 

@@ -4,13 +4,13 @@ import polars as pl
 
 from fastscore.suites.base import (
     ALL_METRICS,
-    NULL_REASONS_DTYPE,
     Column,
     Metric,
     OutputColumn,
     Source,
     Table,
 )
+from fastscore.suites.output_columns import NULL_REASONS_COLUMN, REAL, TEXT, WHOLE, column
 
 LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
 DIALOGUE_KEY = ("dialogue_uid", "challenge_uid", "miner_uid", "miner_hotkey")
@@ -19,9 +19,6 @@ GROUPS = ("miner_uid", "challenge_uid", "challenge_type")
 STATUSES = ("ok", "no_steps")
 STATUS_DTYPE = pl.Enum(STATUSES)
 
-_TEXT = pl.String()
-_WHOLE = pl.Int64()
-_REAL = pl.Float64()
 
 _SPECIFICATION = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
 _EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
@@ -108,26 +105,17 @@ SOURCE = Source(
     dialogue_key=DIALOGUE_KEY,
 )
 
-_DIALOGUE = OutputColumn(
-    name="dialogue",
-    dtype=_TEXT,
-    description="Id of the dialogue: its file, or its dialogue_uid followed by "
+_DIALOGUE = column(
+    "dialogue",
+    TEXT,
+    "Id of the dialogue: its file, or its dialogue_uid followed by "
     "/challenge=, /miner= and /hotkey= where those labels stand.",
 )
-_UTTERANCE_INDEX = OutputColumn(
-    name="utterance_index", dtype=_WHOLE, description="Index of the utterance in its dialogue."
-)
-_NULL_REASONS = OutputColumn(
-    name="null_reasons",
-    dtype=NULL_REASONS_DTYPE,
-    description="Which metrics of the row are null, and why.",
-)
+_UTTERANCE_INDEX = column("utterance_index", WHOLE, "Index of the utterance in its dialogue.")
 
 
 def _metric_column(name: str, description: str, *, nullable: bool = True) -> OutputColumn:
-    return OutputColumn(
-        name=name, dtype=_REAL, description=description, metric=name, nullable=nullable
-    )
+    return column(name, REAL, description, metric=name, nullable=nullable)
 
 
 STEPS = Table(
@@ -137,17 +125,17 @@ STEPS = Table(
     columns=(
         _DIALOGUE,
         _UTTERANCE_INDEX,
-        OutputColumn(name="step", dtype=_WHOLE, description="Step, from 0."),
-        OutputColumn(
-            name="prediction",
-            dtype=_TEXT,
-            description="The step's last prediction, stripped of white space and of one final "
+        column("step", WHOLE, "Step, from 0."),
+        column(
+            "prediction",
+            TEXT,
+            "The step's last prediction, stripped of white space and of one final "
             "EOF; empty where there is none.",
         ),
-        OutputColumn(
-            name="line",
-            dtype=_WHOLE,
-            description="1-based line of the prediction; null where the step has none.",
+        column(
+            "line",
+            WHOLE,
+            "1-based line of the prediction; null where the step has none.",
             nullable=True,
         ),
         _metric_column("lexical_similarity", "1 - edit distance / length of the longer text."),
@@ -158,7 +146,7 @@ STEPS = Table(
         _metric_column("pppl_ground_truth", "Pseudo-perplexity of the ground truth."),
         _metric_column("pppl_penalty", "What U_step was multiplied by for perplexity."),
         _metric_column("U_step", "Utility of the step.", nullable=False),
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -169,26 +157,22 @@ UTTERANCES = Table(
     columns=(
         _DIALOGUE,
         _UTTERANCE_INDEX,
-        OutputColumn(
-            name="ground_truth",
-            dtype=_TEXT,
-            description="The last ground truth, stripped of white space and of one final EOF.",
+        column(
+            "ground_truth",
+            TEXT,
+            "The last ground truth, stripped of white space and of one final EOF.",
         ),
-        OutputColumn(name="total_steps", dtype=_WHOLE, description="Steps of the utterance."),
-        OutputColumn(
-            name="best_step",
-            dtype=_WHOLE,
-            description="Earliest step of the highest utility; null without steps.",
+        column("total_steps", WHOLE, "Steps of the utterance."),
+        column(
+            "best_step",
+            WHOLE,
+            "Earliest step of the highest utility; null without steps.",
             nullable=True,
         ),
         _metric_column("U_best", "Utility of the best step; null without steps."),
-        OutputColumn(
-            name="status", dtype=STATUS_DTYPE, description="ok, or no_steps: nothing to score."
-        ),
-        OutputColumn(
-            name="line", dtype=_WHOLE, description="1-based line of the last utterance_complete."
-        ),
-        _NULL_REASONS,
+        column("status", STATUS_DTYPE, "ok, or no_steps: nothing to score."),
+        column("line", WHOLE, "1-based line of the last utterance_complete."),
+        NULL_REASONS_COLUMN,
     ),
 )
 
@@ -198,31 +182,26 @@ DIALOGUES = Table(
     dialogue_key=("dialogue",),
     columns=(
         _DIALOGUE,
-        *(
-            OutputColumn(name=label, dtype=_TEXT, description=f"The log's {label}.", nullable=True)
-            for label in LABELS
+        *(column(label, TEXT, f"The log's {label}.", nullable=True) for label in LABELS),
+        column("file", TEXT, "Input of the dialogue's first row."),
+        column("n_utterances", WHOLE, "Completed utterances."),
+        column("n_scored", WHOLE, "Completed utterances that have steps."),
+        column(
+            "n_incomplete",
+            WHOLE,
+            "Utterances without utterance_complete; left out.",
         ),
-        OutputColumn(name="file", dtype=_TEXT, description="Input of the dialogue's first row."),
-        OutputColumn(name="n_utterances", dtype=_WHOLE, description="Completed utterances."),
-        OutputColumn(
-            name="n_scored", dtype=_WHOLE, description="Completed utterances that have steps."
-        ),
-        OutputColumn(
-            name="n_incomplete",
-            dtype=_WHOLE,
-            description="Utterances without utterance_complete; left out.",
-        ),
-        OutputColumn(name="n_predictions", dtype=_WHOLE, description="Rows of event predicted."),
-        OutputColumn(
-            name="n_predictions_unscored",
-            dtype=_WHOLE,
-            description="Of these, rows that no step uses: overwritten by a later one, of an "
+        column("n_predictions", WHOLE, "Rows of event predicted."),
+        column(
+            "n_predictions_unscored",
+            WHOLE,
+            "Of these, rows that no step uses: overwritten by a later one, of an "
             "unusable step, or of an incomplete utterance.",
         ),
-        OutputColumn(name="U_best_sum", dtype=_REAL, description="Sum of U_best."),
+        column("U_best_sum", REAL, "Sum of U_best."),
         _metric_column("average_U_best_early", "Mean U_best of the scored utterances."),
         _metric_column("semantic_baseline_b", "Mean cosine of random pairs of ground truths."),
-        _NULL_REASONS,
+        NULL_REASONS_COLUMN,
     ),
 )
 

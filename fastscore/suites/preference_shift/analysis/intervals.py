@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from fastscore.statistics.bootstrap import number_clusters, percentile_interval, resample_means
-from fastscore.statistics.significance import Interval, Values
+from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import Interval
 
 
 def mean_intervals(

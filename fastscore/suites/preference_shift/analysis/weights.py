@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.statistics.bootstrap import resample_means
-from fastscore.statistics.significance import Values
+from fastscore.statistics.samples import Values
 from fastscore.suites.preference_shift.analysis.intervals import cluster_sums
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
 
