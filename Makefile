@@ -8,9 +8,9 @@ DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
-SOURCES := fastscore kernels models tests benchmarks examples
+SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 
-.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly wheel lint bench bench-full clean
+.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,10 @@ $(VENV)/run.installed: requirements/run.lock requirements/build.lock pyproject.t
 
 $(VENV)/dev.installed: requirements/dev.lock $(VENV)/run.installed
 	$(INSTALL) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/docs.installed: requirements/docs.lock $(VENV)/run.installed
+	$(INSTALL) --require-hashes -r requirements/docs.lock
 	@touch $@
 
 $(VENV)/bench.installed: requirements/bench.constraints $(VENV)/dev.installed
@@ -103,6 +107,10 @@ lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/docs.installed  ## The site in build/site: pages, metric cards, commands, Python; every link must lead somewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 bench: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark, small: minutes
 	$(BIN)/python -m benchmarks --quick

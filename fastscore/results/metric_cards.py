@@ -21,7 +21,8 @@ def metrics_text(suite: Suite) -> str:
     return "\n\n".join([title, *(_card(metric) for metric in suite.metrics)])
 
 
-def _card(metric: Metric) -> str:
+def metric_facts(metric: Metric) -> dict[str, str]:
+    """Return what a metric's card says by the name of each line; nothing that is not declared."""
     facts = {
         "table": metric.table,
         "formula": metric.formula,
@@ -32,7 +33,11 @@ def _card(metric: Metric) -> str:
         "null": metric.null_rule,
         "source": metric.source,
     }
-    lines = [f"  {name:<8} {fact}" for name, fact in facts.items() if fact]
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _card(metric: Metric) -> str:
+    lines = [f"  {name:<8} {fact}" for name, fact in metric_facts(metric).items()]
     return "\n".join([f"{metric.id}  {metric.name}", *lines])
 
 

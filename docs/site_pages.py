@@ -1,0 +1,164 @@
+"""What `make docs` adds to the written pages: metric cards, commands and Python, from declarations.
+
+MkDocs calls the functions that begin with ``on_``. Pages keep the paths that they have in the
+repository, so that a link is good in both places or in neither.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import fastscore_kernels
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import fastscore
+from fastscore.cli import cli
+from fastscore.cli.headings import options_by_heading
+from fastscore.results.metric_cards import metric_facts
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite, suite_names
+
+ROOT = Path(__file__).parent.parent
+BESIDE_DOCS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "benchmarks/*.md",
+    "fastscore/**/*.toml",
+)
+"""What pages link to outside of docs/."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the generated pages after the written ones."""
+    sections: dict[str, list[str]] = {}
+    for path in _generated():
+        sections.setdefault(path.split("/")[1], []).append(path)
+    titles = {"metrics": "Metrics", "commands": "Commands", "python": "Python"}
+    assert config.nav is not None
+    config.nav += [{titles[name]: pages} for name, pages in sections.items()]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Lay the pages out as the repository does, and add the generated ones."""
+    docs = Path(config.docs_dir)
+    inside = [file for file in files if docs in Path(str(file.abs_src_path)).parents]
+    for file in inside:
+        files.remove(file)
+    written = {Path(str(file.abs_src_path)) for file in inside}
+    written |= {path for pattern in BESIDE_DOCS for path in ROOT.glob(pattern)}
+    for path in sorted(written):
+        if path.suffix != ".py":
+            name = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, name, abs_src_path=str(path)))
+    for name, content in _generated().items():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
+    """Refuse a page that fetches anything from elsewhere."""
+    found = re.search(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(https?:[^"]*)', output)
+    if found:
+        raise PluginError(f"{page.file.src_uri} fetches {found[1]}")
+
+
+@functools.cache
+def _generated() -> dict[str, str]:
+    pages = {
+        f"reference/metrics/{name}.md": metrics_page(load_suite(name)) for name in suite_names()
+    }
+    for words, command in _pages_of_commands():
+        name = "_".join(words.split()[1:]) or "index"
+        pages[f"reference/commands/{name}.md"] = "\n".join(command_section(command, words, 1))
+    public = [f"fastscore.{name}" for name in fastscore.__all__ if not name.startswith("__")]
+    pages["reference/python/fastscore.md"] = _python_page("From Python", public)
+    pages["reference/python/suites.md"] = (
+        "# What a suite declares\n\n"
+        "::: fastscore.suites.base\n    options: {show_root_heading: false}\n"
+    )
+    kernels = {name: getattr(fastscore_kernels, name) for name in fastscore_kernels.__all__}
+    pages["reference/python/kernels.md"] = _python_page(
+        "Kernels", [f"{kernel.__module__}.{name}" for name, kernel in kernels.items()]
+    )
+    return pages
+
+
+def metrics_page(suite: Suite) -> str:
+    """Return the cards of a suite's metrics."""
+    lines = [f"# {suite.name}", "", f"{suite.title}. Version {suite.version}.", ""]
+    for metric in suite.metrics:
+        lines += [f"## {metric.id}: {metric.name}", ""]
+        for name, fact in metric_facts(metric).items():
+            lines += [name, f":   {_plain(fact)}", ""]
+    return "\n".join(lines)
+
+
+def command_section(command: click.Command, words: str, level: int) -> Iterator[str]:
+    """Yield what ``--help`` says of a command, and of those in it where they have no page."""
+    context = click.Context(command, info_name=words, help_option_names=["-h", "--help"])
+    yield f"{'#' * level} {words}\n"
+    yield f"```text\n{words} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+    yield from _paragraphs(command.help or "")
+    for heading, options in options_by_heading(command, context).items():
+        yield f"{'#' * (level + 1)} {heading} {{ #{_anchor(words, heading)} }}\n"
+        for option in options:
+            flags, said = option.get_help_record(context) or ("", "")
+            yield f"`{flags}`\n:   {_plain(said) or '&nbsp;'}\n"
+    if command.epilog:
+        yield _plain(command.epilog) + "\n"
+    for name, inner in _inner(command):
+        if f"{words} {name}" not in dict(_pages_of_commands()):
+            yield from command_section(inner, f"{words} {name}", level + 1)
+
+
+def _pages_of_commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands that have a page: all of them, each verb, each suite's ``score``."""
+    yield "fastscore", cli
+    for name, verb in _inner(cli):
+        yield f"fastscore {name}", verb
+        if name == "score":
+            yield from ((f"fastscore score {suite}", command) for suite, command in _inner(verb))
+
+
+def _inner(command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield name, inner
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield a help's paragraphs; those that click leaves as they are become code."""
+    for paragraph in text.replace("\f", "").split("\n\n"):
+        if paragraph.startswith("\b\n"):
+            yield f"```sh\n{paragraph[2:]}\n```\n"
+        else:
+            yield _plain(paragraph) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Return text in which Markdown finds nothing but code between backticks."""
+    parts = " ".join(text.split()).split("`")
+    for i in range(0, len(parts), 2):
+        for mark in "\\*_[]<>#|":
+            parts[i] = parts[i].replace(
+                mark, f"\\{mark}" if mark not in "<>" else f"&{'lg'[mark == '>']}t;"
+            )
+    return "`".join(parts)
+
+
+def _anchor(words: str, heading: str) -> str:
+    return "-".join(f"{words} {heading}".lower().replace(":", "").replace(",", "").split())
+
+
+def _python_page(title: str, names: list[str]) -> str:
+    return "\n\n".join([f"# {title}", *(f"::: {name}" for name in names)]) + "\n"
