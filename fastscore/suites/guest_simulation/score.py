@@ -61,6 +61,17 @@ _FALLBACK_TESTS = {
     "indecisive_mood": ("mood_tone", ("confused", "casual")),
 }
 _GRAVITY: tuple[NullReason, ...] = ("bad_input", "missing_input", "not_applicable")
+_CAUSE_COLUMNS = (
+    "persona_code",
+    "persona_bad",
+    "has_target",
+    "words_missing",
+    "target_bad",
+    "nothing_to_order",
+    "order_broken",
+    "states_missing",
+    "states_bad",
+)
 
 
 def score_conversations(events: Events, options: GuestSimulationOptions) -> dict[str, pl.DataFrame]:
@@ -291,34 +302,54 @@ def _score(
     conversations: pl.DataFrame, counts: Mapping[str, npt.NDArray[Any]], *, published: bool
 ) -> tuple[dict[str, pl.Series], pl.Series]:
     """Compute the metrics, and say why one is null."""
-    given = {
-        name: conversations[name].to_numpy()
-        for name in (
-            "persona_code",
-            "persona_bad",
-            "has_target",
-            "words_missing",
-            "target_bad",
-            "order_broken",
-            "states_missing",
-            "states_bad",
+    values = _values(conversations, counts)
+    causes = _causes(conversations, counts)
+    for metric, rows in causes["not_applicable"].items():
+        values[metric] = np.where(rows, 0.0, values[metric])
+        if published:
+            rows[:] = False
+    height = conversations.height
+    values["CRRS"] = sum(
+        (weight * values[metric] for metric, weight in WEIGHTS.items()), np.zeros(height)
+    )
+    unexplained = np.ones(height, np.bool_)
+    for reason in _GRAVITY:
+        rows = np.any(list(causes[reason].values()), axis=0)
+        causes[reason]["CRRS"] = rows & unexplained
+        unexplained &= ~rows
+    reasons = all_null_reasons(
+        [(metric, reason, rows) for reason in _GRAVITY for metric, rows in causes[reason].items()],
+        height,
+    )
+    scores = {
+        metric.id: where(
+            ~np.any([causes[reason][metric.id] for reason in _GRAVITY], axis=0), values[metric.id]
         )
+        for metric in METRICS
     }
+    return scores, reasons
+
+
+def _values(
+    conversations: pl.DataFrame, counts: Mapping[str, npt.NDArray[Any]]
+) -> dict[str, Reals]:
+    """Compute the parts of CRRS, whether they are defined or not."""
     level = conversations["experiment_level"].fill_null(0).to_numpy()
-    has_level = conversations["experiment_level"].is_not_null().to_numpy()
-    scored = counts["n_scored_messages"]
-    values: dict[str, Reals] = {
-        "PAS": counts["message_score_sum"] / np.maximum(scored, 1),
+    return {
+        "PAS": counts["message_score_sum"] / np.maximum(counts["n_scored_messages"], 1),
         "BVS": behavioural_variance(counts["n_states"], counts["n_transitions"]),
         "ORA": conversations["overlap"].to_numpy(),
         "DEI": explainability(counts, level),
     }
-    nothing = {
-        "PAS": scored == 0,
-        "BVS": counts["n_states"] < 2,
-        "ORA": conversations["nothing_to_order"].to_numpy(),
-        "DEI": counts["n_guest_messages"] == 0,
-    }
+
+
+def _causes(
+    conversations: pl.DataFrame, counts: Mapping[str, npt.NDArray[Any]]
+) -> dict[NullReason, dict[str, Mask]]:
+    """Tell where each part of CRRS is undefined, by the gravest reason alone."""
+    given = {name: conversations[name].to_numpy() for name in _CAUSE_COLUMNS}
+    level = conversations["experiment_level"].fill_null(0).to_numpy()
+    has_level = conversations["experiment_level"].is_not_null().to_numpy()
     bad = {
         "PAS": given["persona_bad"] | given["states_bad"],
         "BVS": given["states_bad"],
@@ -332,31 +363,16 @@ def _score(
         "ORA": ~given["has_target"] | given["states_missing"] | given["words_missing"],
         "DEI": ~has_level,
     }
-    height = conversations.height
-    none = np.zeros(height, np.bool_)
-    causes: dict[NullReason, dict[str, Mask]] = {reason: {} for reason in _GRAVITY}
-    null: dict[str, Mask] = {}
-    for metric in WEIGHTS:
-        is_bad = bad.get(metric, none)
-        is_missing = missing.get(metric, none) & ~is_bad
-        is_nothing = nothing[metric] & ~is_bad & ~is_missing
-        values[metric] = np.where(is_nothing, 0.0, values[metric])
-        is_nothing &= not published
-        for reason, rows in zip(_GRAVITY, (is_bad, is_missing, is_nothing), strict=True):
-            causes[reason][metric] = rows
-        null[metric] = is_bad | is_missing | is_nothing
-    values["CRRS"] = sum(
-        (weight * values[metric] for metric, weight in WEIGHTS.items()), np.zeros(height)
-    )
-    null["CRRS"] = np.any(list(null.values()), axis=0)
-    explained = none
-    for reason in _GRAVITY:
-        rows = np.any(list(causes[reason].values()), axis=0)
-        causes[reason]["CRRS"] = rows & ~explained
-        explained = explained | rows
-    reasons = all_null_reasons(
-        [(metric, reason, rows) for reason in _GRAVITY for metric, rows in causes[reason].items()],
-        height,
-    )
-    scores = {metric.id: where(~null[metric.id], values[metric.id]) for metric in METRICS}
-    return scores, reasons
+    nothing = {
+        "PAS": counts["n_scored_messages"] == 0,
+        "BVS": counts["n_states"] < 2,
+        "ORA": given["nothing_to_order"],
+        "DEI": counts["n_guest_messages"] == 0,
+    }
+    return {
+        "bad_input": bad,
+        "missing_input": {metric: missing[metric] & ~bad[metric] for metric in WEIGHTS},
+        "not_applicable": {
+            metric: nothing[metric] & ~bad[metric] & ~missing[metric] for metric in WEIGHTS
+        },
+    }

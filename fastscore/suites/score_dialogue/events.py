@@ -90,20 +90,16 @@ def group_events(raw: pl.DataFrame) -> Events:
         _gather(rows["line"], predicted_at).alias("line"),
     )
 
-    used = utterances["dialogue_row"].to_numpy()[
-        steps["utterance_row"].to_numpy()[predicted_at >= 0]
-    ]
-    n_completed = np.bincount(dialogue_of_utterance[completed], minlength=n_dialogues)
-    n_predictions = np.bincount(dialogue_of_row[is_predicted], minlength=n_dialogues)
     dialogues = dialogues.with_columns(
-        n_utterances=pl.Series(n_completed, dtype=pl.Int64),
-        n_incomplete=pl.Series(
-            np.bincount(dialogue_of_utterance, minlength=n_dialogues) - n_completed, dtype=pl.Int64
-        ),
-        n_predictions=pl.Series(n_predictions, dtype=pl.Int64),
-        n_predictions_unscored=pl.Series(
-            n_predictions - np.bincount(used, minlength=n_dialogues), dtype=pl.Int64
-        ),
+        _dialogue_counts(
+            n_dialogues,
+            completed=dialogue_of_utterance[completed],
+            known=dialogue_of_utterance,
+            predicted=dialogue_of_row[is_predicted],
+            scored=utterances["dialogue_row"].to_numpy()[
+                steps["utterance_row"].to_numpy()[predicted_at >= 0]
+            ],
+        )
     )
     rejects = _reject_too_far(raw.filter(too_far))
     predicted, revealed = int(is_predicted.sum()), int(is_revealed.sum())
@@ -121,6 +117,22 @@ def group_events(raw: pl.DataFrame) -> Events:
         nulls={"step": Nulls(int((is_predicted & ~has_step).sum()), predicted)},
         nulls_are_empty=True,
     )
+
+
+def _dialogue_counts(
+    n_dialogues: int, *, completed: Indices, known: Indices, predicted: Indices, scored: Indices
+) -> list[pl.Series]:
+    """Count utterances and predictions, each given by its dialogue's number."""
+    n_completed, n_known, n_predicted, n_scored = (
+        np.bincount(numbers, minlength=n_dialogues)
+        for numbers in (completed, known, predicted, scored)
+    )
+    return [
+        pl.Series("n_utterances", n_completed, dtype=pl.Int64),
+        pl.Series("n_incomplete", n_known - n_completed, dtype=pl.Int64),
+        pl.Series("n_predictions", n_predicted, dtype=pl.Int64),
+        pl.Series("n_predictions_unscored", n_predicted - n_scored, dtype=pl.Int64),
+    ]
 
 
 def strip_text(texts: pl.Series) -> pl.Series:

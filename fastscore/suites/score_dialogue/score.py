@@ -110,47 +110,23 @@ def _score_steps(
     options: ScoreDialogueOptions,
 ) -> pl.DataFrame:
     frame, utterances = events.frames["steps"], events.frames["utterances"]
-    utterance_row = frame["utterance_row"].to_numpy()
-    prediction = frame["prediction"]
-    ground_truth = utterances["ground_truth"].gather(utterance_row)
-
-    lexical: Reals | None = (
-        levenshtein_similarity_pairs(prediction, ground_truth) if options.scores_lexical else None
-    )
-    cosine: Reals | None = None
-    semantic: Reals | None = None
-    if options.needs_vectors:
-        cosine = cosine_pairs(
-            vectors.matrix, vectors.codes(prediction), ground_truth_code[utterance_row]
-        )
-        if baseline is None:
-            both_empty = ((prediction == "") & (ground_truth == "")).to_numpy()
-            cosine = np.where(both_empty, 0.0, cosine)
-            semantic = cosine
-        else:
-            dialogue_of_step = utterances["dialogue_row"].to_numpy()[utterance_row]
-            semantic = _calibrate(cosine, baseline[dialogue_of_step])
-    elif options.scores_semantic:
-        semantic = word_jaccard(prediction, ground_truth).to_numpy()
-
+    parts = _similarities(events, ground_truth_code, baseline, vectors, options)
     earliness = 1.0 / (frame["step"].to_numpy() + 1)
-    weight = options.lex_weight
     # a part that is switched off counts 0.0, as in the published script
+    lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
     lexical_part = 0.0 if lexical is None else lexical
     semantic_part = 0.0 if semantic is None else semantic
+    weight = options.lex_weight
     utility = (lexical_part * weight + semantic_part * (1 - weight)) * earliness
     judged = None
     if vectors.log_perplexities is not None:
         judged = step_perplexities(
-            prediction, ground_truth, vectors.log_perplexities, options.pppl_weight
+            frame["prediction"],
+            utterances["ground_truth"].gather(frame["utterance_row"]),
+            vectors.log_perplexities,
+            options.pppl_weight,
         )
         utility = utility * judged.factor
-
-    parts = {
-        "lexical_similarity": lexical,
-        "semantic_cosine_raw": cosine,
-        "semantic_similarity": semantic,
-    }
     perplexities = {
         "pppl_prediction": None if judged is None else judged.prediction,
         "pppl_ground_truth": None if judged is None else judged.ground_truth,
@@ -174,6 +150,41 @@ def _score_steps(
         pl.Series("U_step", utility, dtype=pl.Float64),
         reasons_of_kinds(reasons, kind),
     )
+
+
+def _similarities(
+    events: Events,
+    ground_truth_code: Indices,
+    baseline: Reals | None,
+    vectors: "VectorView",
+    options: ScoreDialogueOptions,
+) -> dict[str, Reals | None]:
+    """Compare each step's prediction with its ground truth; None is what is switched off."""
+    frame, utterances = events.frames["steps"], events.frames["utterances"]
+    utterance_row = frame["utterance_row"].to_numpy()
+    prediction = frame["prediction"]
+    ground_truth = utterances["ground_truth"].gather(utterance_row)
+    cosine: Reals | None = None
+    semantic: Reals | None = None
+    if options.needs_vectors:
+        cosine = cosine_pairs(
+            vectors.matrix, vectors.codes(prediction), ground_truth_code[utterance_row]
+        )
+        if baseline is None:
+            both_empty = ((prediction == "") & (ground_truth == "")).to_numpy()
+            semantic = cosine = np.where(both_empty, 0.0, cosine)
+        else:
+            dialogue_of_step = utterances["dialogue_row"].to_numpy()[utterance_row]
+            semantic = _calibrate(cosine, baseline[dialogue_of_step])
+    elif options.scores_semantic:
+        semantic = word_jaccard(prediction, ground_truth).to_numpy()
+    return {
+        "lexical_similarity": levenshtein_similarity_pairs(prediction, ground_truth)
+        if options.scores_lexical
+        else None,
+        "semantic_cosine_raw": cosine,
+        "semantic_similarity": semantic,
+    }
 
 
 def _step_reasons(
