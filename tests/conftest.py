@@ -7,16 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from fastscore.paths import cache_root
-
-# kernels are compiled when they are first called
-settings.register_profile(
-    "untimed", settings.get_profile(settings.get_current_profile_name()), deadline=None
-)
-settings.load_profile("untimed")
-
 
 NIGHTLY = bool(os.environ.get("FASTSCORE_NIGHTLY"))
 """Whether tests that try something many times do so as often as `make test-nightly` asks."""
@@ -25,6 +18,40 @@ NIGHTLY = bool(os.environ.get("FASTSCORE_NIGHTLY"))
 def often(by_day: int, by_night: int) -> int:
     """Return how often a test tries something."""
     return by_night if NIGHTLY else by_day
+
+
+BRIEF = "brief"
+"""The profile of examples for kernels of which nothing is compiled."""
+
+EXAMPLES = {
+    "suites": often(100, 1_000),
+    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(300, 20_000))),
+    BRIEF: 20,
+}
+"""How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""
+
+for _name, _examples in EXAMPLES.items():
+    settings.register_profile(
+        _name,
+        settings.get_profile(settings.get_current_profile_name()),
+        max_examples=_examples,
+        deadline=None,  # kernels are compiled when they are first called
+        suppress_health_check=[HealthCheck.too_slow] if _name != "suites" else [],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Words wrap round by design; numpy warns of it where nothing is compiled."""
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Load the profile of a module's properties: they take it when the module is imported."""
+    asked = collector.config.getoption("hypothesis_profile", None)
+    if isinstance(collector, pytest.Module) and asked is None:
+        folder = collector.path.relative_to(Path(__file__).parent).parts[0]
+        settings.load_profile("kernels" if folder in ("kernels", "readers") else "suites")
 
 
 def fastscore_command(

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.group_travel_sources import read_sources
+from tests.conftest import often
 from tests.oracles.group_travel import main as plain
 from tests.oracles.group_travel_logs import Dialogue, dialogue_of, parse_cell, read_dialogues
 from tests.oracles.group_travel_metrics import gini, in_order, score_dialogue
@@ -29,7 +29,6 @@ from tests.oracles.group_travel_words import (
     wanted_rooms,
 )
 
-IN_FULL = bool(os.environ.get("CI"))
 NO_VECTORS = Vectors(None)
 PLANTED = ("M1", "M2", "M3", "M4", "M4b", "M5", "M9", "M10b", "M16")
 
@@ -407,9 +406,7 @@ def expectations(folder: Path) -> dict[str, dict[str, Any]]:
         return {row["dialogue"]: row for row in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize(
-    ("layout", "dialogues"), [("csv", 60), ("jsonl", 2000 if IN_FULL else 200)]
-)
+@pytest.mark.parametrize(("layout", "dialogues"), [("csv", 60), ("jsonl", often(200, 2000))])
 def test_the_plain_scorer_finds_what_was_planted(
     tmp_path: Path, layout: Any, dialogues: int
 ) -> None:

@@ -20,6 +20,8 @@ from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_h
 from fastscore_machine import objects
 from fastscore_machine.compiling import JIT_DISABLED, Kernel, declared_kernels
 
+from tests.conftest import BRIEF
+
 PACKAGES = (fastscore_kernels, fastscore_machine, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
 NUMBA_ALONE = {"building.py", "bounds.py", "llvm.py"}
@@ -30,7 +32,7 @@ ONE_KERNEL = (
 )
 ESSENTIALS = [
     "--hypothesis-profile",
-    "kernels-brief",
+    BRIEF,
     "-k",
     "oracle or json or by_hand or known or layout",
 ]

@@ -41,8 +41,10 @@ def test_numbers_are_the_runs_and_follow_from_their_evidence(
     followed = 0
     for row, metrics in chosen.items():
         committed = dialogues.tables([row])[0]
+        explained = explain(dialogues, row, sorted(metrics))
+        assert {one.metric for one in explained} <= metrics
         for metric in metrics:
-            found = explain(dialogues, row, [metric])
+            found = [one for one in explained if one.metric == metric]
             values = committed[declared[metric].table][metric].to_list()
             assert [one.value for one in found] == values
             for one in found:

@@ -27,12 +27,12 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from fastscore.vectors.view import VectorView
+from tests.conftest import often
 from tests.oracles.group_travel_logs import read_dialogues
 from tests.oracles.group_travel_metrics import score_dialogue
 from tests.oracles.group_travel_scores import Options, Scores
 from tests.oracles.group_travel_vectors import Vectors
 
-IN_FULL = bool(os.environ.get("CI"))
 WIDTH = 24
 SHARD_BYTES = 2_000_000
 PLANTED = ("M1", "M2", "M3", "M4", "M4b", "M5", "M9", "M10b", "M16")
@@ -163,7 +163,7 @@ def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
 @pytest.mark.parametrize("semantic", [True, False], ids=["vectors", "words"])
 @pytest.mark.parametrize("layout", ["csv", "jsonl", "parquet"])
 def test_generated_dialogues(tmp_path: Path, layout: Any, semantic: bool) -> None:
-    dialogues = 400 if IN_FULL else 40
+    dialogues = often(40, 400)
     write_logs(tmp_path, dialogues=dialogues, layout=layout, defects=0.3, seed=5, per_file=25)
     if layout != "parquet":
         compare(tmp_path / "logs", semantic=semantic)
@@ -181,7 +181,7 @@ def test_other_options(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["default", "slot"])
 def test_generated_dialogues_in_windows(tmp_path: Path, target: str) -> None:
-    write_logs(tmp_path, dialogues=400 if IN_FULL else 40, defects=0.3, seed=8)
+    write_logs(tmp_path, dialogues=often(40, 400), defects=0.3, seed=8)
     options = Options(m12_long="windows", m12_target=target)
     compare(tmp_path / "logs", semantic=True, options=options)
     # the default reads in windows, so both ways are not the same on these logs
@@ -192,7 +192,7 @@ def test_generated_dialogues_in_windows(tmp_path: Path, target: str) -> None:
 
 
 def test_planted_defects_are_recovered(tmp_path: Path) -> None:
-    write_logs(tmp_path, dialogues=2000 if IN_FULL else 200, defects=0.3, seed=7)
+    write_logs(tmp_path, dialogues=often(200, 2000), defects=0.3, seed=7)
     rows = {
         row["dialogue"]: row
         for row in score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=False)[
@@ -418,7 +418,7 @@ dialogues = st.tuples(
 
 
 @settings(
-    max_examples=100 if IN_FULL else 8,
+    max_examples=often(8, 100),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
