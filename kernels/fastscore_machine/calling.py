@@ -19,8 +19,44 @@ _free = ctypes.CDLL(None).free
 _free.argtypes = (ctypes.c_void_p,)
 
 
-def bound(kernel: Kernel, library: Path) -> Callable[..., Any]:
-    """Return a function that calls the compiled kernel in a library."""
+class Bound:
+    """A compiled kernel in a library, to be called.
+
+    Parameters
+    ----------
+    pack
+        Makes words of arguments; what must live as long as they do is returned with them.
+    run
+        Calls the kernel with words.
+    """
+
+    def __init__(
+        self,
+        pack: Callable[[tuple[Any, ...]], tuple[bytes, list[Any]]],
+        run: Callable[[bytes], Any],
+    ) -> None:
+        self.pack, self.run = pack, run
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
+        words, held = self.pack(arguments)
+        found = self.run(words)
+        del held
+        return found
+
+    def prepared(self, *arguments: Any) -> Callable[[], Any]:
+        """Return a call with these arguments, whose arrays stay where they are."""
+        words, held = self.pack(arguments)
+
+        def call() -> Any:
+            assert held is not None
+            return self.run(words)
+
+        return call
+
+
+def bound(kernel: Kernel, library: Path) -> Bound:
+    """Return what calls the compiled kernel in a library."""
     names = kernel.function.__globals__
     parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
     writers = [
@@ -33,13 +69,16 @@ def bound(kernel: Kernel, library: Path) -> Callable[..., Any]:
     room = max(result.size, 8 * _FAULT_WORDS)
     entry = entry_of(library)
 
-    def call(*arguments: Any) -> Any:
+    def pack(arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
         words: list[Any] = []
         held: list[Any] = []
         for write, argument in zip(writers, arguments, strict=True):
             write(argument, words, held)
+        return given.pack(*words), held
+
+    def run(words: bytes) -> Any:
         out = ctypes.create_string_buffer(room)
-        if entry(given.pack(*words), out):
+        if entry(words, out):
             raise _failure(kernel, out)
         if not returns:
             return None
@@ -47,7 +86,7 @@ def bound(kernel: Kernel, library: Path) -> Callable[..., Any]:
         values = [_result(kind, found) for kind in returns]
         return values[0] if len(values) == 1 else tuple(values)
 
-    return call
+    return Bound(pack, run)
 
 
 def entry_of(library: Path) -> Callable[[bytes, Any], int]:

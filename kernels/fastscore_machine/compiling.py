@@ -8,7 +8,11 @@ compiled never imports Numba. Where ``NUMBA_DISABLE_JIT`` is set, everything is 
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from fastscore_machine.calling import Bound
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,7 +47,7 @@ class Kernel:
         self.parameters, self.returns = parameters, returns
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function
-        self._loaded: Callable[..., Any] | None = None
+        self._loaded: Bound | None = None
         self._lock = threading.Lock()
 
     @property
@@ -60,10 +64,14 @@ class Kernel:
         """Run the kernel; other threads go on meanwhile."""
         return (self._loaded or self._load())(*arguments)
 
+    def prepared(self, *arguments: Any) -> Callable[[], Any]:
+        """Return a call with these arguments, which are looked at once: see `prepared`."""
+        return (self._loaded or self._load()).prepared(*arguments)
+
     def __repr__(self) -> str:
         return f"<kernel {self.identity}({self.parameters}) -> {self.returns or 'None'}>"
 
-    def _load(self) -> Callable[..., Any]:
+    def _load(self) -> "Bound":
         from fastscore_machine.calling import bound
         from fastscore_machine.workers import compiled_library
 
@@ -71,6 +79,17 @@ class Kernel:
             if self._loaded is None:
                 self._loaded = bound(self, compiled_library(self))
         return self._loaded
+
+
+def prepared(kernel: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """Return a call of a kernel with some arguments, for calling it often.
+
+    To look at arguments takes some microseconds an array. Arrays are kept alive and stay where
+    they are; what they hold may change between calls, numbers may not.
+    """
+    return (
+        kernel.prepared(*arguments) if isinstance(kernel, Kernel) else partial(kernel, *arguments)
+    )
 
 
 _declared: dict[str, Kernel] = {}

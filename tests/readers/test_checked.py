@@ -11,7 +11,7 @@ BEYOND = """
 import numpy as np
 from fastscore_readers.json.index import index_block, index_room
 try:
-    index_block(np.zeros(10, np.uint8), 64, index_room(64), False)
+    index_block(np.zeros(10, np.uint8), index_room(64), np.array([63]))
 except IndexError as error:
     print(error)
 """

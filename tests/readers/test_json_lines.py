@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fastscore_readers.json import line_ends, located_values
 from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json.fill import TEXT, WHOLE, WRITTEN
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -250,13 +251,20 @@ def test_line_starts_in_two_buffers(parts: list[bytes], at: int) -> None:
     assert starts + whole == expected
 
 
-@pytest.mark.parametrize("n_ends", [0, 3, 1000])
-def test_a_wrong_count_of_line_ends_changes_nothing(n_ends: int) -> None:
-    data = b"".join(b'{"a":%d}\n' % row for row in range(700))
-    scan = jsonl.scan_jsonl(as_bytes(data), (b"a",), n_ends=n_ends)
-    assert scan.line.tolist() == list(range(1, 701))
-    spans = zip(scan.value_start[0], scan.value_end[0], strict=True)
-    assert [int(data[start:end]) for start, end in spans] == list(range(700))
+def test_rows_may_stand_closer_behind_the_first_block() -> None:
+    data = b'{"a":1,"b":"%s"}\n' % (b"x" * 300_000)
+    data += b"".join(
+        b'{"a":%d,"b":"row %d and some text"}\n' % (row, row) for row in range(2, 20_000)
+    )
+    for fill in (None, {b"a": WHOLE, b"b": TEXT}, {b"b": WRITTEN}):
+        scan = jsonl.scan_jsonl(as_bytes(data), (b"a", b"b"), fill=fill)
+        assert scan.line.tolist() == list(range(1, 20_000))
+        assert data[scan.start[-1] : scan.end[-1]] == data.splitlines()[-1]
+        places = scan if fill is None else scan.again()
+        spans = zip(places.value_start[0], places.value_end[0], strict=True)
+        assert [int(data[start:end]) for start, end in spans] == list(range(1, 20_000))
+        if 0 in scan.filled:
+            assert scan.filled[0].values.tolist() == list(range(1, 20_000))
 
 
 def test_buffers_of_another_type_are_refused() -> None:

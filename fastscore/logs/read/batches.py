@@ -79,7 +79,6 @@ class Batch:
             self.data,
             keys,
             restarts=self._restarts(),
-            n_ends=self._n_ends(),
             array_key=array_key,
             fill=fill if self.data.size < MOST_VIEWED else None,
         )
@@ -95,10 +94,6 @@ class Batch:
             if lines.data
         ]
         return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
-
-    def _n_ends(self) -> int:
-        # a line end may have been put after each segment
-        return sum(lines.n_ends + 1 for lines in self.segments)
 
     def places(self, starts: Longs) -> tuple[Longs, Longs]:
         """Return the part of each position in ``data``, and its byte in that part's file."""

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 from fastscore_readers.csv import records as csv
 from fastscore_readers.json import located_values
-from fastscore_readers.json.fill import TEXT, TEXT_OR_WHOLE, WHOLE, Filled
+from fastscore_readers.json.fill import PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, Filled
 from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
@@ -102,18 +102,20 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
 
 
 def fills(columns: Sequence[Column]) -> dict[bytes, int]:
-    """Say which values are wanted as Arrow columns at once: texts and integers."""
+    """Say which values are wanted as Arrow columns at once: texts, integers, JSON as written."""
     kinds: dict[bytes, int] = {}
     for column in columns:
         for name in column.keys:
             if column.kind == "text":
-                # two columns may read one name
                 kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
-                if kinds.setdefault(name.encode(), kind) != kind:
-                    kinds[name.encode()] = -1
-            elif column.kind == "integer" and kinds.setdefault(name.encode(), WHOLE) != WHOLE:
-                kinds[name.encode()] = -1
-    return {name: kind for name, kind in kinds.items() if kind >= 0}
+            elif column.kind in ("integer", "json"):
+                kind = WHOLE if column.kind == "integer" else WRITTEN
+            else:
+                kind = PLACES
+            # two columns may read one name
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
 
 
 def array_key(source: Source) -> bytes | None:
@@ -155,9 +157,7 @@ def places(
 def _taken_as_is(scan: LineScan, key: int, column: Column) -> Filled | None:
     """Return the column that was filled with a key's values, if it is the column's as it is."""
     filled = scan.filled.get(key)
-    if filled is None or filled.odd or (filled.values.ndim == 2) != (column.kind == "text"):
-        return None
-    return filled
+    return None if filled is None or filled.odd else filled
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
@@ -390,7 +390,7 @@ def _falsy(found: Places) -> Flags:
 
 def _json(found: Places, column: Column) -> Converted:
     """Take every value's own text."""
-    if found.syntax == "csv":
+    if found.syntax == "csv" or found.filled is not None:
         return _text(found, column)
     return Converted(json_texts(found), np.zeros(found.tags.size, np.uint8))
 

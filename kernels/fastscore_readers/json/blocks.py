@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import prepared
 
 from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
     BEHIND,
+    IS_UTF8,
     N_BAD,
     NUMBERED,
     POSITION,
@@ -22,6 +24,7 @@ from fastscore_readers.json.index import (
     index_block,
     index_room,
 )
+from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.tokens import MAX_DEPTH
 from fastscore_readers.json.walk import (
     BEGIN,
@@ -51,26 +54,19 @@ BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)
 """A restart behind all data."""
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_KEPT_BYTES = 4 * BLOCK_BYTES
+_KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
 _STATE_ITEMS = 10
-_COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK]
+_COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES]
 
 
 class Room:
-    """Memory for one block, as large as was needed so far."""
+    """Memory for one block of at most as many bytes and lines."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, n_lines: int) -> None:
+        self.size, self.n_lines = size, n_lines
         self.data = np.empty(size + 1 + 2 * BEHIND, np.uint8)
         self.index: Index = index_room(size + 1)
-        capacity = self.index.tokens.size
-        self.notes = Notes(
-            np.empty(capacity, np.int32),
-            np.empty(capacity, np.uint64),
-            np.empty(capacity, np.int32),
-        )
-        self.rows, self.suspects = np.empty((2, 3 * (size + 1)), np.int64)
-        self.slots = np.empty(capacity, np.int64)
+        self.rows, self.suspects = np.empty((2, 3 * n_lines), np.int64)
         self.key = np.empty(size + BEHIND, np.uint8)
         self.stack = np.empty(MAX_DEPTH, np.uint8)
 
@@ -80,17 +76,23 @@ class Room:
         return bool(self.index.counts[NUMBERED])
 
 
-_own = threading.local()
+def _most_lines(size: int) -> int:
+    """Bound the lines of a block of as many bytes."""
+    return size // 2 + 2
 
 
-def room_for(size: int) -> Room:
-    """Return this thread's room, or a larger one that is not kept."""
-    if size > _KEPT_BYTES:
-        return Room(size)
-    room: Room | None = getattr(_own, "room", None)
-    if room is None or room.size < size:
-        room = _own.room = Room(max(size, BLOCK_BYTES))
-    return room
+def _notes(size: int, others: int) -> Notes:
+    return Notes(np.empty(size, np.uint64), *(np.empty(others, np.int32) for _ in range(2)))
+
+
+class _Own(threading.local):
+    """What a thread keeps for its next block."""
+
+    def __init__(self) -> None:
+        self.room, self.notes = Room(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0, 0)
+
+
+_own = _Own()
 
 
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
@@ -126,7 +128,7 @@ def _last_line_end(data: Bytes, begin: int, end: int) -> int:
         step *= 8
 
 
-@dataclass(slots=True)
+@dataclass
 class Walker:
     """The walk over the blocks of some data.
 
@@ -149,51 +151,92 @@ class Walker:
     state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
     faults: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
+    notes: Notes = field(default_factory=lambda: _own.notes)
+    """Notes of the last block; of all blocks if none are put into cells."""
+    room: Room = field(default_factory=lambda: _own.room)
 
     def __post_init__(self) -> None:
         self.state[NUMBER], self.state[ROOTS] = 1, self.roots
+        self._prepare()
 
     def walk(self, block: Bytes, begin: int) -> Room:
         """Walk a block of whole lines that begins at a position; the room says what was noted."""
-        if block.size >= MOST_BYTES:
-            raise ValueError(f"a line of {block.size} bytes; expected fewer than {MOST_BYTES}")
-        room = room_for(block.size)
+        room = self.room_for(block.size, block)
         room.data[: block.size] = block
-        return self.walk_room(room, block.size, begin)
+        self.walk_room(block.size, begin)
+        return room
 
-    def walk_room(self, room: Room, size: int, begin: int) -> Room:
-        """Walk a block that stands in a room."""
+    def room_for(self, size: int, block: Bytes | None = None) -> Room:
+        """Have room for a block and its notes; a large one is given if it is more than a line."""
+        if size >= MOST_BYTES:
+            raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
+        is_kept = size <= _KEPT_BYTES
+        if is_kept:
+            n_lines = _most_lines(size)
+        else:
+            # a large block is one line, or one and a few behind it
+            n_lines = 2 if block is None else int(count_line_ends(block)) + 2
+        lacks_room = size > self.room.size or n_lines > self.room.n_lines
+        if lacks_room:
+            self.room = _own.room if is_kept else Room(size, n_lines)
+            if size > self.room.size:
+                self.room = _own.room = Room(size, n_lines)
+        cells, count = self.plan.n_cells, int(self.state[N_NOTES])
+        needed = cells * self.room.n_lines if cells else count + self.room.size + 1
+        others = 0 if cells else needed
+        lacks_notes = self.notes.value.size < needed or self.notes.place.size < others
+        if lacks_notes:
+            count = 0 if cells else count
+            wide = _notes(
+                max(needed + others, self.notes.value.size),
+                max(2 * others, self.notes.place.size),
+            )
+            wide.value[:count] = self.notes.value[:count]
+            wide.place[:count], wide.parent[:count] = (
+                self.notes.place[:count],
+                self.notes.parent[:count],
+            )
+            self.notes = wide
+            if wide.value.size <= _KEPT_NOTES:
+                _own.notes = wide
+        if lacks_room or lacks_notes:
+            self._prepare()
+        return self.room
+
+    def _prepare(self) -> None:
+        """Prepare the calls of the kernels."""
+        room = self.room
+        scratch = Scratch(room.stack, room.key, np.full(self.plan.elements.size, -1, np.int32))
+        lines = Lines(room.rows, room.suspects, self.restarts)
+        self._index = prepared(index_block, room.data, room.index, self.state)
+        self._walk = prepared(
+            walk_lines, room.data, room.index, self.plan, self.notes, lines, scratch, self.state
+        )
+
+    def walk_room(self, size: int, begin: int) -> None:
+        """Walk a block that stands in the room."""
+        room, state = self.room, self.state
         rounded = -(-(size + 1) // BEHIND) * BEHIND
         room.data[size] = _NEWLINE
         room.data[size + 1 : rounded] = _SPACE
         room.data[rounded : rounded + BEHIND] = _NEWLINE
-        state, counted = self.state, self.state[_COUNTED]
+        room.index.counts[IS_UTF8] = self.is_utf8
         state[SIZE], state[BEGIN] = size, begin
-        index_block(room.data, size + 1, room.index, self.is_utf8)
-        self._walk(room)
+        if self.plan.n_cells:
+            state[N_NOTES] = 0
+        counted = state[_COUNTED]
+        self._index()
+        self._walk()
         if state[N_SUSPECTS]:
             good = self._judge(room, begin)
             if good:
                 state[_COUNTED] = counted
-                index_block(room.data, size + 1, room.index, self.is_utf8)
+                self._index()
                 self._clear(room.index, good)
                 expected = int(state[N_SUSPECTS]) - len(good)
-                self._walk(room)
+                self._walk()
                 if state[N_SUSPECTS] != expected:
                     raise RuntimeError("the index refuses a line that is JSON")
-        return room
-
-    def _walk(self, room: Room) -> None:
-        latest = np.full(self.plan.elements.size, -1, np.int32)
-        walk_lines(
-            room.data,
-            room.index,
-            self.plan,
-            room.notes,
-            Lines(room.rows, room.suspects, self.restarts),
-            Scratch(room.stack, room.key, latest),
-            self.state,
-        )
 
     def _judge(self, room: Room, begin: int) -> list[tuple[int, int]]:
         """Note the faults of suspected lines; mend those that have none, and return their bytes."""

@@ -1,4 +1,4 @@
-"""Values of a block as Arrow columns, while it is in the cache: views of texts, and integers.
+"""Values of a block as columns, while it is in the cache: Arrow's views of texts, integers, places.
 
 Texts are copied out of the block, one that is as in the row before only once. What no column of
 its kind takes as it is (another type, half of a surrogate pair, an integer beyond 64 bits) is
@@ -9,6 +9,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,50 +30,58 @@ from fastscore_machine.views import (
 )
 
 from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING, unescape
-from fastscore_readers.json.walk import Columns
+from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
+Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-TEXT, TEXT_OR_WHOLE, WHOLE = range(3)
-"""What a column is filled with: strings, those and the digits of integers, or integers."""
+PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN = range(5)
+"""What a column is filled with: where its values stand; strings, those and the digits of integers,
+or integers; values of any type as they are written, which stay in the data."""
 
-_INLINE = 12
+INLINE = 12
+"""The longest text that stands in its view."""
 _ZERO = 0x30
 _MOST_DIGITS = 18
-_HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
 _NONE = np.uint64(0)
 
 
-class Fills(NamedTuple):
-    """Which columns are filled: k of them.
+class Columns(NamedTuple):
+    """Room for the rows of k columns.
 
     Parameters
     ----------
     kind : int8 (k,)
-        `TEXT`, `TEXT_OR_WHOLE` or `WHOLE`.
-    base, bytes_base : int64 (k,)
-        Where the kinds and the bytes stand of the values that it is filled with, see
-        `walk.Tables`; the bytes are those of the block's rows alone.
-    words : uint64 (2 * k * capacity,)
-        A text column's views, two words each; an integer column's values, from the same place on.
+        `PLACES`, `TEXT`, `TEXT_OR_WHOLE`, `WHOLE` or `WRITTEN`.
+    words : uint64 (k * 2 * capacity,)
+        Two words a row that are a view, or the starts of all rows before the ends, or values.
+    tags : uint8 (k * capacity,)
+        The types of the values.
     valid : uint8 (k * capacity,)
-        Whether a row has a value.
+        Whether a row has a value, where it is no place.
     odd : int64 (k,)
         How many values were left out that are not null.
+    lines : int64 (3 * capacity,)
+        Number, start and end of each row's line.
     texts : uint8
         The texts that do not fit into their views; 64 bytes longer than all can be.
-    used : int64 (1,)
-        How many bytes of them are written.
+    used : int64 (2,)
+        How many rows there are, and how many bytes of texts.
     """
 
     kind: npt.NDArray[np.int8]
-    base: Longs
-    bytes_base: Longs
     words: npt.NDArray[np.uint64]
-    valid: npt.NDArray[np.uint8]
+    tags: Bytes
+    valid: Bytes
     odd: Longs
-    texts: npt.NDArray[np.uint8]
+    lines: Longs
+    texts: Bytes
     used: Longs
+
+
+ROWS, TEXT_BYTES = range(2)
+"""What `Columns.used` holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,8 @@ class Filled:
 
     Parameters
     ----------
+    kind
+        What it is filled with.
     values : uint64
         String views, (n, 2), or the words of int64 values, (n,).
     texts : uint8
@@ -91,53 +102,84 @@ class Filled:
         How many values are not null but could not be taken as they are.
     """
 
+    kind: int
     values: npt.NDArray[np.uint64]
-    texts: npt.NDArray[np.uint8]
+    texts: Bytes
     valid: npt.NDArray[np.bool_]
     odd: int
 
 
-def fill_room(kinds: list[int], bases: tuple[Longs, Longs], capacity: int, n_bytes: int) -> Fills:
-    """Allocate room for as many rows of as many bytes of text."""
-    return Fills(
+def column_room(kinds: Sequence[int], capacity: int, n_bytes: int) -> Columns:
+    """Allocate room for as many rows, and as many bytes of text."""
+    k, capacity = len(kinds), max(capacity, 1)
+    return Columns(
         np.array(kinds, np.int8),
-        *bases,
-        np.zeros(2 * len(kinds) * capacity, np.uint64),
-        np.zeros(len(kinds) * capacity, np.uint8),
-        np.zeros(len(kinds), np.int64),
+        np.zeros(2 * k * capacity, np.uint64),
+        np.zeros(k * capacity, np.uint8),
+        np.zeros(k * capacity, np.uint8),
+        np.zeros(k, np.int64),
+        np.empty(3 * capacity, np.int64),
         np.empty(n_bytes + 2 * BLOCK, np.uint8),
-        np.zeros(1, np.int64),
+        np.zeros(2, np.int64),
     )
 
 
-def filled_columns(fills: Fills, capacity: int, n_rows: int) -> list[Filled]:
-    """Return the columns that were filled."""
-    found = []
-    for number, kind in enumerate(fills.kind.tolist()):
-        width = 1 if kind == WHOLE else 2
-        first = 2 * number * capacity
-        values = fills.words[first : first + width * n_rows]
-        if kind != WHOLE:
-            values = values.reshape(n_rows, 2)
-        valid = fills.valid[number * capacity : number * capacity + n_rows].view(np.bool_)
-        texts = fills.texts[: int(fills.used[0])]
-        found.append(Filled(values, texts, valid, int(fills.odd[number])))
+def widened(columns: Columns, capacity: int) -> Columns:
+    """Return the same columns with room for more rows."""
+    n, kinds = int(columns.used[ROWS]), columns.kind.tolist()
+    wide = column_room(kinds, capacity, 0)
+    pairs = ((columns.tags, wide.tags), (columns.valid, wide.valid), (columns.lines, wide.lines))
+    for old, new in pairs:
+        by_row(new, wide)[:, :n] = by_row(old, columns)[:, :n]
+    for kind, before, words in zip(kinds, _of_columns(columns), _of_columns(wide), strict=True):
+        if kind == PLACES:
+            by_row(words, wide)[:, :n] = by_row(before, columns)[:, :n]
+        else:
+            words[: 2 * n] = before[: 2 * n]
+    return wide._replace(odd=columns.odd, used=columns.used, texts=columns.texts)
+
+
+def by_row(values: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
+    """Return what stands one for each row, column behind column, as a matrix."""
+    return values.reshape(-1, columns.lines.size // 3)
+
+
+def _of_columns(columns: Columns) -> npt.NDArray[np.uint64]:
+    """Return the words of each column."""
+    return columns.words.reshape(-1, 2 * columns.lines.size // 3)
+
+
+def filled_columns(columns: Columns, data: Bytes) -> dict[int, Filled]:
+    """Return the columns that were filled with more than places, by their number."""
+    found = {}
+    n, used = columns.used.tolist()
+    for number, (kind, words) in enumerate(
+        zip(columns.kind.tolist(), _of_columns(columns), strict=True)
+    ):
+        if kind == PLACES:
+            continue
+        values = words[:n] if kind == WHOLE else words[: 2 * n].reshape(n, 2)
+        texts = data if kind == WRITTEN else columns.texts[:used]
+        valid = by_row(columns.valid, columns)[number, :n].view(np.bool_)
+        found[number] = Filled(kind, values, texts, valid, int(columns.odd[number]))
     return found
 
 
 @always_inlined
-def _any(flags: Any, at: Any, length: Any) -> Any:
-    """Whether any of some bytes is not 0."""
-    behind = at + length
-    while at + 8 <= behind:
-        if word_at(flags, at) != _NONE:
-            return True
-        at += 8
-    while at < behind:
-        if byte_at(flags, at) != 0:
-            return True
-        at += 1
-    return False
+def _capacity(columns: Columns) -> Any:
+    return columns.lines.size // 3
+
+
+@always_inlined
+def _base(columns: Columns, number: Any) -> Any:
+    """Where a column's next row goes."""
+    return number * _capacity(columns) + columns.used[ROWS]
+
+
+@always_inlined
+def _words(columns: Columns, number: Any) -> Any:
+    """Where the two words of a column's next row go."""
+    return 2 * _base(columns, number)
 
 
 @always_inlined
@@ -149,24 +191,29 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
         done += BLOCK
 
 
+@always_inlined
+def _view(source: Any, at: Any, length: Any) -> tuple[Any, Any]:
+    """Return the words of a view of some bytes; of a long one the second is 0."""
+    head = word_at(source, at)
+    if length > INLINE:
+        return np.uint64(length) | head << _HALF, _NONE
+    low = np.uint64(length) | low_bytes(head, min(length, 4)) << _HALF
+    return low, low_bytes(word_at(source, at + 4), max(length - 4, 0))
+
+
 @inlined
-def _fill_texts(
-    data: Any, columns: Columns, fills: Fills, number: Any, begin: Any, rows: Any
-) -> None:
-    first_row, n_rows = rows
-    capacity = fills.valid.size // fills.kind.size
-    base, bytes_base = item_at(fills.base, number) + first_row, item_at(fills.bytes_base, number)
-    word, flag = 2 * (number * capacity + first_row), number * capacity + first_row
-    whole_too = item_at(fills.kind, number) == TEXT_OR_WHOLE
-    used, texts, odd = item_at(fills.used, 0), fills.texts, 0
+def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
+    """Fill a column with texts that are copied out of the block."""
+    width, base = columns.kind.size + 1, _base(columns, number)
+    words = _words(columns, number)
+    whole_too = columns.kind[number] == TEXT_OR_WHOLE
+    used, texts, odd = columns.used[TEXT_BYTES], columns.texts, 0
     before, before_at = _NONE, signed(-1)
     for row in range(n_rows):
-        tag = item_at(columns.tags, base + row)
+        tag, at, end = note_of(item_at(cells, row * width + number + 1))
         low = high = _NONE
         is_valid = False
         if tag == STRING or tag == ESCAPED or (whole_too and tag == INTEGER):
-            at = item_at(columns.start, bytes_base + row) - begin
-            end = item_at(columns.end, bytes_base + row) - begin
             if tag == INTEGER and end - at == 2 and byte_at(data, at + 1) == _ZERO:
                 # the one integer whose text is not its own digits is -0
                 at += byte_at(data, at) == MINUS
@@ -176,12 +223,8 @@ def _fill_texts(
                 source, at, length = texts, used, behind - used
             is_valid = length >= 0
             if is_valid:
-                head = word_at(source, at)
-                if length <= _INLINE:
-                    low = np.uint64(length) | low_bytes(head, min(length, 4)) << _HALF
-                    high = low_bytes(word_at(source, at + 4), max(length - 4, 0))
-                else:
-                    low = np.uint64(length) | head << _HALF
+                low, high = _view(source, at, length)
+                if length > INLINE:
                     if low == before and same_bytes(source, at, texts, before_at, length):
                         high = np.uint64(before_at) << _HALF
                     else:
@@ -192,65 +235,107 @@ def _fill_texts(
                         used += length
         if not is_valid and tag > NULL:
             odd += 1
-        put_item(fills.words, word + 2 * row, low)
-        put_item(fills.words, word + 2 * row + 1, high)
-        put_byte(fills.valid, flag + row, is_valid)
-    put_item(fills.used, 0, used)
-    put_item(fills.odd, number, item_at(fills.odd, number) + odd)
+        put_item(columns.words, words + 2 * row, low)
+        put_item(columns.words, words + 2 * row + 1, high)
+        put_byte(columns.tags, base + row, tag)
+        put_byte(columns.valid, base + row, is_valid)
+    columns.used[TEXT_BYTES] = used
+    columns.odd[number] += odd
 
 
 @inlined
-def _fill_integers(
-    data: Any, columns: Columns, fills: Fills, number: Any, begin: Any, rows: Any
+def _fill_written(
+    data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any
 ) -> None:
-    first_row, n_rows = rows
-    capacity = fills.valid.size // fills.kind.size
-    base, bytes_base = item_at(fills.base, number) + first_row, item_at(fills.bytes_base, number)
-    word, flag = 2 * number * capacity + first_row, number * capacity + first_row
-    odd = 0
+    """Fill a column with views of values where they stand in the data."""
+    width, base = columns.kind.size + 1, _base(columns, number)
+    words = _words(columns, number)
     for row in range(n_rows):
-        tag = item_at(columns.tags, base + row)
+        tag, at, end = note_of(item_at(cells, row * width + number + 1))
+        low = high = _NONE
+        if tag > NULL:
+            quote = tag == STRING or tag == ESCAPED
+            at, end = at - quote, end + quote
+            low, high = _view(data, at, end - at)
+            if end - at > INLINE:
+                high = np.uint64(begin + at) << _HALF
+        put_item(columns.words, words + 2 * row, low)
+        put_item(columns.words, words + 2 * row + 1, high)
+        put_byte(columns.tags, base + row, tag)
+        put_byte(columns.valid, base + row, tag > NULL)
+
+
+@inlined
+def _fill_integers(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
+    width, base, odd = columns.kind.size + 1, _base(columns, number), 0
+    words = base + number * _capacity(columns)
+    for row in range(n_rows):
+        tag, at, end = note_of(item_at(cells, row * width + number + 1))
         total, is_valid = signed(0), False
         if tag == INTEGER:
-            at = item_at(columns.start, bytes_base + row) - begin
-            end = item_at(columns.end, bytes_base + row) - begin
             negative = byte_at(data, at) == MINUS
             at += negative
             is_valid = end - at <= _MOST_DIGITS
             while at < end:
-                total = total * 10 + (byte_at(data, at) - 0x30)
+                total = total * 10 + (byte_at(data, at) - _ZERO)
                 at += 1
             total = -total if negative else total
         if not is_valid:
             odd += tag > NULL
             total = signed(0)
-        put_item(fills.words, word + row, np.uint64(total))
-        put_byte(fills.valid, flag + row, is_valid)
-    put_item(fills.odd, number, item_at(fills.odd, number) + odd)
+        put_item(columns.words, words + row, np.uint64(total))
+        put_byte(columns.tags, base + row, tag)
+        put_byte(columns.valid, base + row, is_valid)
+    columns.odd[number] += odd
 
 
-_COLUMNS = "Columns(uint8[:], int64[:], int64[:], int64[:])"
-_FILLS = (
-    "Fills(int8[:], int64[:], int64[:], out(uint64[:]), out(uint8[:]), out(int64[:]), "
+@inlined
+def _fill_places(cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any) -> None:
+    width, base, capacity = columns.kind.size + 1, _base(columns, number), _capacity(columns)
+    words = base + number * capacity
+    for row in range(n_rows):
+        tag, at, end = note_of(item_at(cells, row * width + number + 1))
+        put_item(columns.words, words + row, np.uint64(begin + at))
+        put_item(columns.words, words + capacity + row, np.uint64(begin + end))
+        put_byte(columns.tags, base + row, tag)
+
+
+@inlined
+def _is_empty(cells: Any, n_rows: Any, number: Any, width: Any) -> Any:
+    """Whether no row has a value in a column."""
+    row = 0
+    while row < n_rows and item_at(cells, row * width + number + 1) == _NONE:
+        row += 1
+    return row == n_rows
+
+
+_COLUMNS = (
+    "Columns(int8[:], out(uint64[:]), out(uint8[:]), out(uint8[:]), out(int64[:]), out(int64[:]), "
     "out(uint8[:]), out(int64[:]))"
 )
 
 
-@kernel(
-    f"uint8[:], {_COLUMNS}, {_FILLS}, int64, int64, int64",
-    fastmath=False,
-    allocates=False,
-)
-def fill_columns(
-    data: Any, columns: Columns, fills: Fills, begin: int, first_row: int, n_rows: int
-) -> None:
-    """Fill columns with the values of some rows, which stand in a block that begins at a byte."""
-    for number in range(fills.kind.size):
-        rows = (first_row, n_rows)
-        if not _any(columns.tags, item_at(fills.base, number) + first_row, n_rows):
+@kernel(f"uint8[:], uint64[:], int64[:], {_COLUMNS}, int64[:]", fastmath=False, allocates=False)
+def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
+    """Fill columns with the cells of a block that was walked; see `walk.walk_lines`."""
+    n_rows, begin, first = state[N_ROWS], state[BEGIN], columns.used[ROWS]
+    lines, capacity = columns.lines, _capacity(columns)
+    for row in range(n_rows):
+        at = first + row
+        put_item(lines, LINE * capacity + at, item_at(rows, 3 * row + LINE))
+        put_item(lines, START * capacity + at, begin + item_at(rows, 3 * row + START))
+        put_item(lines, END * capacity + at, begin + item_at(rows, 3 * row + END))
+    for number in range(columns.kind.size):
+        kind = columns.kind[number]
+        if _is_empty(cells, n_rows, number, columns.kind.size + 1):
             # there are zeros already
             continue
-        if item_at(fills.kind, number) != WHOLE:
-            _fill_texts(data, columns, fills, number, begin, rows)
+        if kind == PLACES:
+            _fill_places(cells, n_rows, columns, number, begin)
+        elif kind == WHOLE:
+            _fill_integers(data, cells, n_rows, columns, number)
+        elif kind == WRITTEN:
+            _fill_written(data, cells, n_rows, columns, number, begin)
         else:
-            _fill_integers(data, columns, fills, number, begin, rows)
+            _fill_texts(data, cells, n_rows, columns, number)
+    columns.used[ROWS] = first + n_rows

@@ -26,8 +26,9 @@ BEHIND = 128
 TOKENS_BEHIND = 64
 """How many tokens may be written behind the last one."""
 
-N_TOKENS, N_BAD, NUMBERED = range(3)
-r"""What `counts` tell: tokens, bad bytes, whether there is an escape that begins with ``\u``."""
+IS_UTF8, N_TOKENS, N_BAD, NUMBERED = range(4)
+r"""What `counts` tell: whether the block is known to be UTF-8; how many tokens and bad bytes it
+has, and whether there is an escape that begins with ``\u``."""
 
 _CONTROLS = range(0x20)
 _token_marks = byte_marks(b'"', b"\\", b"{}[]:,", b"\n\r", b" \t", _CONTROLS, range(0x80, 0x100))
@@ -61,8 +62,8 @@ class Index(NamedTuple):
         stand, ascending, then line ends behind the block; closing quotes with `WITH_ESCAPES`.
     bad : uint32
         Bytes that no line may hold where they stand, ascending; then `POSITION`.
-    counts : int64 (3,)
-        `N_TOKENS`, `N_BAD`, `NUMBERED`.
+    counts : int64 (4,)
+        `IS_UTF8`, `N_TOKENS`, `N_BAD`, `NUMBERED`.
     """
 
     tokens: npt.NDArray[np.uint32]
@@ -75,7 +76,7 @@ def index_room(size: int) -> Index:
     return Index(
         np.empty(size + TOKENS_BEHIND + BLOCK, np.uint32),
         np.empty(size + 1 + BLOCK, np.uint32),
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
     )
 
 
@@ -152,13 +153,15 @@ INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
 """Types of an index that is written."""
 
 
-@kernel(f"uint8[:], int64, {INDEX}, bool", fastmath=False, allocates=False)
-def index_block(data: Any, size: int, index: Any, is_utf8: bool) -> None:
-    """Index ``data[:size]``: whole lines, then spaces up to a multiple of 64, then line ends.
+@kernel(f"uint8[:], {INDEX}, int64[:]", fastmath=False, allocates=False)
+def index_block(data: Any, index: Any, state: Any) -> None:
+    """Index a block, whose size is the first number of ``state``, and the line end behind it.
 
-    What is known to be UTF-8 is not looked at for that: it takes most of the time beyond ASCII.
+    Behind its whole lines stand spaces up to a multiple of 64, then line ends. What is known to be
+    UTF-8 is not looked at for that: it takes most of the time beyond ASCII.
     """
     tokens, bad, counts = index
+    size, is_utf8 = state[0] + 1, counts[IS_UTF8] != 0
     n = n_bad = 0
     # what a block of 64 hands to the next: words of which some first or last bits are set
     odd = follow = special = inside = scalar_before = carry = digits = numbered = _NONE

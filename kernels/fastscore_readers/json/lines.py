@@ -9,21 +9,26 @@ values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import read_only
 
-from fastscore_readers.json.blocks import FOREVER, Room, Walker, block_ends
+from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
 from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 from fastscore_readers.json.fill import (
+    PLACES,
+    ROWS,
+    Columns,
     Filled,
+    by_row,
+    column_room,
     fill_columns,
-    fill_room,
     filled_columns,
+    widened,
 )
-from fastscore_readers.json.shapes import ShapePlan, plan_of_keys
+from fastscore_readers.json.shapes import plan_of_keys
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -37,16 +42,7 @@ from fastscore_readers.json.tokens import (
     STRING,
     TRUE,
 )
-from fastscore_readers.json.walk import (
-    CONTAINERS,
-    N_BLANK,
-    N_LINES,
-    NUMBER,
-    OBJECTS,
-    Columns,
-    Tables,
-    place_notes,
-)
+from fastscore_readers.json.walk import CONTAINERS, N_BLANK, N_LINES, NUMBER, OBJECTS
 
 __all__ = [
     "ABSENT",
@@ -72,8 +68,7 @@ __all__ = [
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-_NO_ELEMENTS = np.zeros(1, np.int64)
-_PAGE_ITEMS, _LINES_APART = 512, 40
+_MORE_ROWS = 64
 MOST_VIEWED = 1 << 31
 """What data are shorter than that string views reach."""
 
@@ -129,92 +124,11 @@ class JsonlScan:
     again: Callable[[], "JsonlScan"]
 
 
-class _Rows:
-    """The rows of some data and their values: room for as many as lines are expected.
-
-    Of values that columns are filled with, the bytes are kept for one block alone.
-    """
-
-    def __init__(
-        self, shape: ShapePlan, capacity: int, fill: Mapping[int, int], most: int, n_bytes: int
-    ) -> None:
-        self.n, self.capacity = 0, capacity
-        self.of = (shape, fill, most, n_bytes)
-        places = shape.grain.size
-        self.rows = np.empty((3, capacity), np.int64)
-        self.tags = np.zeros((places, capacity), np.uint8)
-        self.bytes = np.empty((2, places * capacity + len(fill) * most), np.int64)
-        bases = np.arange(places, dtype=np.int64) * capacity
-        bytes_bases = bases.copy()
-        bytes_bases[list(fill)] = places * capacity + np.arange(len(fill)) * most
-        self.tables = Tables(
-            shape.grain, shape.is_element, bases, bytes_bases, np.zeros(1, np.int64)
-        )
-        starts, ends = self.bytes
-        self.columns = Columns(self.tags.reshape(-1), starts, ends, _NO_ELEMENTS)
-        filled = np.array(list(fill), np.int64)
-        self.fills = fill_room(
-            list(fill.values()), (bases[filled], bytes_bases[filled]), capacity, n_bytes
-        )
-
-    def add(self, room: Room, walker: Walker, begin: int) -> None:
-        """Add the rows of a block that begins at a position."""
-        n = walker.n_rows
-        own = slice(self.n, self.n + n)
-        self.rows[:, own] = room.rows[: 3 * n].reshape(n, 3).T
-        self.rows[1:, own] += begin
-        _, fill, _, _ = self.of
-        self.tables.bytes_base[list(fill)] = self.fills.bytes_base - self.n
-        lines = np.empty((n, 2), np.int64)
-        lines[:, 0], lines[:, 1] = np.arange(self.n, self.n + n), begin
-        place_notes(
-            room.notes,
-            self.tables,
-            self.columns,
-            room.slots,
-            lines.reshape(-1),
-            _NO_ELEMENTS,
-            walker.n_notes,
-        )
-        if fill:
-            fill_columns(room.data, self.columns, self.fills, begin, self.n, n)
-        self.n += n
-
-    def filled(self) -> dict[int, Filled]:
-        """Return the filled columns by the number of their key."""
-        _, fill, _, _ = self.of
-        columns = filled_columns(self.fills, self.capacity, self.n)
-        return {place - 1: column for place, column in zip(fill, columns, strict=True)}
-
-    def widened(self, capacity: int) -> "_Rows":
-        """Return the same rows with more room."""
-        shape, fill, most, n_bytes = self.of
-        wide = _Rows(shape, capacity, fill, most, n_bytes)
-        wide.n = self.n
-        for old, new in zip(self._matrices(), wide._matrices(), strict=True):
-            width = 2 * self.n if old.dtype == np.uint64 else self.n
-            new[:, :width] = old[:, :width]
-        used = int(self.fills.used[0])
-        wide.fills.texts[:used] = self.fills.texts[:used]
-        wide.fills.odd[:], wide.fills.used[:] = self.fills.odd, self.fills.used
-        return wide
-
-    def _matrices(self) -> list[npt.NDArray[Any]]:
-        """Return what is kept, row by row; two words of a filled column belong to a row."""
-        _, fill, _, _ = self.of
-        places, capacity = self.tags.shape
-        kept = [values[: places * capacity].reshape(places, capacity) for values in self.bytes]
-        valid = self.fills.valid.reshape(len(fill), capacity)
-        words = self.fills.words.reshape(len(fill), 2 * capacity)
-        return [self.rows, self.tags, *kept, valid, words]
-
-
 def scan_jsonl(
     data: Bytes,
     keys: Sequence[bytes],
     *,
     restarts: Sequence[tuple[int, int]] | Longs = (),
-    n_ends: int | None = None,
     array_key: bytes | None = None,
     fill: Mapping[bytes, int] | None = None,
 ) -> JsonlScan:
@@ -229,13 +143,11 @@ def scan_jsonl(
     restarts
         Ascending ``(position, line)`` pairs, or int64 (r, 2): the line that starts at ``position``
         has the number ``line``. Without one for position 0 the first line is 1.
-    n_ends
-        About how many line ends there are in ``data``, where that is known.
     array_key
         The key whose value a line is that is an array; without one such a line is a fault.
     fill
-        The keys whose values are wanted as Arrow columns too, and of which kind: `fill.TEXT` or
-        `fill.WHOLE`. The data are shorter than 2 GiB then.
+        The keys whose values are wanted as Arrow columns rather than by their places, and of which
+        kind: `fill.TEXT`, for example. The data are shorter than 2 GiB then.
 
     Returns
     -------
@@ -249,58 +161,57 @@ def scan_jsonl(
     if fill and data.size >= MOST_VIEWED:
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
     data = read_only(data)
-    shape = plan_of_keys(tuple(keys))
+    plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
-    walker = Walker(shape.plan, OBJECTS if array_key is None else CONTAINERS, table)
-    ends = block_ends(data)
-    most = max(np.diff(ends, prepend=0).tolist(), default=0)
-    # columns a power of two apart would share the same few lines of the cache
-    most += -most % _PAGE_ITEMS + _LINES_APART
-    capacity = 1 + n_ends if n_ends is not None else 1 + data.size // 64
-    places = {1 + keys.index(key): kind for key, kind in (fill or {}).items()}
-    found = _Rows(shape, capacity, places, most, data.size if fill else 0)
-    begin = 0
-    for end in ends:
-        room = walker.walk(data[begin:end], begin)
-        behind = found.n + walker.n_rows
-        if behind > found.capacity:
-            found = found.widened(max(behind * (data.size + 1) // end + 64, behind))
-        found.add(room, walker, begin)
+    walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
+    columns = column_room([(fill or {}).get(key, PLACES) for key in keys], 0, 0)
+    call, room, begin = None, None, 0
+    for end in block_ends(data):
+        walker.walk(data[begin:end], begin)
+        if array_key is not None:
+            _put_arrays(walker, 1 + keys.index(array_key))
+        rows = int(columns.used[ROWS]) + walker.n_rows
+        if begin == 0 or 3 * rows > columns.lines.size:
+            # as many to a byte as there were so far, and some more
+            capacity = rows if end == data.size else int(1.1 * rows * data.size / end) + _MORE_ROWS
+            if begin == 0:
+                columns = column_room(columns.kind.tolist(), capacity, data.size if fill else 0)
+            else:
+                columns = widened(columns, capacity)
+            room = None
+        if call is None or walker.room is not room:
+            room, cells = walker.room, walker.notes.value
+            call = prepared(fill_columns, room.data, cells, room.rows, columns, walker.state)
+        call()
         begin = end
-    again = partial(scan_jsonl, data, keys, restarts=restarts, n_ends=found.n, array_key=array_key)
-    return _scan_of(data, keys, array_key, found, walker, again)
+    again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
+    return _scan_of(data, columns, walker, again)
+
+
+def _put_arrays(walker: Walker, cell: int) -> None:
+    """Put lines that are arrays into a cell of theirs."""
+    width = walker.plan.n_cells
+    rows = walker.notes.value[: walker.n_rows * width].reshape(-1, width)
+    arrays = (rows[:, 0] & np.uint64(15)) == ARRAY
+    rows[arrays, cell] = rows[arrays, 0]
 
 
 def _scan_of(
-    data: Bytes,
-    keys: Sequence[bytes],
-    array_key: bytes | None,
-    found: _Rows,
-    walker: Walker,
-    again: Callable[[], JsonlScan],
+    data: Bytes, columns: Columns, walker: Walker, again: Callable[[], JsonlScan]
 ) -> JsonlScan:
-    n, capacity = found.n, found.capacity
-    places = len(found.tags)
-    start, end = (
-        values[: places * capacity].reshape(places, capacity)[:, :n] for values in found.bytes
-    )
-    tags = found.tags[:, :n]
-    if array_key is not None:
-        column = 1 + keys.index(array_key)
-        arrays = tags[0] == ARRAY
-        for values in (tags, start, end):
-            values[column, arrays] = values[0, arrays]
+    n = int(columns.used[ROWS])
+    places = by_row(columns.words.view(np.int64), columns)[:, :n]
     faults = np.array(walker.faults, np.int64).reshape(-1, 5).T
-    line, row_start, row_end = found.rows[:, :n]
+    line, row_start, row_end = by_row(columns.lines, columns)[:, :n]
     n_lines, n_blank, next_line = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
     return JsonlScan(
         data=data,
         line=line,
         start=row_start,
         end=row_end,
-        tags=tags[1:],
-        value_start=start[1:],
-        value_end=end[1:],
+        tags=by_row(columns.tags, columns)[:, :n],
+        value_start=places[::2],
+        value_end=places[1::2],
         fault_line=faults[0],
         fault_start=faults[1],
         fault_end=faults[2],
@@ -309,6 +220,6 @@ def _scan_of(
         n_lines=n_lines,
         n_blank=n_blank,
         next_line=next_line,
-        filled=found.filled(),
+        filled=filled_columns(columns, data),
         again=again,
     )

@@ -11,27 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
-from fastscore_machine.views import (
-    byte_at,
-    item_at,
-    put_byte,
-    put_item,
-    same_bytes,
-)
+from fastscore_machine.views import byte_at, item_at, put_byte, same_bytes
 
-from fastscore_readers.json.blocks import FOREVER, Room, Walker, block_ends
-from fastscore_readers.json.shapes import ShapePlan, plan_of_keys
-from fastscore_readers.json.tokens import ABSENT
-from fastscore_readers.json.walk import (
-    END,
-    LINE,
-    NUMBER,
-    OBJECTS,
-    START,
-    Columns,
-    Tables,
-    place_notes,
-)
+from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
+from fastscore_readers.json.shapes import plan_of_keys
+from fastscore_readers.json.walk import END, LINE, NUMBER, OBJECTS, START, note_of
 
 __all__ = ["NamedLines", "named_lines"]
 
@@ -65,10 +49,22 @@ class NamedLines:
 
 
 class _Runs(NamedTuple):
-    """Room for the runs of a block: lines as `walk.Lines` has them, and the values of k keys."""
+    """Room for the n runs of a block that give k keys values.
+
+    Parameters
+    ----------
+    lines : int64 (n, 3)
+        Number of the first line, start of the first and of the last one.
+    tags, start, end : uint8, int64 (k, n)
+        Types of the values, and where they are kept.
+    kept : uint8
+        Their bytes.
+    """
 
     lines: Longs
-    columns: Columns
+    tags: Bytes
+    start: Longs
+    end: Longs
     kept: Bytes
 
 
@@ -100,16 +96,15 @@ def named_lines(
         Keys are not distinct.
     """
     data = read_only(data)
-    shape = plan_of_keys(tuple(keys))
-    walker = Walker(shape.plan, OBJECTS, np.array(FOREVER))
+    walker = Walker(plan_of_keys(tuple(keys)), OBJECTS, np.array(FOREVER))
     walker.state[NUMBER] = line
-    found = [_named(walker.walk(data[:0], 0), walker, shape, 0, one_by_one)]
+    found = []
     begin = 0
-    for end in block_ends(data):
-        room = walker.walk(data[begin:end], begin)
-        found.append(_named(room, walker, shape, begin, one_by_one))
+    for end in block_ends(data) or [0]:
+        walker.walk(data[begin:end], begin)
+        found.append(_named(walker, begin, one_by_one))
         begin = end
-    return joined_names(found)
+    return joined_names(found) if len(found) > 1 else found[0]
 
 
 def joined_names(found: Sequence[NamedLines]) -> NamedLines:
@@ -128,105 +123,64 @@ def joined_names(found: Sequence[NamedLines]) -> NamedLines:
     )
 
 
-def _named(
-    room: Room, walker: Walker, shape: ShapePlan, begin: int, one_by_one: bool
-) -> NamedLines:
+def _named(walker: Walker, begin: int, one_by_one: bool) -> NamedLines:
     """Find the runs of a block that was walked."""
-    n, places = walker.n_rows, shape.grain.size
-    bases = np.arange(places, dtype=np.int64) * n
-    tables = Tables(shape.grain, shape.is_element, bases, bases, np.zeros(1, np.int64))
-    columns = _columns(places * n)
-    lines = np.stack((np.arange(n), np.zeros(n, np.int64)), axis=1).reshape(-1)
-    place_notes(
-        room.notes, tables, columns, room.slots, lines, np.zeros(1, np.int64), walker.n_notes
-    )
-    runs = _Runs(np.empty(3 * n, np.int64), _columns((places - 1) * n), room.key)
-    count = int(_keep_runs(room.data, columns, room.rows, runs, n, one_by_one))
-    first, start, last = runs.lines.reshape(n, 3)[:count].T
-    keys = (places - 1, n)
-    ends = runs.columns.end.reshape(keys)[:, :count]
+    n, k, room = walker.n_rows, walker.plan.n_cells - 1, walker.room
+    starts, ends = np.empty((2, k, n), np.int64)
+    runs = _Runs(np.empty((n, 3), np.int64), np.zeros((k, n), np.uint8), starts, ends, room.key)
+    count = int(_keep_runs(room.data, walker.notes.value, room.rows, runs, one_by_one))
+    first, start, last = runs.lines[:count].T
+    ends = ends[:, :count]
     return NamedLines(
         data=room.key[: int(ends.max(initial=0))].copy(),
         line=first,
         start=start + begin,
         last=last + begin,
-        tags=runs.columns.tags.reshape(keys)[:, :count],
-        value_start=runs.columns.start.reshape(keys)[:, :count],
+        tags=runs.tags[:, :count],
+        value_start=starts[:, :count],
         value_end=ends,
     )
 
 
-def _columns(size: int) -> Columns:
-    starts, ends = np.empty((2, size), np.int64)
-    return Columns(np.zeros(size, np.uint8), starts, ends, starts)
-
-
 @inlined
-def _alike(data: Any, columns: Columns, one: Any, other: Any) -> Any:
+def _alike(data: Any, cells: Any, one: Any, other: Any) -> Any:
     """Whether two values are written alike."""
-    tag = item_at(columns.tags, one)
-    if tag != item_at(columns.tags, other):
+    kind, start, end = note_of(item_at(cells, one))
+    other_kind, other_start, other_end = note_of(item_at(cells, other))
+    if kind != other_kind or end - start != other_end - other_start:
         return False
-    if tag == ABSENT:
-        return True
-    start, other_start = item_at(columns.start, one), item_at(columns.start, other)
-    length = item_at(columns.end, one) - start
-    if length != item_at(columns.end, other) - other_start:
-        return False
-    return same_bytes(data, start, data, other_start, length)
-
-
-@inlined
-def _keep(data: Any, columns: Columns, at: Any, runs: _Runs, to: Any, used: Any) -> Any:
-    """Keep a value; return how many bytes are kept then."""
-    tag = item_at(columns.tags, at)
-    put_item(runs.columns.tags, to, tag)
-    put_item(runs.columns.start, to, used)
-    if tag != ABSENT:
-        for place in range(item_at(columns.start, at), item_at(columns.end, at)):
-            put_byte(runs.kept, used, byte_at(data, place))
-            used += 1
-    put_item(runs.columns.end, to, used)
-    return used
-
-
-_COLUMNS = "Columns(uint8[:], int64[:], int64[:], int64[:])"
-_RUNS = (
-    "_Runs(out(int64[:]), Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:])), "
-    "out(uint8[:]))"
-)
+    return same_bytes(data, start, data, other_start, end - start)
 
 
 @kernel(
-    f"uint8[:], {_COLUMNS}, int64[:], {_RUNS}, int64, bool",
+    "uint8[:], uint64[:], int64[:], _Runs(out(int64[:, :]), out(uint8[:, :]), out(int64[:, :]), "
+    "out(int64[:, :]), out(uint8[:])), bool",
     returns="int64",
     fastmath=False,
     allocates=False,
 )
-def _keep_runs(
-    data: Any, columns: Columns, rows: Any, runs: _Runs, n_rows: int, one_by_one: bool
-) -> int:
-    """Keep what runs of rows name; return how many runs there are.
-
-    The rows' values of a key stand behind those of the one before; the first place is the lines'.
-    """
-    places = columns.tags.size // n_rows if n_rows > 0 else 0
+def _keep_runs(data: Any, cells: Any, rows: Any, runs: _Runs, one_by_one: bool) -> int:
+    """Keep what runs of rows name; return how many runs there are."""
+    n_keys, n_rows = runs.tags.shape
     count = used = 0
     for row in range(n_rows):
-        start = item_at(rows, 3 * row + START)
+        first, start = row * (n_keys + 1) + 1, item_at(rows, 3 * row + START)
         same = row > 0 and not one_by_one
-        for place in range(1, places):
-            if same:
-                at = place * n_rows + row
-                same = _alike(data, columns, at, at - 1)
+        for key in range(n_keys):
+            same = same and _alike(data, cells, first + key, first + key - n_keys - 1)
         if same:
-            put_item(runs.lines, 3 * (count - 1) + END, start)
+            runs.lines[count - 1, END] = start
             continue
-        put_item(runs.lines, 3 * count + LINE, item_at(rows, 3 * row + LINE))
-        put_item(runs.lines, 3 * count + START, start)
-        put_item(runs.lines, 3 * count + END, start)
-        for place in range(1, places):
-            at, to = place * n_rows + row, (place - 1) * n_rows + count
-            used = _keep(data, columns, at, runs, to, used)
+        runs.lines[count, LINE] = item_at(rows, 3 * row + LINE)
+        runs.lines[count, START] = runs.lines[count, END] = start
+        for key in range(n_keys):
+            kind, at, end = note_of(item_at(cells, first + key))
+            runs.tags[key, count] = kind
+            runs.start[key, count] = used
+            while at < end:
+                put_byte(runs.kept, used, byte_at(data, at))
+                at += 1
+                used += 1
+            runs.end[key, count] = used
         count += 1
     return count

@@ -1,15 +1,17 @@
 """Wanted places in nested JSON values as columns, found in one walk over each value."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import kernel
+from fastscore_machine.views import item_at, put_item, signed
 
 from fastscore_readers.json.shapes import Shape, ShapePlan, plan_of
-from fastscore_readers.json.texts import TextBlock, TextWalker
-from fastscore_readers.json.walk import Columns, Tables, place_notes
+from fastscore_readers.json.texts import WalkedTexts, walk_texts
+from fastscore_readers.json.walk import Notes, note_of
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -48,16 +50,6 @@ class Place:
     numbered_escapes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The values of a block of n texts: those of a place from its base on, numbered by grain."""
-
-    columns: Columns
-    bases: Longs
-    owner_bases: Longs
-    counts: Longs
-
-
 def find_places(
     data: npt.ArrayLike,
     starts: npt.ArrayLike,
@@ -86,65 +78,49 @@ def find_places(
         root is absent. Validity is that of Python's ``json``, but for the two limits that
         `scan_jsonl` has; of equal keys the last counts.
     """
-    tables = plan_of(shape)
-    walker = TextWalker(data, starts, ends, tables.plan, is_utf8)
-    parts = [_part_of(block, tables) for block in walker.blocks()]
-    # what is never walked has no values
-    parts = parts or [_empty_part(tables)]
-    reader = _Places(tables, parts, walker.numbered)
-    return reader.place(0, shape), walker.faulty
-
-
-def _part_of(block: TextBlock, shape: ShapePlan) -> _Part:
-    """Put what was noted of a block into columns."""
-    noted = block.room.notes.place[: block.n_notes]
-    n_noted = np.bincount(noted[noted >= 0], minlength=shape.grain.size)
-    elements = np.flatnonzero(shape.is_element)
-    sizes = np.zeros(shape.n_grains, np.int64)
-    sizes[shape.grain[elements]] = n_noted[elements]
-    sizes[0] = block.n_texts
-    part = _room(shape, sizes)
-    tables = Tables(shape.grain, shape.is_element, part.bases, part.bases, part.owner_bases)
-    counts = part.counts.copy()
-    counts[1:] = 0
-    place_notes(
-        block.room.notes,
-        tables,
-        part.columns,
-        block.room.slots,
-        block.lines,
-        counts,
-        block.n_notes,
-    )
-    return replace(part, counts=counts)
-
-
-def _room(shape: ShapePlan, sizes: Longs) -> _Part:
-    of_place = sizes[shape.grain]
-    bases, owner_bases = np.cumsum(of_place) - of_place, np.cumsum(sizes) - sizes
-    starts, ends = np.empty((2, int(of_place.sum())), np.int64)
-    columns = Columns(
-        np.zeros(starts.size, np.uint8), starts, ends, np.empty(int(sizes.sum()), np.int64)
-    )
-    return _Part(columns, bases, owner_bases, sizes)
-
-
-def _empty_part(shape: ShapePlan) -> _Part:
-    return _room(shape, np.zeros(shape.n_grains, np.int64))
+    plan = plan_of(shape)
+    walked = walk_texts(data, starts, ends, plan.plan, is_utf8)
+    reader = _Places(plan, walked, np.size(starts))
+    return reader.place(0, shape), walked.faulty
 
 
 class _Places:
-    """The places of a shape, whose values stand in parts."""
+    """The values of a shape's places that were noted of n texts."""
 
-    def __init__(self, shape: ShapePlan, parts: Sequence[_Part], numbered: bool) -> None:
-        self.shape, self.parts, self.numbered = shape, parts, numbered
-        counts = np.stack([part.counts for part in parts])
-        self.before = np.cumsum(counts, axis=0) - counts
+    def __init__(self, shape: ShapePlan, walked: WalkedTexts, n_texts: int) -> None:
+        self.shape, self.numbered = shape, walked.numbered
+        noted = walked.notes.place[: walked.n_notes]
+        n_noted = np.bincount(noted[noted >= 0], minlength=shape.grain.size)
+        elements = np.flatnonzero(shape.is_element)
+        self.counts = np.zeros(shape.n_grains, np.int64)
+        self.counts[shape.grain[elements]] = n_noted[elements]
+        self.counts[0] = n_texts
+        of_place = self.counts[shape.grain]
+        self.bases = np.cumsum(of_place) - of_place
+        self.owner_bases = np.cumsum(self.counts) - self.counts
+        starts, ends = np.empty((2, int(of_place.sum())), np.int64)
+        self.columns = Columns(
+            np.zeros(starts.size, np.uint8),
+            starts,
+            ends,
+            np.empty(int(self.counts.sum()), np.int64),
+        )
+        place_notes(
+            walked.notes,
+            Tables(shape.grain, shape.is_element, self.bases, self.owner_bases),
+            self.columns,
+            np.empty(walked.n_notes, np.int64),
+            walked.lines,
+            np.zeros(shape.n_grains, np.int64),
+            walked.n_notes,
+        )
 
     def place(self, place: int, shape: Shape, owner: Longs | None = None) -> Place:
         """Return the values at a place and below it."""
-        grain = int(self.shape.grain[place])
-        tags, start, end = (self._joined(of, place) for of in ("tags", "start", "end"))
+        base, grain = int(self.bases[place]), self.shape.grain[place]
+        own = slice(base, base + int(self.counts[grain]))
+        columns = self.columns
+        tags, start, end = columns.tags[own], columns.start[own], columns.end[own]
         owner = np.arange(tags.size) if owner is None else owner
         members: dict[str, Place] = {}
         elements = None
@@ -154,23 +130,83 @@ class _Places:
                 members[key] = self.place(below, wanted, owner)
         elif shape is not None:
             below = int(self.shape.plan.elements[place])
-            elements = self.place(below, shape[0], self._owners(below, grain))
+            inside = self.shape.grain[below]
+            first = int(self.owner_bases[inside])
+            owners = columns.owner[first : first + int(self.counts[inside])]
+            elements = self.place(below, shape[0], owners)
         return Place(tags, start, end, owner, members, elements, self.numbered)
 
-    def _joined(self, of: str, place: int) -> npt.NDArray[Any]:
-        grain = self.shape.grain[place]
-        found = []
-        for part in self.parts:
-            base = part.bases[place]
-            found.append(getattr(part.columns, of)[base : base + part.counts[grain]])
-        return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _owners(self, place: int, of_arrays: int) -> Longs:
-        """Return the rows of the arrays in which elements stand."""
-        grain = self.shape.grain[place]
-        found = []
-        for part, before in zip(self.parts, self.before, strict=True):
-            base = part.owner_bases[grain]
-            owners = part.columns.owner[base : base + part.counts[grain]]
-            found.append(owners + before[of_arrays])
-        return np.concatenate(found)
+class Tables(NamedTuple):
+    """Where the values of each place go.
+
+    Parameters
+    ----------
+    grain : int32 (places,)
+        The grain of a place: the root and its members are of grain 0, elements of arrays and their
+        members of one for each place of elements.
+    is_element : int8 (places,)
+        Whether its values are numbered, lines or elements; members are numbered as their object.
+    base : int64 (places,)
+        Where its value of number 0 goes.
+    owner_base : int64 (grains,)
+        Where the owner of a grain's value of number 0 goes.
+    """
+
+    grain: npt.NDArray[np.int32]
+    is_element: npt.NDArray[np.int8]
+    base: Longs
+    owner_base: Longs
+
+
+class Columns(NamedTuple):
+    """Room for values: kinds, uint8, and bytes in the data; the rows of owners; int64."""
+
+    tags: npt.NDArray[np.uint8]
+    start: Longs
+    end: Longs
+    owner: Longs
+
+
+_NOTED = "Notes(uint64[:], int32[:], int32[:])"
+_TABLES = "Tables(int32[:], int8[:], int64[:], int64[:])"
+_COLUMNS = "Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]))"
+
+
+@kernel(
+    f"{_NOTED}, {_TABLES}, {_COLUMNS}, out(int64[:]), int64[:], out(int64[:]), int64",
+    fastmath=False,
+    allocates=False,
+)
+def place_notes(
+    notes: Notes, tables: Tables, columns: Columns, slots: Any, lines: Any, counts: Any, count: Any
+) -> None:
+    """Put noted values into columns.
+
+    ``lines`` (2 * rows,) are the number of each row and what is added to its bytes; ``counts``
+    (grains,) how many elements of each grain there are already; ``slots`` room for a number a note.
+    """
+    line, shift = signed(0), signed(0)
+    for note in range(count):
+        place = signed(item_at(notes.place, note))
+        if place < 0:
+            continue
+        grain = signed(item_at(tables.grain, place))
+        parent = signed(item_at(notes.parent, note))
+        if parent < 0:
+            slot = signed(item_at(lines, 2 * line))
+            shift = signed(item_at(lines, 2 * line + 1))
+            line += 1
+        elif item_at(tables.is_element, place) != 0:
+            slot = signed(item_at(counts, grain))
+            put_item(counts, grain, slot + 1)
+            owner = item_at(tables.owner_base, grain) + slot
+            put_item(columns.owner, owner, item_at(slots, parent))
+        else:
+            slot = signed(item_at(slots, parent))
+        put_item(slots, note, slot)
+        kind, start, end = note_of(item_at(notes.value, note))
+        at = item_at(tables.base, place) + slot
+        put_item(columns.tags, at, kind)
+        put_item(columns.start, at, start + shift)
+        put_item(columns.end, at, end + shift)

@@ -88,14 +88,16 @@ def plan_of(shape: Shape) -> ShapePlan:
         children.reshape(-1),
         np.array([bool(members) for members in places.members], np.int8),
         np.array(places.elements, np.int32),
+        0,
     )
     grain, is_element = np.array(places.grain, np.int32), np.array(places.is_element, np.int8)
     return ShapePlan(plan, grain, is_element, places.n_grains)
 
 
 @lru_cache(maxsize=64)
-def plan_of_keys(keys: tuple[bytes, ...]) -> ShapePlan:
-    """Make the tables of an object whose members are wanted as they are."""
+def plan_of_keys(keys: tuple[bytes, ...]) -> Plan:
+    """Make the tables of an object whose members are wanted as they are, in cells."""
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
-    return plan_of({key.decode(): None for key in keys})
+    plan = plan_of({key.decode(): None for key in keys}).plan
+    return plan._replace(n_cells=1 + len(keys))

@@ -4,50 +4,58 @@ Each text is a line of the walk. Line ends within a text become tabs, which are 
 values and as bad within strings.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, same_length
-from fastscore_machine.views import BLOCK, byte_at, item_at, put_block, put_byte, put_item
+from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 
-from fastscore_readers.json.blocks import FOREVER, Room, Walker, room_for
-from fastscore_readers.json.line_ends import count_line_ends
-from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Plan
+from fastscore_readers.json.blocks import FOREVER, Walker
+from fastscore_readers.json.tokens import ends_line
+from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Notes, Plan
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 512 << 10
-_NEWLINE, _RETURN, _TAB = 10, 13, 9
+_NEWLINE, _TAB = 10, 9
+
+_NONE, _1 = np.uint64(0), np.uint64(1)
+_end_marks = byte_marks(b"\n\r")
 
 
 @dataclass(frozen=True, slots=True)
-class TextBlock:
-    """A block of texts that was walked.
+class WalkedTexts:
+    r"""What was noted of some texts.
 
     Parameters
     ----------
-    room
-        What was noted.
-    n_texts, n_notes
-        How many texts and notes there are.
+    notes, n_notes
+        The notes, which are good until the thread walks others, and how many there are.
     lines : int64 (2 * n,)
-        Of each good text its number in the block and how far its bytes stand behind those of the
-        block.
+        Of each good text its number, and how far its bytes stand behind those that are noted.
+    faulty : int64
+        The numbers of the texts that are no JSON.
+    numbered
+        Whether an escape that begins with ``\u`` was seen.
     """
 
-    room: Room
-    n_texts: int
+    notes: Notes
     n_notes: int
     lines: Longs
+    faulty: Longs
+    numbered: bool
 
 
-class TextWalker:
-    """The walk over some texts.
+def walk_texts(
+    data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, plan: Plan, is_utf8: bool
+) -> WalkedTexts:
+    """Walk some texts.
 
     Parameters
     ----------
@@ -60,89 +68,63 @@ class TextWalker:
     is_utf8
         Whether the texts are known to be UTF-8.
     """
-
-    def __init__(
-        self,
-        data: npt.ArrayLike,
-        starts: npt.ArrayLike,
-        ends: npt.ArrayLike,
-        plan: Plan,
-        is_utf8: bool,
-    ) -> None:
-        self.data: Bytes = as_vector("data", data, np.uint8)
-        self.starts: Longs = as_vector("starts", starts, np.int64)
-        self.ends: Longs = as_vector("ends", ends, np.int64)
-        same_length("starts", self.starts.size, "ends", self.ends.size)
-        wrong = (self.starts < 0) | (self.ends < self.starts) | (self.ends > self.data.size)
-        if wrong.any():
-            at = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"`starts` and `ends` hold {self.starts[at]} and {self.ends[at]} at position {at}; "
-                f"expected ranges within 0 and {self.data.size}"
-            )
-        self._walker = Walker(plan, VALUES, np.array(FOREVER), is_utf8)
-        self.numbered = False
-        r"""Whether an escape that begins with ``\u`` was seen in the blocks so far."""
-
-    @property
-    def faulty(self) -> Longs:
-        """The numbers of the texts so far that are no JSON."""
-        return np.array([number for number, *_ in self._walker.faults], np.int64)
-
-    def blocks(self) -> Iterator[TextBlock]:
-        """Walk block by block; each is used no more once the next is asked for."""
-        walker, n = self._walker, self.starts.size
-        # a byte behind each
-        behind = np.cumsum(self.ends - self.starts + 1)
-        first = 0
-        while first < n:
-            before = int(behind[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(behind, before + BLOCK_BYTES, side="right")))
-            size = int(behind[last - 1]) - before
-            room = room_for(size)
-            own = slice(first, last)
-            places = np.empty(last - first, np.int64)
-            _gather(self.data, self.starts[own], self.ends[own], room.data, places)
-            _without_line_ends(room.data[:size], places[1:] - 1)
-            walker.state[NUMBER] = first
-            walker.walk_room(room, size, 0)
-            self.numbered |= room.numbered
-            number = room.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE] - first
-            shift = self.starts[own][number] - places[number]
-            lines = np.stack((number, shift), axis=1).reshape(-1)
-            yield TextBlock(room, last - first, walker.n_notes, lines)
-            first = last
+    data = as_vector("data", data, np.uint8)
+    starts, ends = as_vector("starts", starts, np.int64), as_vector("ends", ends, np.int64)
+    same_length("starts", starts.size, "ends", ends.size)
+    wrong = (starts < 0) | (ends < starts) | (ends > data.size)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"`starts` and `ends` hold {starts[at]} and {ends[at]} at position {at}; "
+            f"expected ranges within 0 and {data.size}"
+        )
+    walker, n = Walker(plan, VALUES, np.array(FOREVER), is_utf8), starts.size
+    # a byte behind each
+    behind = np.cumsum(ends - starts + 1)
+    lines = np.empty((n, 2), np.int64)
+    first = n_good = 0
+    numbered = False
+    while first < n:
+        before = int(behind[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(behind, before + BLOCK_BYTES, side="right")))
+        size = int(behind[last - 1]) - before
+        room = walker.room_for(size)
+        _gather(data, starts[first:last], ends[first:last], room.data)
+        walker.state[NUMBER] = first
+        walker.walk_room(size, 0)
+        numbered |= room.numbered
+        number = room.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
+        good = lines[n_good : n_good + number.size]
+        good[:, 0] = number
+        # where a text begins in the block: behind all before it
+        good[:, 1] = ends[number] - (behind[number] - 1 - before)
+        first, n_good = last, n_good + number.size
+    faulty = np.array([number for number, *_ in walker.faults], np.int64)
+    return WalkedTexts(walker.notes, walker.n_notes, lines[:n_good].reshape(-1), faulty, numbered)
 
 
-def _without_line_ends(block: Bytes, behind_texts: Longs) -> None:
-    """Make tabs of line ends but those behind texts, and behind the last one.
-
-    A return that ends a text is one line end with that behind it, which does no harm.
-    """
-    if count_line_ends(block) != behind_texts.size + 1:
-        block[(block == _NEWLINE) | (block == _RETURN)] = _TAB
-        block[behind_texts] = block[-1] = _NEWLINE
-
-
-@kernel(
-    "uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:])", fastmath=False, allocates=False
-)
-def _gather(data: Any, starts: Any, ends: Any, out: Any, places: Any) -> None:
+@kernel("uint8[:], int64[:], int64[:], out(uint8[:])", fastmath=False, allocates=False)
+def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
     """Copy texts one behind another, each with a line end behind it.
 
-    ``out`` has room for a block of 64 bytes more.
+    Line ends within a text become tabs. ``out`` has room for a block of 64 bytes more.
     """
     to = 0
     for text in range(starts.size):
-        put_item(places, text, to)
         at, end = item_at(starts, text), item_at(ends, text)
         behind = to + end - at
         while at < end and at + BLOCK <= data.size:
             put_block(out, to, data, at)
+            found = _end_marks(block_at(data, at))
+            while found != _NONE:
+                # behind a text is overwritten
+                put_byte(out, to + trailing_zeros(found), _TAB)
+                found &= found - _1
             at += BLOCK
             to += BLOCK
         while at < end:
-            put_byte(out, to, byte_at(data, at))
+            byte = byte_at(data, at)
+            put_byte(out, to, _TAB if ends_line(byte) else byte)
             at += 1
             to += 1
         put_byte(out, behind, _NEWLINE)

@@ -38,10 +38,10 @@ from fastscore_readers.json.tokens import (
 
 Longs = npt.NDArray[np.int64]
 
-SIZE, BEGIN, ROOTS, NUMBER, RESTART, N_LINES, N_BLANK, N_ROWS, N_SUSPECTS, N_NOTES = range(10)
+SIZE, BEGIN, ROOTS, NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES, N_ROWS, N_SUSPECTS = range(10)
 """What `state` tells: the block's bytes, where it begins in the data, what roots lines may have;
-the number of the next line, the next restart, how many lines and blank ones there were so far;
-and of this block the rows, the suspected lines and the notes."""
+the number of the next line, the next restart, how many lines, blank ones and notes there were so
+far; and of this block the rows and the suspected lines."""
 OBJECTS, CONTAINERS, VALUES = range(3)
 """What roots lines may have: objects, arrays too, or any value."""
 
@@ -50,6 +50,7 @@ LINE, START, END = range(3)
 
 _KIND_BITS, _END_BITS = np.uint64(4), np.uint64(34)
 _KINDS, _PLACES = np.uint64(15), np.uint64((1 << 30) - 1)
+_NOTHING = np.uint64(0)
 MOST_BYTES = 1 << 30
 """What a block is shorter than."""
 _ESCAPED_BIT = 31
@@ -68,6 +69,9 @@ class Plan(NamedTuple):
         Whether any is.
     elements : int32 (places,)
         The place of the elements, -1 where they are not wanted.
+    n_cells
+        How many places a line has that is noted in cells, as nothing is wanted below the members of
+        an object; 0 where values are noted one behind another.
     """
 
     keys: Keys
@@ -75,23 +79,26 @@ class Plan(NamedTuple):
     children: npt.NDArray[np.int32]
     has_members: npt.NDArray[np.int8]
     elements: npt.NDArray[np.int32]
+    n_cells: int
 
 
 class Notes(NamedTuple):
-    """Wanted values of a block, in the order of the text.
+    """Wanted values, in the order of the text, or in cells: a row a line, a column a place.
 
     Parameters
     ----------
-    place : int32
-        Where each stands in the plan; -1 for what counts no more, as an equal key followed.
     value : uint64
-        Its kind and bytes, a string's inside its quotes: see `note_of`.
+        The kind and the bytes of each, a string's inside its quotes: see `note_of`. 0 in a cell is
+        that of no value.
+    place : int32
+        Where each stands in the plan; -1 for what counts no more, as an equal key followed. None
+        are written of cells.
     parent : int32
-        The note of its object or array, -1 for a line.
+        The note of its object or array, -1 for a line; as ``place``.
     """
 
-    place: npt.NDArray[np.int32]
     value: npt.NDArray[np.uint64]
+    place: npt.NDArray[np.int32]
     parent: npt.NDArray[np.int32]
 
 
@@ -142,13 +149,6 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
 
 
 @always_inlined
-def _note(notes: Notes, note: Any, place: Any, parent: Any, value: Any) -> None:
-    put_item(notes.place, note, place)
-    put_item(notes.parent, note, parent)
-    put_item(notes.value, note, value)
-
-
-@always_inlined
 def _kind_of(notes: Notes, note: Any) -> Any:
     return signed(item_at(notes.value, note) & _KINDS)
 
@@ -184,6 +184,8 @@ def _member_place(
     key = _key_at(data, tokens, token, plan.keys, scratch.key)
     if key < 0:
         return -1
+    if plan.n_cells != 0:
+        return 1 + key
     above = signed(item_at(notes.place, parent))
     place = signed(item_at(plan.children, above * plan.n_keys + key))
     if place >= 0:
@@ -200,6 +202,11 @@ def _walk_value(
 ) -> tuple[Any, Any]:
     """Walk a line's value from a token on: the token behind it, or -1, and the count of notes."""
     place, parent, depth = signed(0), signed(-1), 0
+    first, in_cells = count, plan.n_cells != 0
+    if in_cells:
+        for cell in range(plan.n_cells):
+            put_item(notes.value, first + cell, _NOTHING)
+        count += plan.n_cells
     while True:
         # here a value begins; place says which one is wanted, or -1
         at = token_at(tokens, token)
@@ -234,11 +241,15 @@ def _walk_value(
             token += 1
             value = _packed(kind, at, end)
         if place >= 0:
-            _note(notes, count, place, parent, value)
+            note = first + place if in_cells else count
+            put_item(notes.value, note, value)
+            if not in_cells:
+                put_item(notes.place, note, place)
+                put_item(notes.parent, note, parent)
+                count += 1
             if entered:
-                parent = signed(count)
+                parent = signed(note)
                 depth += 1
-            count += 1
         while not entered:
             # here a value has ended
             if depth == 0:
@@ -252,8 +263,10 @@ def _walk_value(
                 return -1, count
             closed = item_at(notes.value, parent) | np.uint64(at + 1) << _END_BITS
             put_item(notes.value, parent, closed)
-            parent = signed(item_at(notes.parent, parent))
             depth -= 1
+            if depth == 0:
+                return token, count
+            parent = signed(item_at(notes.parent, parent))
         if _kind_of(notes, parent) == OBJECT:
             if not starts_member(data, tokens, token):
                 return -1, count
@@ -284,8 +297,8 @@ def _enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
 
 
 _INDEX = "Index(uint32[:], uint32[:], int64[:])"
-_PLAN = "Plan(Keys(uint64[:], uint8[:]), int64, int32[:], int8[:], int32[:])"
-_NOTES = "Notes(out(int32[:]), out(uint64[:]), out(int32[:]))"
+_PLAN = "Plan(Keys(uint64[:], uint8[:]), int64, int32[:], int8[:], int32[:], int64)"
+_NOTES = "Notes(out(uint64[:]), out(int32[:]), out(int32[:]))"
 _LINES = "Lines(out(int64[:]), out(int64[:]), int64[:])"
 _SCRATCH = "Scratch(out(uint8[:]), out(uint8[:]), out(int32[:]))"
 
@@ -300,12 +313,13 @@ def walk_lines(
 ) -> None:
     """Walk the lines of a block: note what is wanted of those that are good, list the others.
 
-    A line is suspected where its tokens are no JSON, its root is none of `ROOTS`, or a byte of it
-    is bad. Of a suspected line nothing is noted.
+    Notes go behind the first `N_NOTES`. A line is suspected where its tokens are no JSON, its root
+    is none of `ROOTS`, or a byte of it is bad. Of a suspected line nothing is noted.
     """
     tokens, bad, _ = index
     size, roots, number, restart = state[SIZE], state[ROOTS], state[NUMBER], state[RESTART]
-    token = start = n_bad = row = suspect = blank = total = count = 0
+    token = start = n_bad = row = suspect = blank = total = 0
+    count = state[N_NOTES]
     while start < size:
         while state[BEGIN] + start >= item_at(lines.restarts, 2 * restart):
             number = item_at(lines.restarts, 2 * restart + 1)
@@ -349,81 +363,3 @@ def walk_lines(
     state[N_LINES] += total
     state[N_BLANK] += blank
     state[N_ROWS], state[N_SUSPECTS], state[N_NOTES] = row, suspect, count
-    for place in range(scratch.latest.size):
-        put_item(scratch.latest, place, -1)
-
-
-class Tables(NamedTuple):
-    """Where the values of each place go.
-
-    Parameters
-    ----------
-    grain : int32 (places,)
-        The grain of a place: the root and its members are of grain 0, elements of arrays and their
-        members of one for each place of elements.
-    is_element : int8 (places,)
-        Whether its values are numbered, lines or elements; members are numbered as their object.
-    base, bytes_base : int64 (places,)
-        Where the kind and the bytes of its value of number 0 go.
-    owner_base : int64 (grains,)
-        Where the owner of a grain's value of number 0 goes.
-    """
-
-    grain: npt.NDArray[np.int32]
-    is_element: npt.NDArray[np.int8]
-    base: Longs
-    bytes_base: Longs
-    owner_base: Longs
-
-
-class Columns(NamedTuple):
-    """Room for values: kinds, uint8, and bytes in the data; the rows of owners; int64."""
-
-    tags: npt.NDArray[np.uint8]
-    start: Longs
-    end: Longs
-    owner: Longs
-
-
-_NOTED = "Notes(int32[:], uint64[:], int32[:])"
-_TABLES = "Tables(int32[:], int8[:], int64[:], int64[:], int64[:])"
-_COLUMNS = "Columns(out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]))"
-
-
-@kernel(
-    f"{_NOTED}, {_TABLES}, {_COLUMNS}, out(int64[:]), int64[:], out(int64[:]), int64",
-    fastmath=False,
-    allocates=False,
-)
-def place_notes(
-    notes: Notes, tables: Tables, columns: Columns, slots: Any, lines: Any, counts: Any, count: Any
-) -> None:
-    """Put noted values into columns.
-
-    ``lines`` (2 * rows,) are the number of each row and what is added to its bytes; ``counts``
-    (grains,) how many elements of each grain there are already; ``slots`` room for a number a note.
-    """
-    line, shift = signed(0), signed(0)
-    for note in range(count):
-        place = signed(item_at(notes.place, note))
-        if place < 0:
-            continue
-        grain = signed(item_at(tables.grain, place))
-        parent = signed(item_at(notes.parent, note))
-        if parent < 0:
-            slot = signed(item_at(lines, 2 * line))
-            shift = signed(item_at(lines, 2 * line + 1))
-            line += 1
-        elif item_at(tables.is_element, place) != 0:
-            slot = signed(item_at(counts, grain))
-            put_item(counts, grain, slot + 1)
-            owner = item_at(tables.owner_base, grain) + slot
-            put_item(columns.owner, owner, item_at(slots, parent))
-        else:
-            slot = signed(item_at(slots, parent))
-        put_item(slots, note, slot)
-        kind, start, end = note_of(item_at(notes.value, note))
-        put_item(columns.tags, item_at(tables.base, place) + slot, kind)
-        at = item_at(tables.bytes_base, place) + slot
-        put_item(columns.start, at, start + shift)
-        put_item(columns.end, at, end + shift)
