@@ -63,8 +63,7 @@ def read_document(
         numbers = np.stack([found.start - first, found.line], 1)
         data = found.data[first:].tobytes()
         line = int(found.line[0]) if found.start.size else 1
-        n_ends = max(found.start.size - 1, 0)
-        yield Lines(data, offset + first, line, n_ends, damage=damage, numbers=numbers)
+        yield Lines(data, offset + first, line, damage=damage, numbers=numbers)
     if found.fault >= 0 and damage is None:
         refused = _broken(file, found, text[offset:], offset)
         yield Lines(b"", offset + found.fault, found.fault_line, refused=refused)

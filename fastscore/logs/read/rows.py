@@ -225,6 +225,7 @@ def _lines_of(
         line=byte_range.first_line,
         damage=byte_range.damage,
         max_line=MAX_LINE_BYTES,
+        stop=byte_range.stop if byte_range.compression == "none" else None,
     )
 
 

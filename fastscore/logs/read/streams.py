@@ -51,8 +51,6 @@ class Lines:
         The byte of the (unpacked) file at which they start.
     line
         The number of the first of them.
-    n_ends
-        How many line ends they hold.
     long_line
         The length of a line that is too long, 0 for ordinary lines.
     damage
@@ -71,7 +69,6 @@ class Lines:
     data: bytes | memoryview
     offset: int
     line: int
-    n_ends: int = 0
     long_line: int = 0
     damage: Damage | None = None
     numbers: npt.NDArray[np.int64] | None = None
@@ -335,6 +332,7 @@ def read_lines(
     line: int = 1,
     damage: Damage | None = None,
     max_line: int = MAX_LINE_BYTES,
+    stop: int | None = None,
 ) -> Iterator[Lines]:
     """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
 
@@ -348,6 +346,8 @@ def read_lines(
         Damage that is known to stand past the stream's end.
     max_line
         Longer lines are skipped; no less than the blocks' size.
+    stop
+        Where the stream ends, where that is known: lines before it are not counted.
     """
     pending: list[bytes] = []
     size = dropped = 0
@@ -361,9 +361,10 @@ def read_lines(
             break
         if isinstance(block, memoryview):
             if not pending and (offset or block[: len(BOM)] != BOM):
-                n_ends = count_line_ends(np.frombuffer(block, np.uint8))
-                yield Lines(block, offset, line, n_ends)
-                offset, line = offset + len(block), line + n_ends
+                yield Lines(block, offset, line)
+                offset += len(block)
+                if offset != stop:
+                    line += count_line_ends(np.frombuffer(block, np.uint8))
                 continue
             block = block.tobytes()
         if offset == 0 and not pending and block.startswith(BOM):
@@ -391,9 +392,10 @@ def read_lines(
         if cut:
             # a view: whole blocks are not copied for their last, cut line
             whole = memoryview(data)[:cut]
-            n_ends = count_line_ends(np.frombuffer(whole, np.uint8))
-            yield Lines(whole, offset, line, n_ends)
-            offset, line = offset + cut, line + n_ends
+            yield Lines(whole, offset, line)
+            offset += cut
+            if offset != stop:
+                line += count_line_ends(np.frombuffer(whole, np.uint8))
         size = len(data) - cut
         pending = [data[cut:]] if size or dropped else []
     rest = b"".join(pending)
@@ -402,5 +404,4 @@ def read_lines(
         yield Lines(head or rest[:_HEAD_BYTES], offset, line, long_line=length)
         offset, line, rest = offset + dropped + len(rest), line + 1, b""
     if rest or damage:
-        n_ends = count_line_ends(np.frombuffer(rest, np.uint8))
-        yield Lines(rest, offset, line, n_ends, damage=damage)
+        yield Lines(rest, offset, line, damage=damage)
