@@ -6,6 +6,7 @@ It tells changed and damaged content, at the speed of memory; it is no defence a
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import xxhash
 
@@ -73,7 +74,17 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -> bytes:
+class BlockHashes(Protocol):
+    """The hashes of a file's first whole blocks, wherever they stand."""
+
+    def __len__(self) -> int:
+        """Count them."""
+
+    def __getitem__(self, part: slice, /) -> Sequence[bytes]:
+        """Return some of them."""
+
+
+def hash_part(path: Path, start: int, stop: int, blocks: BlockHashes = ()) -> bytes:
     """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``.
 
     Parameters

@@ -7,6 +7,11 @@ from contextlib import contextmanager
 OBJECTS_PER_COLLECTION = 50_000
 
 
+def collect_seldom() -> None:
+    """Search what is imported for garbage seldom."""
+    gc.set_threshold(OBJECTS_PER_COLLECTION)
+
+
 @contextmanager
 def seldom_collected() -> Iterator[None]:
     """Run a process's last work: what it imported is searched seldom, and not at its exit.
@@ -14,7 +19,7 @@ def seldom_collected() -> Iterator[None]:
     Python searches all objects once more as it ends, which takes as long as importing them did;
     all memory goes back to the system then anyway.
     """
-    gc.set_threshold(OBJECTS_PER_COLLECTION)
+    collect_seldom()
     try:
         yield
     finally:

@@ -57,7 +57,7 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.missing import notes_on_run, nothing_error, strict_error
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
-from fastscore.run.shared_files import absolute, absolute_plan, check_workers
+from fastscore.run.shared_files import absolute, absolute_files, check_workers, checked
 from fastscore.suites.base import PARTIAL_REJECTS, Suite
 
 Key = TypeVar("Key")
@@ -174,18 +174,17 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         context = replace(context, writer=writer)
         if config.engine != LOCAL:
             context = absolute(context)
-            check_workers(
-                engine,
-                context,
-                [file for file in files if not must_be_kept(config, file)],
-                identity.fingerprint if identity else None,
-            )
+            model = identity.fingerprint if identity else None
+            seen = [file for file in files if not must_be_kept(config, file)]
+            if not check_workers(engine, context, seen, model, without):
+                reporter.note(f"no worker has joined {config.address} yet: it is waited for")
+            engine = checked(engine, context, model)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
         readable = _readable(run, files, screened)
         manifest.left_aside = [*_left_aside(config, suite, reporter), *readable.left_aside]
         run.context = replace(context, chosen=readable.chosen)
-        plan = _plan(run, readable.files)
+        plan = _plan(run, _named_for_all(config, readable.files))
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts, readable.files)
@@ -193,6 +192,11 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
     return Outcome(run.manifest, _refusal(config, run.manifest))
+
+
+def _named_for_all(config: RunConfig, files: tuple[InputFile, ...]) -> tuple[InputFile, ...]:
+    """Name files so that every worker finds them."""
+    return files if config.engine == LOCAL else absolute_files(files)
 
 
 def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | None) -> Readable:
@@ -236,12 +240,11 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             files,
             run.context.source(run.suite),
             shard_bytes=run.config.shard_bytes,
-            scratch=run.work / "unpacked",
+            scratch=run.context.run / WORK / "unpacked",
             progress=advance,
-            threads=run.config.workers,
+            threads=max(run.config.workers, run.engine.processes()),
+            mapped=partial(run.engine.map, lost=progress.lost),
         )
-    if run.config.engine != LOCAL:
-        plan = absolute_plan(plan)
     accept_inputs(run.folder, run.manifest, plan)
     run.add_time("plan", len(files), time.monotonic() - started)
     return plan
@@ -458,14 +461,13 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             model = identity.fingerprint if identity else None
             check_workers(engine, context, readable.files, model)
         plan = plan_shards(
-            readable.files,
+            _named_for_all(config, readable.files),
             context.source(suite),
             shard_bytes=config.shard_bytes,
-            scratch=Path(scratch) / "unpacked",
-            threads=config.workers,
+            scratch=context.run / "unpacked",
+            threads=max(config.workers, engine.processes()),
+            mapped=engine.map,
         )
-        if config.engine != LOCAL:
-            plan = absolute_plan(plan)
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
     scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]
     earlier = None if config.overwrite else read_manifest(config.output)

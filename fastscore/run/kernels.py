@@ -15,7 +15,7 @@ from fastscore_machine.objects import find_library, platform_folder
 from fastscore_machine.workers import CompilationError, Step, missing_kernels, request
 
 from fastscore.errors import FastscoreError
-from fastscore.run.progress import Reporter
+from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.registry import load_suite, suite_names
 
 PACKAGES = ("fastscore_machine", "fastscore_kernels", "fastscore_readers")
@@ -165,6 +165,15 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
+
+
+def load_kernels(suite: str, without: tuple[str, ...] = ()) -> None:
+    """Load what a run of the suite may call, as of `kernels_of`; what is missing is compiled."""
+    kernels = kernels_of(suite, without)
+    with compiled(kernels, SilentReporter()):
+        pass
+    for kernel in kernels:
+        kernel.load()
 
 
 def compile_kernels(suites: Iterable[str], reporter: Reporter) -> list[Kernel]:

@@ -5,24 +5,29 @@ import platform
 import secrets
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from fastscore.errors import FastscoreError, RunConflictError, StoreError, UsageError
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.plan.shards import Plan
 from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
-from fastscore.run.engines.engine import Engine
+from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
+from fastscore.run.kernels import load_kernels
 from fastscore.vectors.embedder import Embedder
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
 """What decides a table's bytes."""
 MOST_INPUTS = 64
+
+_NEEDED = (
+    "All workers need this fastscore, and the run directory, the inputs, the store and the model "
+    "under the same paths as here."
+)
 
 
 def absolute(context: RunContext) -> RunContext:
@@ -53,18 +58,9 @@ def absolute(context: RunContext) -> RunContext:
     )
 
 
-def absolute_plan(plan: Plan) -> Plan:
-    """Name the files that shards are read from absolutely; what they are called in rows stays."""
-    shards = [
-        replace(
-            shard,
-            byte_ranges=tuple(
-                replace(part, path=str(Path(part.path).absolute())) for part in shard.byte_ranges
-            ),
-        )
-        for shard in plan.shards
-    ]
-    return replace(plan, shards=tuple(shards))
+def absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
+    """Name where files are read absolutely; what they are called in rows stays."""
+    return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +77,8 @@ class Expected:
         The bytes of some inputs.
     model
         The fingerprint of the embedder's model, if there is one.
+    unused
+        Modules whose kernels the run does not call, as of `kernels_of`.
     versions
         Of what decides a table's bytes.
     """
@@ -89,6 +87,7 @@ class Expected:
     tokens: Mapping[Path, str]
     sizes: Mapping[Path, int]
     model: str | None
+    unused: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=lambda: _versions())
 
 
@@ -102,9 +101,15 @@ class Seen:
 
 
 def check_workers(
-    engine: Engine, context: RunContext, inputs: Sequence[InputFile], model: str | None
+    engine: Engine,
+    context: RunContext,
+    inputs: Sequence[InputFile],
+    model: str | None,
+    unused: tuple[str, ...] = (),
 ) -> int:
     """Make sure that all workers see what this process sees; returns how many there are.
+
+    Each has the run's kernels loaded then, compiled if need be, all at once.
 
     Raises
     ------
@@ -113,17 +118,75 @@ def check_workers(
     """
     with _tokens(context) as tokens:
         sizes = {Path(file.location).absolute(): file.size for file in inputs[:MOST_INPUTS]}
-        expected = Expected(context, tokens, sizes, model)
+        expected = Expected(context, tokens, sizes, model, unused)
         seen = engine.ask(_Look(expected))
     for worker, answer in sorted(seen.items()):
         if answer.trouble is not None:
             raise UsageError(
                 f"The worker {worker} (host {answer.host}, process {answer.process}) "
                 f"{answer.trouble}.",
-                "All workers need this fastscore, and the run directory, the inputs, the store and "
-                "the model under the same paths as here. Nothing was started.",
+                f"{_NEEDED} Nothing was started.",
             )
     return len(seen)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEngine:
+    """An engine of which every process looks, before its first task, whether it sees the same.
+
+    That catches workers which join while the run lasts.
+    """
+
+    engine: Engine
+    expected: Expected
+
+    def map(
+        self,
+        task: Callable[[Key], Done],
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> Iterator[Done]:
+        """Do a task for every key."""
+        return self.engine.map(_Checked(self.expected, task), keys, alone=alone, lost=lost)
+
+    def processes(self) -> int:
+        """Count the processes that do tasks now."""
+        return self.engine.processes()
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Put a question to each worker."""
+        return self.engine.ask(question)
+
+
+def checked(engine: Engine, context: RunContext, model: str | None) -> Engine:
+    """Have the workers that join later checked too, all but for inputs and stores."""
+    return CheckedEngine(engine, Expected(context, {}, {}, model))
+
+
+_trusted: set[str] = set()
+"""The runs for which this process was found to see what it should, by their writers' tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked(Generic[Key, Done]):
+    """A task that a process does once it sees what it should."""
+
+    expected: Expected
+    task: Callable[[Key], Done]
+
+    def __call__(self, key: Key) -> Done:
+        run = self.expected.context.writer
+        if run not in _trusted:
+            trouble = _trouble(self.expected)
+            if trouble is not None:
+                raise UsageError(
+                    f"A worker (host {socket.gethostname()}, process {os.getpid()}) {trouble}.",
+                    f"{_NEEDED} End it and run the same command again; what is committed is kept.",
+                )
+            _trusted.add(run)
+        return self.task(key)
 
 
 @contextmanager
@@ -161,7 +224,10 @@ class _Look:
     expected: Expected
 
     def __call__(self) -> Seen:
-        return Seen(socket.gethostname(), os.getpid(), _trouble(self.expected))
+        trouble = _trouble(self.expected)
+        if trouble is None:
+            load_kernels(self.expected.context.suite, self.expected.unused)
+        return Seen(socket.gethostname(), os.getpid(), trouble)
 
 
 def _trouble(expected: Expected) -> str | None:

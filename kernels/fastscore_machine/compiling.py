@@ -62,16 +62,17 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel; other threads go on meanwhile."""
-        return (self._loaded or self._load())(*arguments)
+        return (self._loaded or self.load())(*arguments)
 
     def prepared(self, *arguments: Any) -> Callable[[], Any]:
         """Return a call with these arguments, which are looked at once: see `prepared`."""
-        return (self._loaded or self._load()).prepared(*arguments)
+        return (self._loaded or self.load()).prepared(*arguments)
 
     def __repr__(self) -> str:
         return f"<kernel {self.identity}({self.parameters}) -> {self.returns or 'None'}>"
 
-    def _load(self) -> "Bound":
+    def load(self) -> "Bound":
+        """Return the compiled function, loaded once in a process; compiled if need be."""
         from fastscore_machine.calling import bound
         from fastscore_machine.workers import compiled_library
 

@@ -13,7 +13,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run import tasks
 from fastscore.run.engines.engine import open_engine
-from fastscore.run.engines.workers import Failure, TaskError, attempt, receipt_of, set_threads
+from fastscore.run.engines.workers import Failure, TaskError, attempt, result_of, set_threads
 from fastscore.run.receipts import Receipt, load_receipt
 from fastscore.run.tasks import text_buckets
 from fastscore.vectors.text_ids import text_ids
@@ -72,9 +72,9 @@ def test_errors_come_home_as_they_are() -> None:
     outcome = pickle.loads(pickle.dumps(attempt(fail, 1)))
     assert isinstance(outcome, Failure)
     with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
-        receipt_of(outcome)
+        result_of(outcome)
     with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
-        receipt_of(pickle.loads(pickle.dumps(attempt(fail, 0))))
+        result_of(pickle.loads(pickle.dumps(attempt(fail, 0))))
 
 
 def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import EmbedderSettings, RunContext, run_context
 from fastscore.run.engines.engine import Answer
 from fastscore.run.lock import sole_writer
-from fastscore.run.shared_files import check_workers
+from fastscore.run.shared_files import check_workers, checked
 from tests.run.logs import write_logs
 
 
@@ -120,3 +120,34 @@ def test_other_versions_are_named(
         monkeypatch.setattr(shared_files, "version", lambda package: "0.9")
 
     assert "has fastscore-dialogue 0.9, expected " in trouble(context, inputs, older)
+
+
+class Here:
+    """An engine that does tasks in this process."""
+
+    def map(self, task: Any, keys: Sequence[Any], **named: Any) -> Iterator[Any]:
+        return map(task, keys)
+
+    def processes(self) -> int:
+        return 1
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        return {}
+
+
+def test_a_worker_that_joins_later_is_checked_before_its_first_task(context: RunContext) -> None:
+    engine = checked(Here(), context, None)
+    lock = context.run / ".lock"
+    held = lock.read_bytes()
+    lock.unlink()
+    done: list[int] = []
+    with pytest.raises(UsageError, match="does not see this process's lock") as caught:
+        list(engine.map(done.append, [1, 2]))
+    assert caught.value.message.startswith("A worker (host ")
+    assert "what is committed is kept" in caught.value.hint
+    assert not done
+    lock.write_bytes(held)
+    list(engine.map(done.append, [1]))
+    lock.unlink()
+    list(engine.map(done.append, [2]))  # it is trusted; commits look at the lock themselves
+    assert done == [1, 2]

@@ -1,6 +1,7 @@
 """An input file while it is planned: what is known of it, and its bytes, unpacked."""
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,7 +143,7 @@ def _spilled(
     """Hand unpacked blocks on, and write them to the scratch folder once they exceed a shard."""
     kept: list[bytes] = []
     out: IO[bytes] | None = None
-    temporary = scratch / f"{state.index:06d}.{os.getpid()}.tmp"
+    temporary = scratch / f"{secrets.token_hex(8)}.tmp"
     try:
         try:
             for block in blocks:

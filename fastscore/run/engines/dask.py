@@ -4,6 +4,7 @@ A worker does as many tasks at once as it has threads, on that many threads in a
 of them (an embedding) takes the worker's only `ALONE`.
 """
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -14,23 +15,29 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import dask.config
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
 
-from fastscore.allocation import keep_freed_memory
 from fastscore.errors import RunError
-from fastscore.run.engines.engine import Answer, Key, Lost
-from fastscore.run.engines.workers import attempt, receipt_of, set_threads, threads_each
-
-if TYPE_CHECKING:
-    from fastscore.run.receipts import Receipt
+from fastscore.run.engines.engine import Answer, Done, Key, Lost
+from fastscore.run.engines.workers import (
+    attempt,
+    load_tasks,
+    prepare_own,
+    result_of,
+    set_threads,
+    threads_each,
+)
 
 ALONE = "fastscore-alone"
-TASKS_PER_SLOT = 4
+TASKS_PER_SLOT = 2
+"""One that is done and one that waits, so that nobody has a queue while others are idle."""
 COUNT_SECONDS = 2.0
 CONNECT_SECONDS = 10
 
+_OWN_CLUSTER = {"distributed.worker.profile.enabled": False}
 _SILENT = logging.CRITICAL + 1
 
 
@@ -48,11 +55,10 @@ class WorkerSetup(WorkerPlugin):
         self.threads = threads
 
     async def setup(self, worker: Worker) -> None:
-        """Set up a worker."""
-        if self.threads is not None:
-            keep_freed_memory()
+        """Set up a worker; what tasks import is there before the first of them begins."""
         set_threads(self.threads or worker.state.nthreads)
         await worker.set_resources(**{ALONE: 1})
+        await asyncio.to_thread(load_tasks if self.threads is None else prepare_own)
 
 
 class DaskEngine:
@@ -76,12 +82,12 @@ class DaskEngine:
 
     def map(
         self,
-        task: "Callable[[Key], Receipt]",
+        task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
         alone: bool = False,
         lost: Lost = lambda worker, tasks: None,
-    ) -> "Iterator[Receipt]":
+    ) -> Iterator[Done]:
         """Do a task for every key; what has not begun when this ends is cancelled."""
         submit = partial(self._client.submit, partial(attempt, task), pure=False)
         resources = {ALONE: 1} if alone else None
@@ -99,7 +105,7 @@ class DaskEngine:
                     return
                 done = running.next_batch()
                 self._report(open_futures, lost)
-                yield from map(receipt_of, self._client.gather(done))
+                yield from map(result_of, self._client.gather(done))
                 for future in done:
                     del open_futures[future.key]
         except KilledWorker as error:
@@ -159,6 +165,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[DaskEngine]:
         target: Any = address
         if address is None:
             threads = threads_each(workers)
+            stack.enter_context(dask.config.set(_OWN_CLUSTER))
             target = stack.enter_context(_local_cluster(workers))
         try:
             client = stack.enter_context(

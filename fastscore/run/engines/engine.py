@@ -4,14 +4,13 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fastscore.errors import UsageError, nearest
 
-if TYPE_CHECKING:
-    from fastscore.run.receipts import Receipt
-
 Key = TypeVar("Key")
+Done = TypeVar("Done")
+"""What a task returns: a receipt, or in planning what is known of some files."""
 Answer = TypeVar("Answer")
 
 Lost = Callable[[str, int], object]
@@ -27,13 +26,13 @@ class Engine(Protocol):
 
     def map(
         self,
-        task: "Callable[[Key], Receipt]",
+        task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
         alone: bool = False,
         lost: Lost = lambda worker, tasks: None,
-    ) -> "Iterator[Receipt]":
-        """Do a task for every key; yields receipts as they come.
+    ) -> Iterator[Done]:
+        """Do a task for every key; yields what they return as it comes.
 
         Parameters
         ----------

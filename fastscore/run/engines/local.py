@@ -8,13 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fastscore.run.engines.engine import Answer, Key, Lost
+from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.interrupt import allow_again, ask_to_stop
-
-if TYPE_CHECKING:
-    from fastscore.run.receipts import Receipt
 
 TASKS_PER_WORKER = 2
 
@@ -27,13 +23,13 @@ class LocalEngine:
 
     def map(
         self,
-        task: "Callable[[Key], Receipt]",
+        task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
         alone: bool = False,
         lost: Lost = lambda worker, tasks: None,
-    ) -> "Iterator[Receipt]":
-        """Do a task for every key; yields receipts as they come.
+    ) -> Iterator[Done]:
+        """Do a task for every key; yields what they return as it comes.
 
         An exception in a task, in the consumer, or from the keyboard drops the tasks that have not
         started and asks the others to end; it is raised when they have.
@@ -41,7 +37,7 @@ class LocalEngine:
         workers = 1 if alone else self.workers
         pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="fastscore")
         waiting: Iterable[Key] = iter(keys)
-        running: set[Future[Receipt]] = set()
+        running: set[Future[Done]] = set()
         try:
             for key in waiting:
                 running.add(pool.submit(task, key))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.exceptions import (
@@ -22,11 +22,14 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fastscore.errors import RunError
-from fastscore.run.engines.engine import Answer, Key, Lost
-from fastscore.run.engines.workers import attempt, receipt_of, thread_variables, threads_each
-
-if TYPE_CHECKING:
-    from fastscore.run.receipts import Receipt
+from fastscore.run.engines.engine import Answer, Done, Key, Lost
+from fastscore.run.engines.workers import (
+    attempt,
+    prepare_own,
+    result_of,
+    thread_variables,
+    threads_each,
+)
 
 TASKS_PER_SLOT = 2
 ATTEMPTS = 4
@@ -48,12 +51,12 @@ class RayEngine:
 
     def map(
         self,
-        task: "Callable[[Key], Receipt]",
+        task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
         alone: bool = False,
         lost: Lost = lambda worker, tasks: None,
-    ) -> "Iterator[Receipt]":
+    ) -> Iterator[Done]:
         """Do a task for every key; what has not begun when this ends is cancelled."""
         remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(task, key))
         waiting = ((key, 1) for key in keys)
@@ -77,7 +80,7 @@ class RayEngine:
                             raise self._kept_dying(task, key) from error
                         running[remote.remote(key)] = key, number + 1
                     else:
-                        yield receipt_of(outcome)
+                        yield result_of(outcome)
         except (RayError, ConnectionError) as error:
             raise self._gone() from error
         finally:
@@ -139,15 +142,19 @@ def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
     """Connect to a cluster, or start one with so many worker processes on this machine."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     threads = threads_each(workers) if address is None else 1
-    own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
+    runtime: dict[str, Any] = {"env_vars": thread_variables(threads)}
+    own: dict[str, Any] = {}
+    if address is None:
+        own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
+        runtime["worker_process_setup_hook"] = prepare_own
     try:
         context = ray.init(
             address="local" if address is None else address,
             include_dashboard=None if address else False,
             log_to_driver=False,
             logging_level="CRITICAL",
-            runtime_env={"env_vars": thread_variables(threads)},
-            **(own if address is None else {}),
+            runtime_env=runtime,
+            **own,
         )
     except (RayError, ConnectionError, ValueError, RuntimeError) as error:
         raise RunError(

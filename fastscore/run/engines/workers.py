@@ -1,18 +1,17 @@
 """What worker processes do: set their threads, do tasks. Imports nothing that starts threads."""
 
+import importlib
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from fastscore.allocation import keep_freed_memory
 from fastscore.errors import FastscoreError
+from fastscore.garbage import collect_seldom
 from fastscore.processors import THREADS_VARIABLE, available_processors
-
-if TYPE_CHECKING:
-    from fastscore.run.engines.engine import Key
-    from fastscore.run.receipts import Receipt
+from fastscore.run.engines.engine import Done, Key
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
 
@@ -34,6 +33,18 @@ def threads_each(processes: int) -> int:
     return max(1, available_processors() // processes)
 
 
+def load_tasks() -> None:
+    """Import what tasks import: a second or more of a process that has just begun."""
+    importlib.import_module("fastscore.run.tasks")
+
+
+def prepare_own() -> None:
+    """Make a process that does nothing but our tasks as fast as the command itself is."""
+    keep_freed_memory()
+    collect_seldom()
+    load_tasks()
+
+
 class TaskError(Exception):
     """A fault of fastscore's own in a task; the message has the worker's traceback."""
 
@@ -45,7 +56,7 @@ class Failure:
     error: Exception
 
 
-def attempt(task: "Callable[[Key], Receipt]", key: "Key") -> "Receipt | Failure":
+def attempt(task: Callable[[Key], Done], key: Key) -> Done | Failure:
     """Do a task; an error is returned, so that it reaches the other side as it is."""
     try:
         return task(key)
@@ -55,8 +66,8 @@ def attempt(task: "Callable[[Key], Receipt]", key: "Key") -> "Receipt | Failure"
         return Failure(TaskError(f"in process {os.getpid()}:\n{traceback.format_exc()}"))
 
 
-def receipt_of(outcome: "Receipt | Failure") -> "Receipt":
-    """Return the receipt of an attempt, or raise its error."""
+def result_of(outcome: Done | Failure) -> Done:
+    """Return what came of an attempt, or raise its error."""
     if isinstance(outcome, Failure):
         raise outcome.error
     return outcome

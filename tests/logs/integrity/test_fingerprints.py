@@ -126,12 +126,12 @@ def test_a_file_that_changes_while_it_is_planned_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = write(tmp_path, name)
-    pack = shards._pack
+    pack = shards.pack
 
-    def change(runs, shard_bytes):  # type: ignore[no-untyped-def]
+    def change(stretched, shard_bytes):  # type: ignore[no-untyped-def]
         path.write_bytes(path.read_bytes() + b"\n")
-        return pack(runs, shard_bytes)
+        return pack(stretched, shard_bytes)
 
-    monkeypatch.setattr(shards, "_pack", change)
+    monkeypatch.setattr(shards, "pack", change)
     with pytest.raises(InputError, match="was changed while it was read"):
         plan(tmp_path, path, shard_bytes=path.stat().st_size // 5)

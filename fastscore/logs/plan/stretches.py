@@ -1,0 +1,62 @@
+"""Stretches: parts of files of whole dialogues, none of which can be parted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.logs.integrity.file_state import FileState
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Parts of files in order, each of whole dialogues that cannot be parted; int64 arrays.
+
+    Each begins at ``start``, with ``line``, and ends where the next one of its file begins.
+    """
+
+    file: Longs
+    start: Longs
+    line: Longs
+    n_bytes: Longs
+
+
+def stretches_of(spans: pl.DataFrame, states: Sequence[FileState]) -> Stretches:
+    """Part files where no dialogue is open; every byte belongs to one stretch.
+
+    Parameters
+    ----------
+    spans
+        Of these files, by file and first row.
+    states
+        The files, each of which has a stretch at least.
+    """
+    # neither packed bytes nor an array can be entered in the middle
+    entered = [state.compression == "none" and state.file.format != "json" for state in states]
+    weights = [
+        state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
+        for state in states
+    ]
+    sizes = np.array([state.size for state in states], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    # places as if the files stood one after another: what is open in one is closed in the next
+    of_span = spans["file"].to_numpy()
+    first = begins[of_span] + spans["first"].to_numpy()
+    open_until = np.maximum.accumulate(begins[of_span] + spans["last"].to_numpy())
+    cuts = 1 + np.flatnonzero(
+        (first[1:] > open_until[:-1])
+        & (of_span[1:] == of_span[:-1])
+        & np.array(entered, np.bool_)[of_span[1:]]
+    )
+    start = np.concatenate((begins, first[cuts]))
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    stop = np.append(start, sizes.sum())[1:]
+    file = np.concatenate((np.arange(sizes.size), of_span[cuts]))[order]
+    lines = np.concatenate((np.ones(sizes.size, np.int64), spans["line"].to_numpy()[cuts]))
+    n_bytes = np.rint((stop - start) * np.array(weights)[file]).astype(np.int64)
+    return Stretches(file, start - begins[file], lines[order], n_bytes)
