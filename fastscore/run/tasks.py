@@ -29,9 +29,10 @@ from fastscore.run.layout import (
     texts_part,
 )
 from fastscore.run.missing import count_nulls
-from fastscore.run.opened import open_perplexity_model, open_store
+from fastscore.run.opened import open_embedder, open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
 from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
+from fastscore.vectors.claims import claimed
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import VectorView
@@ -136,7 +137,11 @@ def _commit_texts(context: RunContext, shard: Shard, listed: pl.DataFrame) -> Re
 
 
 def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
-    """Embed the bucket's texts over all shards, each distinct one once."""
+    """Embed the bucket's texts over all shards, each distinct one once.
+
+    Other runs that fill the same store meanwhile leave the bucket's ids to this one.
+    """
+    settings = _settings(context)
     in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
     listed = (
         pl.scan_parquet(collected_parts(context.run), glob=False)
@@ -145,7 +150,9 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
         .sort(TEXT_KEY)
         .collect()
     )
-    embedded = embed_listed(listed, _settings(context))
+    folder = open_store(open_embedder(settings), settings.store).folder
+    with claimed(folder, bucket.low, bucket.high, watch=lambda: stop_if_asked(0, 0)):
+        embedded = embed_listed(listed, settings)
     # the store itself says what is done: no receipt is kept
     return Receipt(
         stage="embed",

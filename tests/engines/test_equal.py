@@ -3,18 +3,10 @@
 import os
 from pathlib import Path
 
-from fastscore.vectors.description import StoreStats
-from fastscore.vectors.embedder import Embedder
-from fastscore.vectors.store import VectorStore
 from tests.engines.clusters import Cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
+from tests.engines.stored import count_vectors
 from tests.run.running import contents
-
-
-def count_vectors(cache: Path, root: Path) -> StoreStats:
-    """Count a store's vectors; those that two processes embedded count twice."""
-    embedder = Embedder("tiny", cache_dir=cache)
-    return VectorStore.open(embedder.fingerprint, embedder.dim, root=root).stats()
 
 
 def test_a_cluster_of_our_own_leaves_the_same_bytes(

@@ -1,0 +1,13 @@
+"""What a store holds after runs."""
+
+from pathlib import Path
+
+from fastscore.vectors.description import StoreStats
+from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.store import VectorStore
+
+
+def count_vectors(cache: Path, root: Path) -> StoreStats:
+    """Count a store's vectors; those that two processes embedded count twice."""
+    embedder = Embedder("tiny", cache_dir=cache)
+    return VectorStore.open(embedder.fingerprint, embedder.dim, root=root).stats()
