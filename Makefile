@@ -10,7 +10,7 @@ COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 
-.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly wheel lint docs bench bench-full clean
+.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,13 @@ demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sampl
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
 	$(BIN)/fastscore kernels compile
 	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
+
+$(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
+	$(INSTALL) --no-build-isolation --constraint requirements/bench.constraints --editable '.[ray]'
+	@touch $@
+
+test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too large for every development environment
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" -k ray tests/engines
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
 	$(BIN)/python -m pytest -q -m slow

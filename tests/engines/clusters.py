@@ -36,12 +36,17 @@ def free_port() -> int:
 
 @contextmanager
 def dask_cluster(
-    folder: Path, workers: int = 2, *, worker_ttl: str = "300s", preload: Path | None = None
+    folder: Path,
+    workers: int = 2,
+    *,
+    worker_ttl: str = "300s",
+    preload: Path | None = None,
+    path: Path | None = None,
 ) -> Iterator[Cluster]:
     """Start a Dask scheduler and workers with a working directory and a cache of their own.
 
     The scheduler takes a worker for dead that is not heard of for `worker_ttl`; the first worker
-    runs `preload` before anything else.
+    runs `preload` before anything else, and `path` is where all look for modules first.
     """
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir(parents=True)
@@ -49,6 +54,7 @@ def dask_cluster(
         **os.environ,
         "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": worker_ttl,
+        **({} if path is None else {"PYTHONPATH": str(path)}),
     }
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"

@@ -60,7 +60,7 @@ def semantic(
     return contents(run)
 
 
-@pytest.fixture(params=["dask", pytest.param("ray", marks=pytest.mark.slow)], ids=["dask", "ray"])
+@pytest.fixture(params=["dask", "ray"])
 def engine(request: pytest.FixtureRequest) -> str:
     """An engine that is installed."""
     pytest.importorskip(ENGINES[request.param])

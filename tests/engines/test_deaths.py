@@ -4,22 +4,21 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from tests.engines.clusters import dask_cluster, ray_cluster
+from tests.conftest import often
+from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import LEXICAL, finish, receipts, start_run, wait_until, workers_of
 from tests.run.running import contents
 
-
-def seeds(count: int) -> list[object]:
-    """Return seeds, all but the first for the slow tests."""
-    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]
+distributed = pytest.importorskip("distributed")
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("seed", range(often(1, 20)))
 def test_a_worker_killed_at_any_moment_is_done_without(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
 ) -> None:
@@ -37,7 +36,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
         assert "workers died" in stderr
 
 
-@pytest.mark.parametrize("seed", seeds(5))
+@pytest.mark.parametrize("seed", range(often(1, 5)))
 def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
 ) -> None:
@@ -69,6 +68,62 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_process(
     assert contents(run) == lexical
 
 
+def test_an_interrupt_cancels_what_has_not_begun_elsewhere(
+    started: Cluster, place: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = (*LEXICAL, "--engine", "dask", "--address", started.address)
+    process = start_run(place, run, *words)
+    wait_until(process, lambda: receipts(run) >= 1)
+    process.send_signal(signal.SIGINT)
+    finish(process, 130)
+    with distributed.Client(started.address, set_as_default=False) as client:
+        deadline = time.monotonic() + 30
+        while client.run_on_scheduler(tasks_of_scheduler) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert client.run_on_scheduler(tasks_of_scheduler) == 0
+        assert len(client.nthreads()) == 2
+    left = receipts(run)
+    assert left < 12
+    time.sleep(0.5)
+    assert receipts(run) == left
+    assert not (run / "summary.json").exists()
+
+
+def tasks_of_scheduler(dask_scheduler: Any) -> int:
+    return len(dask_scheduler.tasks)
+
+
+DYING = """
+import os, signal
+from fastscore import durable
+class System:
+    replaced = 0
+    def __getattr__(self, name):
+        return getattr(os, name)
+    def replace(self, *given):
+        self.replaced += 1
+        if self.replaced == 7:  # what was written is not named yet
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.replace(*given)
+durable.os = System()
+"""
+
+
+def test_a_worker_that_dies_amid_a_file_leaves_nothing_of_it(
+    place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    run, preload = tmp_path / "run", tmp_path / "dying.py"
+    preload.write_text(DYING)
+    link_kernels(tmp_path / "cluster" / "cache-of-workers")
+    with dask_cluster(tmp_path / "cluster", preload=preload) as cluster:
+        process = start_run(place, run, *LEXICAL, "--engine", "dask", "--address", cluster.address)
+        stderr = finish(process)
+        assert cluster.workers[0].wait(timeout=60) == -signal.SIGKILL
+    assert "workers died" in stderr
+    assert contents(run) == lexical
+
+
 STOPPING = """
 import os, signal, time
 from fastscore.run import tasks
@@ -88,7 +143,6 @@ tasks.commit_table = stopping
 def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
     place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
-    pytest.importorskip("distributed")
     run, preload = tmp_path / "run", tmp_path / "stopping.py"
     preload.write_text(STOPPING)
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
@@ -109,7 +163,6 @@ def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
 def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
     place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
-    pytest.importorskip("distributed")
     run = tmp_path / "run"
     link_kernels(tmp_path / "cluster" / "cache-of-workers")
     with dask_cluster(tmp_path / "cluster") as cluster:
@@ -123,7 +176,6 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
     assert contents(run) == lexical
 
 
-@pytest.mark.slow
 def test_a_ray_cluster_elsewhere_does_the_work_and_is_named_when_it_goes(
     place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -146,7 +198,6 @@ def test_a_ray_cluster_elsewhere_does_the_work_and_is_named_when_it_goes(
 
 
 def test_an_address_where_nobody_answers_is_named(place: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
     words = ("--engine", "dask", "--address", "tcp://127.0.0.1:9")
     stderr = finish(start_run(place, tmp_path / "run", *LEXICAL, *words), 4)
     assert "No Dask scheduler answers at tcp://127.0.0.1:9" in stderr
