@@ -2,16 +2,21 @@
 
 - ``tasks``: tasks that do nothing, mapped by an engine that stands already: milliseconds a task,
   and the processor time of this process, in which Dask's scheduler runs too.
-- ``lexical``: rows scored by whole processes, start-up of each engine measured and taken off.
+- ``plan``: short dialogues planned by the tasks of two processes: memory of this process, seconds.
+- ``real``: a thousand shards of 64 kB scored, lexically: what a small real task takes.
+- ``lexical``: rows scored by whole processes, start-up of each engine measured and taken off;
+  processor seconds are those of all its processes.
 - ``embed``: texts embedded by whole processes into empty stores, start-up taken off.
 
 Processes are interleaved; ratios are of wall time to the local engine's with as many threads. What
 the engines leave is compared, byte for byte, before any time is reported.
 
-Usage: python -m benchmarks.engines [--quick] [--engine dask]... [--workers 2]
+Usage: python -m benchmarks.engines [--quick] [--engine dask]... [--workers 2] [--logs FOLDER]
 """
 
 import json
+import pickle
+import shutil
 import statistics
 import sys
 import tempfile
@@ -26,11 +31,23 @@ import click
 from benchmarks.host import describe_host
 from benchmarks.miner_logs import generate
 from benchmarks.processes import measure
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
+from fastscore.run.progress import SilentReporter, peak_memory_bytes
 from fastscore.run.receipts import Receipt
+from fastscore.run.shared_files import absolute_files
+from fastscore.suites.registry import load_suite
 
 LEXICAL = ("--lex-weight", "1")
 SEMANTIC = ("--lex-weight", "0.5", "--baseline-pairs", "200")
+DIALOGUES_A_FILE = 100_000
+PLANNED = (50_000, 200_000, 800_000)
+PLANNED_SHARD_BYTES = 4 << 20
+REAL_SHARD_BYTES = 64_000
+REAL_DIALOGUES = 2_000
 
 
 def nothing(number: int) -> Receipt:
@@ -62,11 +79,83 @@ def tables(run: Path) -> dict[str, bytes]:
     return {str(name): data for name, data in found.items()}
 
 
+def write_short_dialogues(folder: Path, dialogues: int) -> None:
+    """Write dialogues of two lines, a hundred thousand a file."""
+    folder.mkdir(parents=True)
+    for first in range(0, dialogues, DIALOGUES_A_FILE):
+        with (folder / f"{first:09d}.jsonl").open("w") as file:
+            for number in range(first, min(first + DIALOGUES_A_FILE, dialogues)):
+                for step in range(2):
+                    row = {"event": "predicted", "dialogue_uid": f"dialogue-{number}"}
+                    row |= {"utterance_index": 0, "step": step, "prediction": "a few words"}
+                    file.write(json.dumps(row) + "\n")
+
+
+def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, Any]]:
+    """Plan ever more dialogues by an engine's tasks; what this process has had at most by then."""
+    suite = load_suite("score_dialogue")
+    with tempfile.TemporaryDirectory() as temporary, open_engine("dask", None, workers) as engine:
+        folder = Path(temporary)
+        for dialogues in (1000, *sizes):
+            write_short_dialogues(folder / str(dialogues), dialogues)
+            files = absolute_files(resolve_inputs([folder / str(dialogues)]))
+            began = time.perf_counter()
+            plan = plan_shards(
+                files,
+                suite.source,
+                shard_bytes=PLANNED_SHARD_BYTES,
+                scratch=folder / "scratch",
+                threads=workers,
+                mapped=engine.map,
+            )
+            yield {
+                "dialogues": dialogues,
+                "bytes": sum(file.size for file in files),
+                "shards": len(plan.shards),
+                "s": round(time.perf_counter() - began, 2),
+                "bytes of the plan": len(pickle.dumps(plan)),
+                "peak MB here": round(peak_memory_bytes() / 1e6, 1),
+            }
+
+
+def stage_seconds(run: Path) -> dict[str, float]:
+    """Return what each stage took, by the run's manifest."""
+    stages = json.loads((run / "manifest.json").read_text())["stages"]
+    return {name: stage["seconds"] for name, stage in stages.items()}
+
+
+def seconds_a_real_task(
+    log: Path, engines: list[str], workers: int, repeats: int
+) -> Iterator[dict[str, Any]]:
+    """Score small shards with each engine, by turns, as one process; the stage alone counts."""
+    taken: dict[str, list[float]] = {engine: [] for engine in engines}
+    shards = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for repeat in range(repeats):
+            for engine in engines:
+                config = RunConfig(
+                    suite="score_dialogue",
+                    inputs=(str(log),),
+                    output=Path(folder) / f"{engine}-{repeat}",
+                    options={"lex_weight": 1.0},
+                    workers=workers,
+                    shard_bytes=REAL_SHARD_BYTES,
+                    engine=engine,
+                )
+                shards = execute(config, SilentReporter()).manifest.shards
+                taken[engine].append(stage_seconds(config.output)["score"])
+    for engine in engines:
+        ms = statistics.median(taken[engine]) * 1000 / shards
+        yield {"engine": engine, "tasks": shards, "ms a task": round(ms, 2)}
+
+
 def whole_runs(
     logs: dict[str, Path], options: tuple[str, ...], engines: list[str], workers: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
     """Score a log and a tiny one with each engine, by turns; yield what each engine costs."""
     walls: dict[tuple[str, str], list[float]] = {}
+    processor: dict[tuple[str, str], list[float]] = {}
+    stages: dict[str, dict[str, list[float]]] = {engine: {} for engine in engines}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         for repeat in range(repeats + 1):  # the first fills caches and does not count
@@ -81,10 +170,17 @@ def whole_runs(
                     cost = measure(command, cwd=scratch)
                     if repeat:
                         walls.setdefault((engine, size), []).append(cost.wall)
+                        processor.setdefault((engine, size), []).append(cost.cpu)
+                    if repeat and size == "whole":
+                        for name, taken in stage_seconds(run).items():
+                            stages[engine].setdefault(name, []).append(taken)
                     left[engine] = tables(run)
+                    shutil.rmtree(run)
+                    shutil.rmtree(store, ignore_errors=True)
                 if any(found != left[engines[0]] for found in left.values()):
                     raise RuntimeError(f"the engines' tables of {log} differ")
     seconds = {key: statistics.median(found) for key, found in walls.items()}
+    used = {key: statistics.median(found) for key, found in processor.items()}
     base = seconds[engines[0], "whole"] - seconds[engines[0], "tiny"]
     for engine in engines:
         work = seconds[engine, "whole"] - seconds[engine, "tiny"]
@@ -93,6 +189,10 @@ def whole_runs(
             "start-up s": round(seconds[engine, "tiny"], 2),
             "work s": round(work, 2),
             f"times {engines[0]}": round(work / base, 3),
+            "processor s": round(used[engine, "whole"] - used[engine, "tiny"], 2),
+            "stages s": {
+                name: round(statistics.median(taken), 2) for name, taken in stages[engine].items()
+            },
         }
 
 
@@ -104,7 +204,8 @@ def whole_runs(
 @click.option("--embedded", default=310, show_default=True, help="Dialogues of about 65 texts.")
 @click.option("--tasks", default=10_000, show_default=True)
 @click.option("--repeats", default=3, show_default=True)
-@click.option("--only", type=click.Choice(["tasks", "lexical", "embed"]))
+@click.option("--only", type=click.Choice(["tasks", "plan", "real", "lexical", "embed"]))
+@click.option("--logs", type=click.Path(path_type=Path), help="Keep the logs there for next time.")
 def main(
     quick: bool,
     wanted: tuple[str, ...],
@@ -114,28 +215,45 @@ def main(
     tasks: int,
     repeats: int,
     only: str | None,
+    logs: Path | None,
 ) -> None:
+    real = REAL_DIALOGUES
     if quick:
-        dialogues, embedded, tasks, repeats = 300, 5, 1000, 1
+        dialogues, embedded, tasks, repeats, real = 300, 5, 1000, 1, 50
     engines = ["local", *(wanted or tuple(ENGINES)[1:])]
     print(json.dumps(describe_host()), flush=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = logs or Path(temporary)
         parts: dict[str, Callable[[], Any]] = {
-            "tasks": lambda: {each: seconds_a_task(each, workers, tasks) for each in engines}
+            "tasks": lambda: {each: seconds_a_task(each, workers, tasks) for each in engines},
+            "plan": lambda: list(planner_memory(PLANNED[:1] if quick else PLANNED, workers)),
+            "real": lambda: list(
+                seconds_a_real_task(_log(folder, "real", real), engines, workers, repeats)
+            ),
         }
         for name, count, options in (
             ("lexical", dialogues, LEXICAL),
             ("embed", embedded, SEMANTIC),
         ):
-            logs = {"tiny": Path(folder) / f"{name}-tiny", "whole": Path(folder) / f"{name}-whole"}
-            parts[name] = partial(_runs, logs, count, options, engines, workers, repeats)
+            parts[name] = partial(_runs, folder, name, count, options, engines, workers, repeats)
         for name, part in parts.items():
             if only in (None, name):
                 print(json.dumps({name: part()}, indent=1), flush=True)
 
 
+def _log(folder: Path, name: str, dialogues: int) -> Path:
+    """Write a log unless it is there."""
+    log = folder / f"{name}-{dialogues}"
+    if not log.exists():
+        part = log.with_suffix(".part")
+        generate(part, dialogues=dialogues, shard_megabytes=16)
+        part.rename(log)
+    return log
+
+
 def _runs(
-    logs: dict[str, Path],
+    folder: Path,
+    name: str,
     dialogues: int,
     options: tuple[str, ...],
     engines: list[str],
@@ -143,8 +261,7 @@ def _runs(
     repeats: int,
 ) -> list[dict[str, Any]]:
     """Write the logs, then run."""
-    generate(logs["tiny"], dialogues=1)
-    generate(logs["whole"], dialogues=dialogues, shard_megabytes=16)
+    logs = {"tiny": _log(folder, name, 1), "whole": _log(folder, name, dialogues)}
     return list(whole_runs(logs, options, engines, workers, repeats))
 
 

@@ -22,7 +22,7 @@ TEXTS_A_TURN = 0.72
 """Distinct texts, measured there; chat that repeats itself has fewer."""
 STORED_BYTES_A_TEXT = 4 * 384 + 24
 SHARD_BYTES = 64 * 2**20
-TURNS_A_CORE = {"plan": 1_950_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
+TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
 """Turns a second and core in each stage: two cores in docs/benchmarks.md, halved. `warm` is
 `texts` where the store has all texts: shards are scored as they are read."""
 TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
@@ -55,8 +55,8 @@ def look_up_hours(turns: float, shard_bytes: float = SHARD_BYTES) -> float:
 def work_hours(turns: float, precision: str | None) -> float:
     """Return the other core hours: into a cold store in a precision, or on a warm one."""
     if precision is None:
-        return turns / TURNS_A_CORE["warm"] / 3600
-    stages = sum(turns / TURNS_A_CORE[stage] for stage in ("texts", "score"))
+        return sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "warm")) / 3600
+    stages = sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "texts", "score"))
     return (stages + turns * TEXTS_A_TURN / TEXTS_A_CORE[precision]) / 3600
 
 
