@@ -37,12 +37,13 @@ def check(ctx: click.Context, run: Path, old_scores: tuple[Path, ...], tolerance
     with the option that would explain it; exit 1 then.
     """
     from fastscore.results.grids import print_grid
-    from fastscore.results.migration import agreement_grids, check_migration, explained
+    from fastscore.results.migration import agreement_grids, check_migration, explained, verdict
     from fastscore.results.runs import open_run
     from fastscore.results.show import result_console
 
     found = check_migration(open_run(run), old_scores, tolerance=tolerance)
     console = result_console()
+    console.print(verdict(found), soft_wrap=True, highlight=False)
     for grid in agreement_grids(found):
         print_grid(console, grid)
     for line in explained(found):

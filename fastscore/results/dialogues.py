@@ -23,7 +23,7 @@ from fastscore.results.runs import Run
 from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.tasks import compute_rows
+from fastscore.run.tasks import compute_rows, vectors_of
 from fastscore.suites.base import Source, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import Dialogue
@@ -194,7 +194,8 @@ class Dialogues:
         raw = _Logs(self.run, context.source(self.suite)).rows_of(tables)
         events = self.suite.events(raw.frame, self.options)
         scored = compute_rows(context, raw, raw.frame["file"].unique(maintain_order=True).to_list())
-        vectors = ComparedTexts.of(self.suite, events, self.options).view(context.embedder)
+        compared = ComparedTexts.of(self.suite, events, self.options)
+        vectors = vectors_of(context, events, compared)
         return Dialogue(tables=scored.tables, raw=raw.frame, events=events, vectors=vectors)
 
     def _context(self, *, scores: bool) -> RunContext:
@@ -237,9 +238,8 @@ class _Logs:
     def __init__(self, run: Run, source: Source) -> None:
         self._source = source
         # of a limited run the last log was read in part
-        limited = "|limit=" in run.signature
-        inputs = () if limited else run.manifest.inputs
-        self._bytes = {about["name"]: about["bytes"] for about in inputs}
+        inputs = () if "|limit=" in run.signature else run.manifest.inputs
+        self._scored = {about["name"]: about for about in inputs}
         self._plans: dict[str, Plan] = {}
         self._read: tuple[Shard, Rows] | None = None
 
@@ -270,21 +270,34 @@ class _Logs:
     def _plan(self, file: str, scratch: Path) -> Plan:
         if file not in self._plans:
             if not Path(file).exists():
-                raise InputError(
-                    f"{file}: the log is no longer there.", "Put it back, or score again."
-                )
-            if self._bytes.get(file, -1) not in (-1, Path(file).stat().st_size):
-                raise InputError(
-                    f"{file}: the log is no longer what was scored.", "Score it again."
-                )
+                raise log_is_gone(file)
+            scored = self._scored.get(file)
+            if scored and scored["bytes"] != Path(file).stat().st_size:
+                raise _log_has_changed(file)
             files = resolve_inputs((file,), self._source.formats)
-            self._plans[file] = plan_shards(files, self._source, scratch=scratch)
+            plan = plan_shards(files, self._source, scratch=scratch)
+            if scored and scored["content_hash"] != plan.inputs[0].content_hash:
+                raise _log_has_changed(file)
+            self._plans[file] = plan
         return self._plans[file]
 
     def _rows(self, shard: Shard) -> Rows:
         if self._read is None or self._read[0] is not shard:
             self._read = shard, read_shard(shard, self._source)
         return self._read[1]
+
+
+def log_is_gone(file: str) -> InputError:
+    """Say that a log is not where it was."""
+    here = "" if Path(file).is_absolute() else f" (looked for from {Path.cwd()})"
+    return InputError(
+        f"{file}: the log is no longer there{here}.",
+        "Put it back, go to the folder in which it was scored, or score again.",
+    )
+
+
+def _log_has_changed(file: str) -> InputError:
+    return InputError(f"{file}: the log is no longer what was scored.", "Score it again.")
 
 
 def input_format(file: str, source: Source) -> str:

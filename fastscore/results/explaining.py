@@ -82,7 +82,7 @@ def _rows(
     rows = dialogue.tables[metric.table].iter_rows(named=True)
     for row, value in zip(rows, committed, strict=True):
         reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
-        working = Working(text=metric.formula)
+        working = Working(text=metric.formula, result=None)
         if value is not None and isinstance(dialogues.suite, ExplainsMetrics):
             working = dialogues.suite.explain(dialogue, metric, row, dialogues.options)
         found.append(
@@ -95,8 +95,8 @@ def _rows(
                 ),
                 value=value,
                 reason="" if value is not None else reasons.get(metric.id, "switched off"),
-                numerator=row[metric.numerator] if metric.numerator else None,
-                denominator=row[metric.denominator] if metric.denominator else None,
+                numerator=working.numerator,
+                denominator=working.denominator,
                 working=working.text,
                 result=working.result,
                 evidence=working.evidence,
@@ -176,6 +176,9 @@ def print_explanations(
             console.print(Text(f"  null      {metric.null_rule}"))
             continue
         console.print(Text(plain(f"  here      {one.working} = {value}")))
+        if one.denominator is not None:
+            counted = [number_text(n, decimals_for([n])) for n in (one.numerator, one.denominator)]
+            console.print(Text(f"  ratio     {counted[0]} of {counted[1]}"))
         if one.lines:
             ends = sorted({one.lines[0], one.lines[-1]})
             console.print(Text(f"  lines     {'-'.join(map(str, ends))} of the log"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
+from fastscore.options import build_options
 from fastscore.results.grids import Column, Grid
 from fastscore.results.runs import Run
 from fastscore.suites import published_scores as published
@@ -22,6 +23,17 @@ _NAMES = {
     "guest_simulation": ("all_conversations_metrics.csv",),
 }
 
+_KINDS = {
+    "equal": "equal",
+    "rounding": "equal to the decimals written",
+    "tolerated": "within the tolerance",
+    "differs": "differ",
+    "null_here": "null here",
+    "null_there": "null there alone",
+    "only_old": "without a row in the run",
+}
+"""How an old number can stand to the run's, and how that is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -31,8 +43,9 @@ class Agreement:
     ----------
     metrics
         A row a metric: ``metric``, ``equal``, ``rounding`` (differs by no more than the old
-        file's decimals explain), ``tolerated``, ``differs``, ``null_here``, ``only_old`` (no
-        such row in the run), ``largest`` difference, and ``options`` that would explain it.
+        file's decimals explain), ``tolerated``, ``differs``, ``null_here``, ``null_there`` (a
+        number here), ``only_old`` (no such row in the run), ``largest`` difference, and
+        ``options`` that would explain it.
     worst
         The numbers that differ most, at most ten.
     """
@@ -78,6 +91,10 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
     kind = (
         pl.when(pl.col("found").is_null())
         .then(pl.lit("only_old"))
+        .when(pl.col("value").is_null())
+        .then(
+            pl.when(pl.col("ours").is_null()).then(pl.lit("equal")).otherwise(pl.lit("null_there"))
+        )
         .when(pl.col("ours").is_null())
         .then(pl.lit("null_here"))
         .when(difference == 0)
@@ -89,9 +106,8 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
         .otherwise(pl.lit("differs"))
     )
     judged = joined.with_columns(difference.alias("difference"), kind.alias("kind"))
-    kinds = ("equal", "rounding", "tolerated", "differs", "null_here", "only_old")
     metrics = judged.group_by("metric", maintain_order=True).agg(
-        *((pl.col("kind") == name).sum().cast(pl.Int64).alias(name) for name in kinds),
+        *((pl.col("kind") == name).sum().cast(pl.Int64).alias(name) for name in _KINDS),
         pl.col("difference").max().alias("largest"),
     )
     options = published.OPTIONS.get(suite, {})
@@ -109,10 +125,21 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
 
 def agreement_grids(found: Agreement) -> list[Grid]:
     """Lay out how many numbers of each metric agree, and those that differ most."""
-    grids = [_grid("old scores beside the run's", found.metrics.drop("options"))]
+    never = [name for name in ("tolerated", "null_there") if not found.metrics[name].sum()]
+    shown = found.metrics.drop("options", *never)
+    grids = [_grid("old scores beside the run's", shown)]
     if found.worst.height:
         grids.append(_grid("the largest differences", found.worst))
     return grids
+
+
+def verdict(found: Agreement) -> str:
+    """Say in a line how many numbers agree."""
+    counted = found.metrics.select(pl.col(*_KINDS).sum()).row(0, named=True)
+    listed = [
+        f"{n:,} {_KINDS[kind]}" for kind, n in counted.items() if n or kind in ("equal", "differs")
+    ]
+    return f"{sum(counted.values()):,} old numbers: {', '.join(listed)}"
 
 
 def explained(found: Agreement) -> list[str]:
@@ -132,7 +159,7 @@ def _grid(title: str, frame: pl.DataFrame) -> Grid:
                 column.name.replace("_", " "),
                 tuple("-" if cell is None else _cell(cell) for cell in column),
                 right=column.dtype.is_numeric(),
-                drop={"tolerated": -2, "largest": -1}.get(column.name),
+                drop={"tolerated": -2, "null_there": -3, "largest": -1}.get(column.name),
                 wraps=column.name in ("metric", "dialogue"),
             )
             for column in frame.iter_columns()
@@ -181,7 +208,7 @@ def _read(suite: str, path: Path) -> pl.DataFrame:
 def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Put the run's numbers beside the old ones; a name that the old file lacks is no condition."""
     most = theirs.group_by("metric").agg(pl.col("decimals").max().alias("most_decimals"))
-    theirs = theirs.drop_nulls("value").join(most, on="metric", maintain_order="left")
+    theirs = theirs.join(most, on="metric", maintain_order="left")
     parts = []
     for (table,), rows in theirs.group_by("table", maintain_order=True):
         ours = _long(run, str(table), rows["metric"].unique().to_list())
@@ -190,15 +217,39 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
         for name in ("log", "dialogue", "label"):
             if name not in on:
                 ours = ours.drop(name)
+        ours = ours.unique().join(rows, on=on, how="semi")
+        several = ours.filter(ours.select(on).is_duplicated())
+        if several.height:
+            known = {name: several[name][0] for name in on if name != "metric"}
+            raise InputError(
+                f"The old scores say of one row what several of {run.path} could mean: {known}.",
+                "Name the files of one condition at a time, by folders that say which (exp<k>).",
+            )
         parts.append(
-            rows.join(ours.unique(on, keep="any"), on=on, how="left", maintain_order="left").select(
+            rows.join(ours, on=on, how="left", maintain_order="left").select(
                 *published.SCHEMA, "most_decimals", "ours", "found"
             )
         )
     return pl.concat(parts)
 
 
+def _summary_numbers(run: Run) -> pl.DataFrame:
+    """Read the run's summary as the public script would have written it."""
+    suite = load_suite(run.manifest.suite)
+    options = build_options(suite.options, dict(run.manifest.options) | {"legacy_files": True})
+    tables = {table.name: run.table(table.name) for table in suite.tables}
+    files = suite.legacy_files(tables, (), options)
+    (name,) = (name for name in files if name.endswith(".json"))
+    return (
+        published.memory_finance_scores(name, files[name])
+        .filter(pl.col("table") == "summary")
+        .select("log", "dialogue", "label", "place", "metric", ours="value", found=True)
+    )
+
+
 def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
+    if table == "summary":
+        return _summary_numbers(run)
     frame = run.table(table)
     dialogues = run.table("dialogues")
     columns = frame.collect_schema()

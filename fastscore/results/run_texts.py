@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, StoreError
+from fastscore.errors import StoreError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.results.dialogues import Dialogues
+from fastscore.results.dialogues import Dialogues, log_is_gone
 from fastscore.results.runs import Run
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
@@ -31,7 +31,7 @@ def run_texts(run: Run) -> Iterator[pl.Series]:
     for about in run.manifest.inputs:
         name = about["name"]
         if not Path(name).exists():
-            raise InputError(f"{name}: the log is no longer there.", "Put it back, or score again.")
+            raise log_is_gone(name)
         with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
             files = resolve_inputs((name,), source.formats)
             for shard in plan_shards(files, source, scratch=Path(scratch)).shards:

@@ -253,6 +253,16 @@ def _files(shard: Shard) -> list[str]:
     return [byte_range.file for byte_range in shard.byte_ranges]
 
 
+def vectors_of(context: RunContext, events: Events, compared: ComparedTexts) -> VectorView:
+    """Return what a suite scores events by: vectors of texts, and perplexities where asked for."""
+    suite, options = context.load()
+    vectors = compared.view(context.embedder)
+    if context.perplexity is None:
+        return vectors
+    judged = _perplexity_texts(suite, events, options)
+    return replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
+
+
 def _score_events(
     context: RunContext,
     files: Sequence[str],
@@ -261,10 +271,7 @@ def _score_events(
     compared: ComparedTexts,
 ) -> ShardScores:
     suite, options = context.load()
-    vectors = compared.view(context.embedder)
-    if context.perplexity is not None:
-        judged = _perplexity_texts(suite, events, options)
-        vectors = replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
+    vectors = vectors_of(context, events, compared)
     tables = suite.score(events, vectors, options)
     rejects = _in_input_order(events.rejects, files)
     return ShardScores(

@@ -1,5 +1,10 @@
 """Where two texts agree: for showing single dialogues, not for scoring."""
 
+from collections.abc import Sequence
+
+import polars as pl
+from fastscore_kernels import levenshtein_pairs
+
 from fastscore.suites.showing import Mark
 
 LONGEST = 2_000
@@ -40,6 +45,8 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
 
 def edit_distance(text: str, other: str) -> int:
     """Return the Levenshtein distance of two texts, by characters."""
+    if max(len(text), len(other)) > LONGEST:
+        return int(levenshtein_pairs(pl.Series([text]), pl.Series([other]))[0])
     return _distances(text, other)[-1][-1]
 
 
@@ -67,6 +74,15 @@ def occurrences(text: str, words: str, *, good: bool = True, label: str = "") ->
         found.append(Mark(start, start + len(wanted), good, label or words))
         start = low.find(wanted, start + len(wanted))
     return tuple(found)
+
+
+def disjoint(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """Keep the longest of marks that overlap, in the order of the text."""
+    kept: list[Mark] = []
+    for mark in sorted(marks, key=lambda mark: (mark.start - mark.stop, mark.start)):
+        if all(mark.stop <= other.start or mark.start >= other.stop for other in kept):
+            kept.append(mark)
+    return tuple(sorted(kept, key=lambda mark: mark.start))
 
 
 def _distances(text: str, other: str) -> list[list[int]]:

@@ -53,22 +53,41 @@ def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
 
 
 def memory_finance_scores(name: str, content: bytes) -> pl.DataFrame:
-    """Read what MemFinRobot wrote: a summary's dialogues, or the judge's scores of turns."""
+    """Read what MemFinRobot wrote: a summary with its dialogues, or the numbers of turns."""
+    found: list[tuple[Any, ...]] = []
     if name.endswith(".json"):
         summary = json.loads(content, parse_float=_Written)
-        return _frame(
-            (None, dialogue, None, "dialogues", "", metric, value)
-            for group in summary["metrics"].values()
-            for dialogue, values in group["by_dialog"].items()
-            for metric, value in values.items()
-        )
-    found = []
+        for group, written in summary["metrics"].items():
+            found += [
+                (None, dialogue, None, "dialogues", "", metric, value)
+                for dialogue, values in written["by_dialog"].items()
+                for metric, value in values.items()
+            ]
+            found += [
+                (None, None, None, "summary", f"{group} {part}", metric, value)
+                for part in ("micro", "macro", "counts")
+                for metric, value in written[part].items()
+            ]
+        return _frame(found)
     for line in content.splitlines():
         if line.strip():
             row = json.loads(line, parse_float=_Written)
-            place, value = str(row["turn_pair_id"]), row.get("judge_score_1_5")
-            found.append((None, row["dialog_id"], None, "turns", place, "judge_score_1_5", value))
+            place = str(row["turn_pair_id"])
+            found += [
+                (None, row["dialog_id"], None, "turns", place, metric, row[metric])
+                for metric in TURN_NUMBERS
+                if metric in row
+            ]
     return _frame(found)
+
+
+TURN_NUMBERS = (
+    *(f"eligible_m{number}" for number in range(1, 6) if number != 2),
+    "constraint_contradiction",
+    "risk_tag_hits",
+    "judge_score_1_5",
+)
+"""The columns of memory_finance's turn rows that are numbers, or true or false; M2 has no turns."""
 
 
 def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -> pl.DataFrame:
@@ -81,7 +100,7 @@ def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -
             found += [
                 (None, row.get("session_id"), label, "dialogues", "", metric, row[metric])
                 for metric in metrics
-                if isinstance(row.get(metric), int | float)
+                if isinstance(row.get(metric, ""), int | float | None)
             ]
     return _frame(found)
 

@@ -3,7 +3,7 @@
 Plain data. A suite fills it by pure functions over frames; terminals and pages show it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -141,15 +141,56 @@ class Working:
     text
         The formula with the values in it.
     result
-        What those values give, computed from the evidence by other means than the suite's; None
-        where nothing but the suite's own functions tell.
+        What those values give, computed from the evidence by other means than the suite's.
+    numerator, denominator
+        Of a number that is a ratio; None of one that is not, as a maximum or a product.
     evidence
         What the values were counted from.
     """
 
     text: str
-    result: Number = None
+    result: Number
+    numerator: Number = None
+    denominator: Number = None
     evidence: tuple[Evidence, ...] = ()
+
+
+def ratio(
+    numerator: float,
+    denominator: float,
+    evidence: Sequence[Evidence] = (),
+    *,
+    text: str = "",
+    of_nothing: float = 0.0,
+    because: str = "",
+) -> Working:
+    """Work a ratio out.
+
+    Parameters
+    ----------
+    numerator, denominator
+        Whole numbers or sums.
+    evidence
+        What they were counted from.
+    text
+        The formula with the values in it; the two with a stroke between unless it is given.
+    of_nothing, because
+        The number where the denominator is 0, and why.
+    """
+    if not denominator:
+        said = f"{of_nothing:g}, {because}" if because else f"{of_nothing:g}"
+        return Working(text=said, result=of_nothing, evidence=tuple(evidence))
+    return Working(
+        text=text or f"{_written(numerator)} / {_written(denominator)}",
+        result=numerator / denominator,
+        numerator=numerator,
+        denominator=denominator,
+        evidence=tuple(evidence),
+    )
+
+
+def _written(value: float) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +208,7 @@ class Explanation:
     reason
         Why it is null.
     numerator, denominator
-        Their values, where it is a ratio of counts or sums.
+        Their values, where it is a ratio.
     working, result, evidence
         As in `Working`.
     lines

@@ -1,7 +1,8 @@
 """A shard's vectors: one matrix, and a row number for every text of a column."""
 
+import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +73,32 @@ class VectorView:
     def empty(cls) -> "VectorView":
         """Make the view of no texts, for a run without an embedder."""
         return cls(matrix=np.empty((0, 0), np.float32), ids=np.empty((0, 2), np.uint64))
+
+    def nearest(
+        self, rows: npt.NDArray[np.int32], among: npt.NDArray[np.int32], k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Find for each of some texts those of others whose vectors are nearest, by FAISS.
+
+        Parameters
+        ----------
+        rows : int32 (n,)
+            Rows of `matrix` that are looked for.
+        among : int32 (m,)
+            Rows of `matrix` that are searched.
+        k
+            How many, at most `m`.
+
+        Returns
+        -------
+        tuple
+            Places in `among`, int64 (n, k), the nearest first, and their cosines, float32 (n, k),
+            which may be off by the rounding of float32: compare again what is nearly equal.
+        """
+        faiss: Any = importlib.import_module("faiss")
+        index = faiss.IndexFlatIP(self.dim)
+        index.add(self.matrix[among])
+        cosines, found = index.search(self.matrix[rows], k)
+        return found, cosines
 
     def codes(self, texts: "Texts") -> npt.NDArray[np.int32]:
         """Return each text's row in `matrix`.

@@ -24,6 +24,13 @@ SUITES = (
     "preference_shift",
     "memory_finance",
 )
+PROFILES = (
+    "preference_shift/published",
+    "preference_shift/structured",
+    "preference_shift/legacy",
+    "guest_simulation/published",
+)
+"""Profiles that compute numbers in other ways: runs over the logs of their suites."""
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
@@ -36,7 +43,7 @@ class _Runs(Mapping[str, Run]):
 
     def __getitem__(self, suite: str) -> Run:
         if suite not in self._runs:
-            run = self._score(suite)
+            run = self._score_profile(suite) if "/" in suite else self._score(suite)
             assert run.rejects.collect().is_empty()
             self._runs[suite] = run
         return self._runs[suite]
@@ -46,6 +53,19 @@ class _Runs(Mapping[str, Run]):
 
     def __len__(self) -> int:
         return len(SUITES)
+
+    def _score_profile(self, name: str) -> Run:
+        suite, _, profile = name.partition("/")
+        base = self[suite]
+        named = {"catalogue", "personas"} & base.manifest.options.keys()
+        settings = {name: base.manifest.options[name] for name in named} | {"profile": profile}
+        logs = [about["name"] for about in base.manifest.inputs]
+        output = self._folder / f"run-{suite}-{profile}"
+        store = self._folder / "store" if profile == "legacy" else None
+        if suite == "preference_shift" and profile != "legacy":
+            settings |= {"segments": "metadata"}
+        embedder = {} if store else {"embedder": None}
+        return fastscore.score(logs, suite, output=output, store=store, **embedder, **settings)
 
     def _score(self, suite: str) -> Run:
         folder, store = self._folder, self._folder / "store"

@@ -1,5 +1,6 @@
 """Explanations: their numbers are the run's, and their evidence adds up to them."""
 
+import itertools
 import json
 import random
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.results.dialogues import Dialogues, columns_of
 from fastscore.results.explaining import (
@@ -18,46 +20,105 @@ from fastscore.results.explaining import (
 )
 from fastscore.results.runs import Run
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
-from fastscore.suites.base import ExplainsMetrics
+from fastscore.suites.base import Metric
+from fastscore.suites.showing import Explanation
 from tests.conftest import fastscore_command
-from tests.results.conftest import SUITES
+from tests.results.conftest import PROFILES, SUITES
+from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
+_DST = {
+    f"dst_{part}{end}"
+    for part in ("precision", "recall", "f1", "joint_accuracy")
+    for end in ("", "_mean")
+}
 PAIRS = 200
+NEVER = {
+    "score_dialogue": {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"},
+    "preference_shift": _DST,
+    "preference_shift/published": _DST,
+    "preference_shift/legacy": _DST | {"cas_all"},
+}
+"""What these runs have no value of; another test has it."""
+NO_RATIOS = {
+    *("U_step", "U_best", "pppl_prediction", "pppl_ground_truth", "pppl_penalty"),
+    *("W2", "W3", "M7_total_turns", "M7_feedback_turn_overhead"),
+    *("tas", "segment_tas", "delay", "delay_cosine"),
+    *("missing_concepts_total", "hallucinated_concepts_total"),
+    "judge_score_1_5",
+}
+"""Maxima, products, sums and counts."""
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", [*SUITES, *PROFILES])
 def test_numbers_are_the_runs_and_follow_from_their_evidence(
     suite: str, suite_runs: Mapping[str, Run]
 ) -> None:
-    """200 random pairs of dialogue and metric: `explain` itself refuses what is not the run's."""
+    """200 pairs of dialogue and metric at random, every metric among them as often as any other."""
     dialogues = Dialogues(suite_runs[suite])
     declared = {metric.id: metric for metric in dialogues.suite.metrics}
-    assert isinstance(dialogues.suite, ExplainsMetrics)
     choices = random.Random(suite)
     rows = range(dialogues.names.height)
-    chosen: dict[int, set[str]] = {}
+    metrics = itertools.cycle(choices.sample(list(declared), len(declared)))
+    chosen: dict[int, list[str]] = {}
     for _ in range(PAIRS):
-        chosen.setdefault(choices.choice(rows), set()).add(choices.choice(list(declared)))
-    followed = 0
-    for row, metrics in chosen.items():
+        chosen.setdefault(choices.choice(rows), []).append(next(metrics))
+    followed: set[str] = set()
+    for row, asked in chosen.items():
         committed = dialogues.tables([row])[0]
-        explained = explain(dialogues, row, sorted(metrics))
-        assert {one.metric for one in explained} <= metrics
-        for metric in metrics:
-            found = [one for one in explained if one.metric == metric]
-            values = committed[declared[metric].table][metric].to_list()
-            assert [one.value for one in found] == values
-            for one in found:
-                assert (one.value is None) == bool(one.reason)
-                if one.value is None:
-                    continue
-                assert one.working
-                if one.denominator and metric not in ("M4", "M5"):
-                    assert one.value == pytest.approx(one.numerator / one.denominator, abs=1e-6)
-                if one.result is not None:
-                    followed += 1
-                    assert one.result == pytest.approx(one.value, abs=1e-6), (metric, one)
-    assert followed > 0
+        found = explain(dialogues, row, asked)
+        values = [value for id in asked for value in committed[declared[id].table][id]]
+        assert [one.value for one in found] == values
+        for one in found:
+            followed |= _check(one)
+    never = {id for id, metric in declared.items() if _is_null(dialogues, metric)}
+    assert followed | never == set(declared)
+    assert never <= NEVER.get(suite, set())
+
+
+def _is_null(dialogues: Dialogues, metric: Metric) -> bool:
+    values = dialogues.run.table(metric.table).select(metric.id).collect()[metric.id]
+    return values.null_count() == len(values)
+
+
+def _check(one: Explanation) -> set[str]:
+    """Check an explanation by itself; return the metric it explains, if it has a value."""
+    assert (one.value is None) == bool(one.reason)
+    assert one.lines
+    if one.value is None:
+        return set()
+    assert one.working
+    assert one.evidence
+    assert one.result == pytest.approx(one.value, abs=1e-6), one
+    if one.denominator is None:
+        # 0 or 1 of nothing, by the metric's own rule
+        assert one.metric in NO_RATIOS or one.value in (0, 1), one
+    else:
+        assert one.numerator is not None
+        assert one.numerator / one.denominator == pytest.approx(one.value, abs=1e-6), one
+    return {one.metric}
+
+
+def test_perplexities_follow_from_their_evidence(
+    tmp_path: Path,
+    masked_cache: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(masked_cache))
+    said = [("the cat sat", "the cat sat"), ("sat sat the", "the cat"), ("", "the dog")]
+    lines = [
+        {"event": event, "utterance_index": number, "step": 0, "dialogue_uid": "d", name: text}
+        for number, (prediction, truth) in enumerate(said)
+        for event, name, text in (
+            ("predicted", "prediction", prediction),
+            ("utterance_complete", "ground_truth", truth),
+        )
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = {"lex_weight": 1.0, "pppl_model": "tiny-mlm", "pppl_weight": 0.5}
+    run = fastscore.score(log, "score_dialogue", output=tmp_path / "run", **settings)
+    found = explain(Dialogues(run), 0, ["pppl_prediction", "pppl_ground_truth", "pppl_penalty"])
+    assert set().union(*map(_check, found)) == {one.metric for one in found}
 
 
 @pytest.mark.parametrize("suite", SUITES)

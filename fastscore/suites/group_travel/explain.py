@@ -8,7 +8,7 @@ import polars as pl
 
 from fastscore.suites.base import Metric
 from fastscore.suites.group_travel.show import CHANNELS
-from fastscore.suites.showing import Dialogue, Evidence, Working
+from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
 
@@ -23,6 +23,8 @@ _OF_PAIRS: dict[str, tuple[str, ...]] = {
     "M14": ("resolution_similarity",),
 }
 _OF_PLACES = {"M9": ("grounded",), "M15": ("grounded", "explicit", "similarity", "serendipitous")}
+_SWITCHES = {"M4": "social theory is used", "M5": "feedback is enabled"}
+"""What makes these metrics 0, whatever is said, where it is switched off."""
 _KINDS = {
     "M1": ("provide",),
     "M4b": ("synthes", "feedback", "present"),
@@ -35,8 +37,6 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
     """Explain a metric's value in a row of its table."""
     if metric.id in ("W1", "W2", "W3", "M13"):
         return _of_members(metric.id, row)
-    numerator = row[metric.numerator] if metric.numerator else None
-    denominator = row[metric.denominator] if metric.denominator else None
     if metric.id in _OF_PAIRS:
         evidence = _pairs(dialogue, metric.id)
     elif metric.id in _OF_PLACES:
@@ -47,12 +47,20 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
         evidence = _lines(dialogue)
     else:
         evidence = _turns(dialogue, _KINDS.get(metric.id, ()))
-    if numerator is None or denominator is None:
-        return Working(text=f"{metric.formula} = {row[metric.id]}", evidence=evidence)
-    return Working(
-        text=f"{_number(numerator)} / {_number(denominator)}",
-        result=numerator / denominator if denominator else None,
-        evidence=evidence,
+    if metric.numerator is None or metric.denominator is None:
+        counted = len(evidence)
+        none = (Evidence(what=metric.name.lower(), found=0),)
+        return Working(text=f"{counted} turns", result=counted, evidence=evidence or none)
+    off = _SWITCHES.get(metric.id, "")
+    numerator, denominator = row[metric.numerator], row[metric.denominator]
+    if metric.id in _OF_PAIRS and metric.id != "M11":
+        marked = _chosen(dialogue, metric.id)[_OF_PAIRS[metric.id][0]].drop_nulls().to_list()
+        numerator, denominator = sum(marked), len(marked)
+    return ratio(
+        numerator,
+        denominator,
+        evidence or (Evidence(what=off, found="no"),),
+        because=f"{off}: no",
     )
 
 
@@ -68,15 +76,22 @@ def _of_members(metric: str, row: Row) -> Working:
         )
         for member in members
     )
-    if not values:
-        return Working(text="no member has an actionable preference", evidence=evidence)
     listed = ", ".join(f"{value:.4f}" for value in values)
     formulas: dict[str, tuple[str, Callable[[Sequence[float]], float]]] = {
-        "W1": (f"mean of {listed}", lambda found: sum(found) / len(found)),
         "W2": (f"least of {listed}", min),
         "W3": (f"geometric mean of {listed}", _geometric_mean),
-        "M13": (f"Gini coefficient of {listed}", _gini),
     }
+    if metric == "W1":
+        return ratio(sum(values), len(values), evidence, text=f"mean of {listed}")
+    if metric == "M13":
+        apart = sum(abs(a - b) for a in values for b in values)
+        return ratio(
+            apart,
+            2 * len(values) * sum(values),
+            evidence,
+            text=f"Gini coefficient of {listed}",
+            because="all are 0",
+        )
     text, compute = formulas[metric]
     return Working(text=text, result=compute(values), evidence=evidence)
 
@@ -85,24 +100,21 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return math.prod(values) ** (1 / len(values))
 
 
-def _gini(values: Sequence[float]) -> float:
-    total = sum(values)
-    differences = sum(abs(a - b) for a in values for b in values)
-    return differences / (2 * len(values) * total) if total else 0.0
+def _chosen(dialogue: Dialogue, metric: str) -> pl.DataFrame:
+    """Return the preferences that a metric counts."""
+    pairs = dialogue.tables["pairs"]
+    return pairs.filter("actionable") if metric in ("M10", "M11", "M12", "M14") else pairs
 
 
 def _pairs(dialogue: Dialogue, metric: str) -> tuple[Evidence, ...]:
     columns = _OF_PAIRS[metric]
-    pairs = dialogue.tables["pairs"]
-    if metric in ("M10", "M11", "M12", "M14"):
-        pairs = pairs.filter("actionable")
     return tuple(
         Evidence(
             what=f"{pair['member']}, {pair['slot']}",
             found=", ".join(f"{name} {_number(pair[name])}" for name in columns),
             text=pair["preference"],
         )
-        for pair in pairs.iter_rows(named=True)
+        for pair in _chosen(dialogue, metric).iter_rows(named=True)
     )
 
 

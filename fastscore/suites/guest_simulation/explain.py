@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastscore.suites.guest_simulation.show import COMPONENTS
-from fastscore.suites.showing import Dialogue, Evidence, Working
+from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
 
@@ -32,21 +32,18 @@ def _adherence(dialogue: Dialogue, row: Row) -> Working:
                 text="; ".join(parts),
             )
         )
-    total = sum(scores)
-    return Working(
-        text=f"{total:.4f} / {len(scores)} messages of the guest with a state",
-        result=total / len(scores) if scores else None,
-        evidence=tuple(evidence),
+    if not scores:
+        evidence.append(Evidence(what="messages of the guest with a state", found=0))
+    return ratio(
+        sum(scores),
+        len(scores),
+        evidence,
+        text=f"{sum(scores):.4f} / {len(scores)} messages of the guest with a state",
+        because="no message of the guest has a state",
     )
 
 
 def _variance(dialogue: Dialogue, row: Row) -> Working:
-    most = 3 * (row["n_states"] - 1)
-    if most <= 0:
-        return Working(text=f"{row['n_states']} states: fewer than two")
-    rate = row["n_transitions"] / most
-    result = rate / 0.2 if rate <= 0.2 else 1 - (rate - 0.2) / 0.8
-    how = f"{rate:.4f} / 0.2" if rate <= 0.2 else f"1 - ({rate:.4f} - 0.2) / 0.8"
     states = [
         Evidence(
             what=f"message {message['message_id']}",
@@ -55,11 +52,19 @@ def _variance(dialogue: Dialogue, row: Row) -> Working:
         for message in dialogue.tables["messages"].iter_rows(named=True)
         if message["menu_exploration_style"] is not None or message["mood_tone"] is not None
     ]
-    return Working(
+    most = 3 * (row["n_states"] - 1)
+    if most <= 0:
+        states.append(Evidence(what="states", found=row["n_states"]))
+        return ratio(0, 0, states, because="fewer than two states")
+    rate = row["n_transitions"] / most
+    rises = rate <= 0.2
+    how = f"{rate:.4f} / 0.2" if rises else f"1 - ({rate:.4f} - 0.2) / 0.8"
+    return ratio(
+        rate if rises else 1 - rate,
+        0.2 if rises else 0.8,
+        states,
         text=f"a = {row['n_transitions']} transitions / (3 ({row['n_states']} - 1)) = {rate:.4f}; "
         f"{how}",
-        result=result,
-        evidence=tuple(states),
     )
 
 
@@ -80,11 +85,12 @@ def _order(dialogue: Dialogue, row: Row) -> Working:
         evidence.append(Evidence(what="last order in the log", text=str(items[-1])))
     if wanted is not None and len(wanted):
         evidence.append(Evidence(what="target in the log", text=str(wanted[0])))
-    whole = (final or 0) + (target or 0)
-    return Working(
+    return ratio(
+        2 * (common or 0),
+        (final or 0) + (target or 0),
+        evidence,
         text=f"2 * {common} / ({final} + {target})",
-        result=2 * common / whole if whole and common is not None else None,
-        evidence=tuple(evidence),
+        because="no order and no target",
     )
 
 
@@ -102,32 +108,25 @@ def _explainability(dialogue: Dialogue, row: Row) -> Working:
         )
     )
     if not n or level is None:
-        return Working(text="no message of the guest, or no level", evidence=evidence)
+        return ratio(0, 0, evidence, because="no message of the guest, or no level")
     formulas = {
-        5: (
-            f"min(1, ({order} + {attributes}) / (2 * {n}))",
-            min(1.0, (order + attributes) / 2 / n),
-        ),
-        4: (f"min(.5, {attributes} / {n} * .5)", min(0.5, attributes / n * 0.5)),
-        3: (f"min(.5, {order} / {n} * .5)", min(0.5, order / n * 0.5)),
-        2: (f"min(.2, {basic} / {n} * .2)", min(0.2, basic / n * 0.2)),
-        1: ("0", 0.0),
+        5: (f"min(1, ({order} + {attributes}) / (2 * {n}))", min(order + attributes, 2 * n), 2 * n),
+        4: (f"min(.5, {attributes} / {n} * .5)", min(attributes, n), 2 * n),
+        3: (f"min(.5, {order} / {n} * .5)", min(order, n), 2 * n),
+        2: (f"min(.2, {basic} / {n} * .2)", min(basic, n), 5 * n),
     }
-    text, result = formulas.get(level, ("no such level", None))
-    return Working(text=f"level {level}: {text}", result=result, evidence=evidence)
+    text, counted, whole = formulas.get(level, ("0", 0, n))
+    return ratio(counted, whole, evidence, text=f"level {level}: {text}")
 
 
 def _composite(dialogue: Dialogue, row: Row) -> Working:
     weights = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
     parts = {name: row[name] for name in weights}
-    known = all(part is not None for part in parts.values())
-    return Working(
-        text=" + ".join(
-            f"{weight:.2f} * {'none' if parts[name] is None else format(parts[name], '.4f')}"
-            for name, weight in weights.items()
-        ),
-        result=sum(weights[name] * part for name, part in parts.items()) if known else None,
-        evidence=tuple(Evidence(what=name, found=part) for name, part in parts.items()),
+    return ratio(
+        sum(weight * parts[name] for name, weight in weights.items()),
+        sum(weights.values()),
+        [Evidence(what=name, found=part) for name, part in parts.items()],
+        text=" + ".join(f"{weight:.2f} * {parts[name]:.4f}" for name, weight in weights.items()),
     )
 
 

@@ -109,7 +109,7 @@ class MemoryFinanceSuite:
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.memory_finance.explain import explain
 
-        return explain(dialogue, metric, row)
+        return explain(dialogue, metric, row, options)
 
 
 SUITE = MemoryFinanceSuite()

@@ -1,12 +1,15 @@
 """Why the numbers of memory_finance are what they are."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastscore.suites.alignment import occurrences
+from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import Metric
+from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
+from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.show import read_turns
-from fastscore.suites.showing import Dialogue, Evidence, Working
+from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
 
@@ -25,32 +28,40 @@ _OF_TURNS = {
     "rubric_hit_rate": "eligible_m5",
     "judge_score_mean": "eligible_m5",
 }
-_PARTS = ("risk_level_acc", "horizon_acc", "liquidity_acc", "constraints_f1", "preferences_f1")
+_LEVELS = {
+    "risk_level_acc": ("risk_level", "risk_level_gt", "risk_level"),
+    "horizon_acc": ("horizon", "horizon_gt", "investment_horizon"),
+    "liquidity_acc": ("liquidity", "liquidity_need_gt", "liquidity_need"),
+}
+"""A field of the lexicon, and its keys in the labelled profile and in snapshots."""
+_LISTS = {
+    "constraints_f1": ("constraints_gt", "forbidden_assets"),
+    "preferences_f1": ("preferences_gt", "preferred_topics"),
+}
+_PARTS = (*_LEVELS, *_LISTS)
 
 
-def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinanceOptions) -> Working:
     """Explain a metric's value in a row of its table."""
     if metric.id == "judge_score_1_5":
         return _judged(dialogue, row)
     if metric.id == "profile_score":
         parts = [row[part] for part in _PARTS]
-        known = all(part is not None for part in parts)
-        listed = " + ".join("none" if part is None else f"{part:.4f}" for part in parts)
-        return Working(
-            text=f"({listed}) / 5",
-            result=sum(parts) / 5 if known else None,
-            evidence=tuple(
-                Evidence(what=name, found=part) for name, part in zip(_PARTS, parts, strict=True)
-            ),
+        return ratio(
+            sum(parts),
+            len(parts),
+            [Evidence(what=name, found=part) for name, part in zip(_PARTS, parts, strict=True)],
+            text=f"({' + '.join(f'{part:.4f}' for part in parts)}) / {len(parts)}",
         )
     if metric.id in _OF_TURNS:
         return _share(dialogue, metric, row)
-    return _profile(dialogue, metric)
+    if metric.id in _LEVELS:
+        return _level(dialogue, metric.id, options)
+    return _list(dialogue, metric.id)
 
 
 def _share(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
     replies = {} if dialogue.raw is None else read_turns(dialogue.raw)
-    numerator, denominator = row[metric.numerator or ""], row[metric.denominator or ""]
     evidence = []
     for turn in dialogue.tables["turns"].iter_rows(named=True):
         if not turn[_OF_TURNS[metric.id]]:
@@ -69,11 +80,7 @@ def _share(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
                 ),
             )
         )
-    return Working(
-        text=f"{numerator} / {denominator}",
-        result=numerator / denominator if denominator else None,
-        evidence=tuple(evidence),
-    )
+    return ratio(row[metric.numerator or ""], row[metric.denominator or ""], evidence)
 
 
 def _counted(metric: str, turn: Row) -> str:
@@ -122,17 +129,94 @@ def _judged(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _profile(dialogue: Dialogue, metric: Metric) -> Working:
-    """Show the labelled profile beside what the trace says of it."""
-    evidence = []
-    if dialogue.raw is not None and dialogue.raw["profile_gt"][0] is not None:
-        evidence.append(Evidence(what="labelled profile", text=dialogue.raw["profile_gt"][0]))
-    if dialogue.events is not None:
-        frame = dialogue.events.frames["dialogues"]
-        names = [name for name in frame.columns if name.startswith(("gt_", "snapshot_"))]
-        found = frame.select(names).row(0, named=True)
-        evidence += [Evidence(what=name, found=str(value)) for name, value in found.items()]
-        for name in ("constraints", "preferences", "topics", "assets"):
-            listed = ", ".join(map(str, dialogue.events.frames[name]["text"]))
-            evidence.append(Evidence(what=name, found=listed or "none"))
-    return Working(text=metric.formula, evidence=tuple(evidence))
+def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Working:
+    """Hold the level that the assistant saw to the labelled one."""
+    name, label, stated = _LEVELS[metric]
+    field = load_lexicon(options.lexicon).profile[name]
+    profile, snapshot, replies = _profiles(dialogue)
+    labelled = field.level(_said(profile.get(label)))
+    predicted = field.level(_said(snapshot.get(stated)))
+    of_snapshot = predicted != UNKNOWN
+    found = ""
+    if not of_snapshot:
+        predicted, found = next(
+            (
+                (mention.level, keyword)
+                for mention in field.mentions
+                for keyword in mention.keywords
+                if keyword in replies
+            ),
+            (UNKNOWN, ""),
+        )
+    return ratio(
+        int(predicted == labelled != UNKNOWN),
+        1,
+        [
+            Evidence(what=f"labelled {label}", found=f"{profile.get(label)!r}: {labelled}"),
+            Evidence(what=f"last snapshot's {stated}", found=repr(snapshot.get(stated))),
+            Evidence(what="read from", found=_read_from(of_snapshot, found)),
+            *_spoken(replies, (found,) if found else ()),
+        ],
+        text=f"is {predicted} the labelled {labelled}, and known?",
+    )
+
+
+def _read_from(of_snapshot: bool, keyword: str) -> str:
+    if of_snapshot:
+        return "the snapshot"
+    return f"the replies, which have {keyword!r}" if keyword else "nothing: it is unknown"
+
+
+def _list(dialogue: Dialogue, metric: str) -> Working:
+    """Hold what the assistant saw, and what its replies mention, to the labelled list."""
+    label, stated = _LISTS[metric]
+    profile, snapshot, replies = _profiles(dialogue)
+    labelled, seen = (
+        {text for text in found.get(key) or () if isinstance(text, str)}
+        for found, key in ((profile, label), (snapshot, stated))
+    )
+    mentioned = {text for text in labelled if text in replies}
+    predicted = seen | mentioned
+    shared = len(labelled & predicted)
+    return ratio(
+        2 * shared,
+        len(labelled) + len(predicted),
+        [
+            Evidence(what=f"labelled {label}", found=_listed(labelled)),
+            Evidence(what=f"last snapshot's {stated}", found=_listed(seen)),
+            Evidence(what="labelled and mentioned in replies", found=_listed(mentioned)),
+            *_spoken(replies, sorted(mentioned)),
+        ],
+        text=f"2 * {shared} / ({len(labelled)} labelled + {len(predicted)} predicted)",
+        of_nothing=1.0,
+        because="nothing is labelled and nothing predicted",
+    )
+
+
+def _listed(texts: set[str]) -> str:
+    return ", ".join(sorted(texts)) or "none"
+
+
+def _spoken(replies: str, keywords: Sequence[str]) -> list[Evidence]:
+    marks = [mark for word in keywords if word for mark in occurrences(replies, word)]
+    return [Evidence(what="replies", text=replies, marks=disjoint(marks))] if marks else []
+
+
+def _said(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _profiles(dialogue: Dialogue) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Return the labelled profile, the last snapshot of the user's, and the replies, joined."""
+    assert dialogue.raw is not None
+    profile = dialogue.raw["profile_gt"].drop_nulls().first()
+    turns = [
+        turn
+        for text in dialogue.raw["turns"].drop_nulls()
+        for turn in json.loads(text)
+        if isinstance(turn, dict)
+    ]
+    snapshots = [turn.get("profile_snapshot") for turn in turns]
+    last = next((found for found in reversed(snapshots) if isinstance(found, dict)), {})
+    replies = "\n".join(str(turn.get("pred_assistant_text") or "") for turn in turns)
+    return json.loads(str(profile or "{}")), last, replies

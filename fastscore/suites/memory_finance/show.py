@@ -78,24 +78,55 @@ def _notes(turn: dict[str, Any]) -> list[str]:
     return notes
 
 
+_PROBLEMS = (
+    ("severe violation", pl.col("pred_compliance_label") == "severe_violation"),
+    ("contradicts a constraint", pl.col("constraint_contradiction") > 0),
+    ("no required risk disclosed", pl.col("eligible_m3") & (pl.col("risk_tag_hits") == 0)),
+    ("no memory key recalled", pl.col("eligible_m1") & (pl.col("key_hit_flags").list.sum() == 0)),
+)
+"""What can be wrong with a turn, the gravest first."""
+
+
 def report_sections(run: CommittedRun) -> list[Section]:
-    """List the turns that fail: severe violations, contradictions, keys and risks left out."""
+    """List the turns that fail, the gravest problem first, then those that fail most checks."""
     turns = run.tables["turns"]
-    problem = (
-        pl.when(pl.col("pred_compliance_label") == "severe_violation")
-        .then(pl.lit("severe violation"))
-        .when(pl.col("constraint_contradiction") > 0)
-        .then(pl.lit("contradicts a constraint"))
-        .when(pl.col("eligible_m3") & (pl.col("risk_tag_hits") == 0))
-        .then(pl.lit("no required risk disclosed"))
-        .when(pl.col("eligible_m1") & (pl.col("key_hit_flags").list.sum() == 0))
-        .then(pl.lit("no memory key recalled"))
+    problem = pl.coalesce(
+        pl.when(applies).then(pl.lit(gravity)) for gravity, (_, applies) in enumerate(_PROBLEMS)
     )
-    failing = turns.with_columns(problem.alias("problem")).filter(pl.col("problem").is_not_null())
-    counts = failing.group_by("problem").agg(pl.len().alias("turns")).sort("turns", descending=True)
+    failed = pl.sum_horizontal(
+        (pl.col("pred_compliance_label") == "severe_violation").cast(pl.Int64),
+        pl.col("constraint_contradiction").cast(pl.Int64),
+        pl.col("forbidden_hits").list.len().cast(pl.Int64),
+        pl.when("eligible_m3")
+        .then(pl.col("risk_required_tags").list.len() - pl.col("risk_tag_hits"))
+        .cast(pl.Int64),
+        pl.when("eligible_m1")
+        .then(pl.col("key_hit_flags").list.len() - pl.col("key_hit_flags").list.sum())
+        .cast(pl.Int64),
+        (pl.col("rubric_required").list.len() - pl.col("rubric_hit_items").list.len()).cast(
+            pl.Int64
+        ),
+    )
+    failing = (
+        turns.with_columns(problem.alias("gravity"), failed.alias("failed checks"))
+        .filter(pl.col("gravity").is_not_null())
+        .with_columns(
+            pl.col("gravity")
+            .replace_strict(dict(enumerate(name for name, _ in _PROBLEMS)), return_dtype=pl.String)
+            .alias("problem")
+        )
+    )
+    counts = (
+        failing.group_by("gravity", "problem")
+        .agg(pl.len().alias("turns"))
+        .sort("gravity")
+        .drop("gravity")
+    )
     cases = (
-        failing.select(
+        failing.sort("gravity", "failed checks", descending=[False, True], maintain_order=True)
+        .select(
             "problem",
+            "failed checks",
             "dialogue",
             pl.col("turn_pair_id").alias("turn"),
             pl.col("forbidden_hits").list.join(", ").alias("forbidden phrases"),
@@ -110,8 +141,10 @@ def report_sections(run: CommittedRun) -> list[Section]:
     return [
         Section(
             title="Failure cases",
-            text="Turns by the gravest thing that is wrong with them, and the first "
-            f"{CASES // 4} of each kind.",
+            text="Turns by the gravest thing that is wrong with them, the gravest first, and of "
+            f"each kind the {CASES // 4} that fail most checks: a severe violation, "
+            "contradictions, forbidden phrases, risks not disclosed, keys not recalled, elements "
+            "missing.",
             listings=(
                 Listing(title="turns by problem", frame=counted),
                 Listing(title="cases", frame=listed),

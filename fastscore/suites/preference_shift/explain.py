@@ -1,14 +1,20 @@
 """Why the numbers of preference_shift are what they are."""
 
-from collections.abc import Mapping
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from fastscore.suites.base import Metric
+from fastscore.suites.preference_shift.conversations import SLOWEST_DELAY
+from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_legacy, weigh
+from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.show import mark_concepts
-from fastscore.suites.showing import Dialogue, Evidence, Working
+from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
 
@@ -32,6 +38,8 @@ def explain(
     dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
 ) -> Working:
     """Explain a metric's value in a row of its table."""
+    if options.is_legacy and metric.id in LEGACY:
+        return explain_legacy(dialogue, metric, row, options)
     if metric.table == "turns":
         return _of_turn(metric.id, row, options)
     if metric.table == "segments":
@@ -39,17 +47,17 @@ def explain(
     if metric.table == "shifts":
         return _of_shift(dialogue, metric, row, options)
     if metric.id in _MEANS:
-        return _mean(dialogue, _MEANS[metric.id])
+        return _mean(dialogue.tables["turns"], _MEANS[metric.id])
     if metric.id in _TOTALS:
         return _total(dialogue, _TOTALS[metric.id])
     if metric.numerator and metric.denominator:
-        numerator, denominator = row[metric.numerator], row[metric.denominator]
-        return Working(
-            text=f"{_number(numerator)} / {_number(denominator)}",
-            result=numerator / denominator if denominator else None,
-            evidence=_shifts(dialogue),
+        return ratio(
+            row[metric.numerator],
+            row[metric.denominator],
+            _shifts(dialogue),
+            because="no shift, as published",
         )
-    return _weighted(metric.id, row, options, _shifts(dialogue))
+    return _weighted(dialogue, metric.id, row, options)
 
 
 def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Working:
@@ -70,33 +78,98 @@ def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Working:
     )
     if metric == "cc":
         both, either = len(user & system), len(user | system)
-        text = f"{both} / {either} concepts" if either else "1, neither text has a concept"
-        return Working(text=text, result=both / either if either else 1.0, evidence=texts)
+        return ratio(
+            both,
+            either,
+            texts,
+            text=f"{both} / {either} concepts",
+            of_nothing=1.0,
+            because="neither text has a concept",
+        )
     if metric == "cr":
-        shared = ", ".join(sorted(user & system)) or "none"
-        return Working(
-            text=f"cosine of IDF vectors = {row['cr']:.4f}",
-            result=0.0 if not user & system else None,
-            evidence=(Evidence(what="shared concepts", found=shared), *texts),
-        )
+        return _cosine(Counter(user), Counter(system), options, texts)
     if metric == "i":
-        return Working(
-            text=f"largest share of the system's word n-grams that the user used, n in "
-            f"{options.copy_orders} = {row['i']:.4f}",
-            evidence=texts,
-        )
+        return _copied(row, options, texts)
     if metric == "tas":
         return _adaptation(row["cc"], row["cr"], row["i"], options)
-    gold = set(row["gold_concepts"] or ())
+    return _tracked(metric, system, set(row["gold_concepts"] or ()), texts)
+
+
+def _tracked(metric: str, system: set[str], gold: set[str], texts: tuple[Evidence, ...]) -> Working:
+    """Hold the system's concepts to those of the constraints."""
+    evidence = (Evidence(what="held to", found=", ".join(sorted(gold)) or "nothing"), *texts)
     hits = len(system & gold)
-    held = Evidence(what="held to", found=", ".join(sorted(gold)) or "nothing")
-    parts = {
-        "dst_precision": f"{hits} / {len(system)}",
-        "dst_recall": f"{hits} / {len(gold)}",
-        "dst_f1": f"2 * {hits} / ({len(system)} + {len(gold)})",
-        "dst_joint_accuracy": f"sets are {'equal' if system == gold else 'not equal'}",
-    }
-    return Working(text=parts[metric], evidence=(held, *texts))
+    if metric == "dst_precision":
+        none = "the system names nothing"
+        return ratio(hits, len(system), evidence, of_nothing=float(not gold), because=none)
+    if metric == "dst_recall":
+        none = "it is held to nothing"
+        return ratio(hits, len(gold), evidence, of_nothing=1.0, because=none)
+    if metric == "dst_f1":
+        return ratio(
+            2 * hits,
+            len(system) + len(gold),
+            evidence,
+            text=f"2 * {hits} / ({len(system)} + {len(gold)})",
+            of_nothing=1.0,
+            because="both are empty",
+        )
+    said = "equal" if system == gold else "not equal"
+    return ratio(int(system == gold), 1, evidence, text=f"the sets are {said}")
+
+
+def _cosine(
+    user: Counter[str],
+    system: Counter[str],
+    options: PreferenceShiftOptions,
+    texts: Sequence[Evidence],
+) -> Working:
+    """Multiply vectors that have at each concept its IDF, as often as it counts."""
+    concepts, _ = prepared_matcher(options)
+    asked = pl.Series([*user, *system], dtype=pl.String).unique().implode()
+    known = pl.DataFrame({"concept": concepts.terms["concept"], "idf": concepts.idf})
+    idf = dict(known.filter(pl.col("concept").is_in(asked)).iter_rows())
+    shared = sorted(user.keys() & system.keys())
+    product = sum(user[name] * system[name] * idf[name] ** 2 for name in shared)
+    lengths = math.prod(
+        math.sqrt(sum((count * idf[name]) ** 2 for name, count in side.items()))
+        for side in (user, system)
+    )
+    weights = ", ".join(f"{name} (IDF {idf[name]:.4f})" for name in shared)
+    return ratio(
+        float(product),
+        lengths,
+        [Evidence(what="shared concepts", found=weights or "none"), *texts],
+        text=f"{product:.4f} / ({lengths:.4f}, the product of both lengths)",
+        because="one has no concept",
+    )
+
+
+def _copied(row: Row, options: PreferenceShiftOptions, texts: Sequence[Evidence]) -> Working:
+    """Find the order of n-grams of which most are the user's, and those."""
+    shares: list[tuple[float, int, set[str], set[str]]] = []
+    for order in options.orders:
+        said, copied = (
+            {" ".join(words[at : at + order]) for at in range(len(words) - order + 1)}
+            for words in map(_words, (row["system_text"], row["user_text"]))
+        )
+        if said:
+            shares.append((len(said & copied) / len(said), order, said, said & copied))
+    none = f"the system has no {options.copy_orders} words in a row"
+    _, order, said, copied = max(shares, key=lambda one: one[0], default=(0.0, 0, set(), set()))
+    return ratio(
+        len(copied),
+        len(said),
+        [Evidence(what="n-grams of both", found="; ".join(sorted(copied)) or "none"), *texts],
+        text=f"{len(copied)} / {len(said)} of the system's runs of {order} words, most of "
+        f"{options.copy_orders}",
+        because=none,
+    )
+
+
+def _words(text: str) -> list[str]:
+    # letters beyond ASCII separate words, as published; only ASCII ones have another case here
+    return [word.lower() for word in re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", text)]
 
 
 def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOptions) -> Working:
@@ -122,13 +195,9 @@ def _of_segment(
     if metric == "segment_tas":
         return _adaptation(row["segment_cc"], row["segment_cr"], row["segment_i"], options)
     if metric == "segment_i":
-        return Working(
-            text=f"mean of i over turns {row['start_turn']} to {row['end_turn']}",
-            result=turns["i"].mean(),  # type: ignore[arg-type]
-            evidence=_values(turns, "i"),
-        )
+        return _mean(turns, "i")
     user, system = (
-        {concept for concepts in turns[name] for concept in concepts}
+        Counter(concept for concepts in turns[name] for concept in concepts)
         for name in ("user_concepts", "system_concepts")
     )
     evidence = (
@@ -136,12 +205,15 @@ def _of_segment(
         Evidence(what="system's concepts", found=", ".join(sorted(system)) or "none"),
     )
     if metric == "segment_cr":
-        return Working(text=f"cosine of summed vectors = {row[metric]:.4f}", evidence=evidence)
+        return _cosine(user, system, options, evidence)
     both, either = len(user & system), len(user | system)
-    return Working(
-        text=f"{both} / {either} concepts" if either else "1, no text has a concept",
-        result=both / either if either else 1.0,
-        evidence=evidence,
+    return ratio(
+        both,
+        either,
+        evidence,
+        text=f"{both} / {either} concepts",
+        of_nothing=1.0,
+        because="no text has a concept",
     )
 
 
@@ -151,40 +223,44 @@ def _of_shift(
     last = row["turn"] + max(1, options.window) - 1
     turns = dialogue.tables["turns"].filter(pl.col("turn").is_between(row["turn"], last))
     if metric.id == "i_around_shift":
-        return Working(
-            text=f"mean of i over turns {row['turn']} to {last}",
-            result=turns["i"].mean(),  # type: ignore[arg-type]
-            evidence=_values(turns, "i"),
-        )
+        return _mean(turns, "i")
     tests = [f"cr >= {options.recovery_cr:g}"]
     if metric.id == "delay":
         tests = [f"cc >= {options.recovery_cc:g}"]
         if options.recovery == "cc-or-cr":
             tests.append(f"cr >= {options.recovery_cr:g}")
-    found = [
-        f"turn {turn['turn']}: cc {turn['cc']:.4f}, cr {turn['cr']:.4f}"
-        for turn in turns.iter_rows(named=True)
-    ]
-    delay = row[metric.id]
-    said = "no turn meets it" if delay is None else f"turn {row['turn'] + delay} is the first"
+    by_cc = pl.col("cc") >= options.recovery_cc
+    by_cr = pl.col("cr") >= options.recovery_cr
+    met = by_cr if metric.id != "delay" else by_cc | by_cr if len(tests) > 1 else by_cc
+    first = turns.filter(met)["turn"].min()
+    assert isinstance(first, int)
     return Working(
-        text=f"{' or '.join(tests)} from turn {row['turn']} to {last}: {said}",
-        evidence=tuple(Evidence(what="turn", found=one) for one in found),
+        text=f"{' or '.join(tests)} from turn {row['turn']} to {last}: turn {first} is the first",
+        result=first - row["turn"],
+        evidence=tuple(
+            Evidence(
+                what=f"turn {turn['turn']}",
+                found=f"cc {_number(turn['cc'])}, cr {_number(turn['cr'])}",
+            )
+            for turn in turns.iter_rows(named=True)
+        ),
     )
 
 
-def _mean(dialogue: Dialogue, name: str) -> Working:
-    turns = dialogue.tables["turns"].drop_nulls(name)
+def _mean(turns: pl.DataFrame, name: str) -> Working:
+    turns = turns.drop_nulls(name)
     values = turns[name].to_list()
-    return Working(
+    return ratio(
+        float(sum(values)),
+        len(values),
+        _values(turns, name) or (Evidence(what="turns with both texts", found=0),),
         text=f"{sum(values):.4f} / {len(values)} turns",
-        result=sum(values) / len(values) if values else None,
-        evidence=_values(turns, name),
+        because="no turn, as published",
     )
 
 
 def _total(dialogue: Dialogue, name: str) -> Working:
-    turns = dialogue.tables["turns"]
+    turns = dialogue.tables["turns"].drop_nulls("cc")
     counts = [len(concepts) for concepts in turns[name]]
     return Working(
         text=" + ".join(map(str, counts)) or "no turn",
@@ -192,7 +268,8 @@ def _total(dialogue: Dialogue, name: str) -> Working:
         evidence=tuple(
             Evidence(what=f"turn {turn['turn']}", found=", ".join(turn[name]) or "none")
             for turn in turns.iter_rows(named=True)
-        ),
+        )
+        or (Evidence(what="turns with both texts", found=0),),
     )
 
 
@@ -209,52 +286,36 @@ def _shifts(dialogue: Dialogue) -> tuple[Evidence, ...]:
             what=f"shift at turn {shift['turn']}",
             found=f"recovered after {shift['delay']} turns"
             if shift["recovered"]
+            else "unknown"
+            if shift["recovered"] is None
             else "not recovered",
         )
         for shift in dialogue.tables["shifts"].iter_rows(named=True)
-    )
+    ) or (Evidence(what="shifts", found=0),)
 
 
 def _weighted(
-    metric: str, row: Row, options: PreferenceShiftOptions, shifts: tuple[Evidence, ...]
+    dialogue: Dialogue, metric: str, row: Row, options: PreferenceShiftOptions
 ) -> Working:
-    weights = [float(weight) for weight in options.cas_weights.split(",")]
-    names = (
-        "topic_recovery_rate",
-        "1 - clip(delay / 5)",
-        "1 - mean i",
-        "cross_coherence",
-        "context_retention",
-    )
-    delay = row["avg_recovery_delay"]
-    timely = None if delay is None else 1 - min(1.0, max(0.0, delay / 5))
+    known = dialogue.tables["shifts"].filter(pl.col("recovered").is_not_null())
+    delays = [SLOWEST_DELAY if delay is None else delay for delay in known["delay"]]
+    speed, said = 0.0, "mean of 1 - clip(delay / 5), 0 if not recovered,"
     if metric == "cas_all":
-        timely = None  # of every shift: see the shifts
-    interference = row["topic_interference"]
-    parts = (
-        row["topic_recovery_rate"],
-        timely,
-        None if interference is None else 1 - min(1.0, max(0.0, interference)),
-        row["cross_coherence"],
-        row["context_retention"],
-    )
-    known = [part for part in parts if part is not None]
-    result = None
-    if len(known) == len(parts):
-        weighted = sum(weight * part for weight, part in zip(weights, known, strict=True))
-        result = weighted / sum(weights)
-    return Working(
-        text="weighted mean of "
-        + ", ".join(
-            f"{name} {_number(part)} (weight {weight:g})"
-            for name, part, weight in zip(names, parts, weights, strict=False)
-        ),
-        result=result,
-        evidence=shifts,
-    )
+        speed = sum(1 - min(delay, SLOWEST_DELAY) / SLOWEST_DELAY for delay in delays) / len(delays)
+    else:
+        said = "1 - clip(delay / 5)"
+        speed = 1 - min(1.0, max(0.0, row["avg_recovery_delay"] / SLOWEST_DELAY))
+    parts = {
+        "topic_recovery_rate": row["topic_recovery_rate"],
+        said: speed,
+        "1 - mean i": 1 - min(1.0, max(0.0, row["topic_interference"])),
+        "cross_coherence": row["cross_coherence"],
+        "context_retention": row["context_retention"],
+    }
+    return weigh(parts, list(options.cas_shares.values()), _shifts(dialogue))
 
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "none" if value is None else ""
+        return "none"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
+Codes = npt.NDArray[np.int32]
+
 _TEXTS_PER_BLOCK = 1024
+_SPARE, _MORE = 13, 8
+"""How many values more than are wanted are asked for, and how many times as many next."""
 _MARGIN = 1e-4
-"""Far more than a matrix product of unit rows in float32 can be off by."""
+"""Far more than a product of unit rows in float32 can be off by."""
 
 
 def texts_to_embed(events: Events, options: PreferenceShiftOptions) -> pl.Series:
@@ -67,7 +71,7 @@ def nearest_concepts(
     -------
     tuple
         A set of concepts a text; a blank text has none. Of equal cosines the value that sorts
-        first wins. A set depends on its text alone: products over whole blocks choose
+        first wins. A set depends on its text alone: a search of the vectors chooses
         candidates with a margin, and the cosines that decide are computed pair by pair.
     """
     spoken = np.flatnonzero((texts.str.strip_chars() != "").to_numpy())
@@ -76,11 +80,11 @@ def nearest_concepts(
     rows, members = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for _, of_field in concepts.terms.with_row_index().group_by("field", maintain_order=True):
         candidates = of_field["index"].to_numpy().astype(np.int64)
-        matrix = vectors.matrix[value_rows[candidates]]
+        among = value_rows[candidates]
         for first in range(0, len(spoken), _TEXTS_PER_BLOCK):
             block = text_rows[first : first + _TEXTS_PER_BLOCK]
-            row, column = _possible(vectors.matrix[block] @ matrix.T, options)
-            cosine = cosine_pairs(vectors.matrix, block[row], value_rows[candidates[column]])
+            row, column = _possible(vectors, block, among, options)
+            cosine = cosine_pairs(vectors.matrix, block[row], among[column])
             kept = _nearest(row, column, cosine, options)
             rows.append(spoken[first + row[kept]])
             members.append(candidates[column[kept]])
@@ -88,14 +92,25 @@ def nearest_concepts(
 
 
 def _possible(
-    products: npt.NDArray[np.float32], options: PreferenceShiftOptions
+    vectors: "VectorView", texts: Codes, values: Codes, options: PreferenceShiftOptions
 ) -> tuple[Indices, Indices]:
-    """Return pairs that may be among the nearest, by products that may be off by little."""
-    top = min(options.embed_top, products.shape[1])
-    least = np.partition(products, products.shape[1] - top, axis=1)[:, products.shape[1] - top]
-    floor = np.maximum(least, options.embed_threshold) - _MARGIN
-    row, column = np.nonzero(products >= floor[:, None])
-    return row, column
+    """Return pairs that may be among the nearest, by a search whose cosines are off by little.
+
+    Where the last of the values that were asked for could still be among them, more are asked for.
+    """
+    top = min(options.embed_top, len(values))
+    rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    left, asked = np.arange(len(texts)), top + _SPARE
+    while len(left):
+        asked = min(asked, len(values))
+        found, cosines = vectors.nearest(texts[left], values, asked)
+        floor = np.maximum(cosines[:, top - 1], options.embed_threshold) - _MARGIN
+        cut = (cosines[:, -1] >= floor) & (asked < len(values))
+        place, rank = np.nonzero((cosines >= floor[:, None]) & ~cut[:, None])
+        rows.append(left[place])
+        columns.append(found[place, rank])
+        left, asked = left[cut], asked * _MORE
+    return np.concatenate(rows), np.concatenate(columns)
 
 
 def _nearest(

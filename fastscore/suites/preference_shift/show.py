@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fastscore.suites.alignment import occurrences
+from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun
 from fastscore.suites.showing import (
     Dialogue,
@@ -74,15 +74,6 @@ def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple
         )
     ]
     return disjoint(marks)
-
-
-def disjoint(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Keep the longest of marks that overlap, in the order of the text."""
-    kept: list[Mark] = []
-    for mark in sorted(marks, key=lambda mark: (mark.start - mark.stop, mark.start)):
-        if all(mark.stop <= other.start or mark.start >= other.stop for other in kept):
-            kept.append(mark)
-    return tuple(sorted(kept, key=lambda mark: mark.start))
 
 
 def report_sections(suite: AnalysesRuns, run: CommittedRun, options: Any) -> list[Section]:

@@ -1,11 +1,16 @@
 """Why the numbers of score_dialogue are what they are."""
 
-from collections.abc import Mapping
+import math
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fastscore.suites.alignment import edit_distance, matched_characters
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
-from fastscore.suites.showing import Dialogue, Evidence, Working
+from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
 
@@ -27,35 +32,48 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOpt
     if metric == "lexical_similarity":
         return _lexical(prediction, said, texts)
     if metric == "semantic_cosine_raw":
-        return Working(text=f"e(p) . e(g) = {_number(row[metric])}", evidence=texts)
+        return _cosine(dialogue, prediction, said, texts)
     if metric == "semantic_similarity":
         return _semantic(dialogue, row, options, texts)
     if metric == "earliness":
-        return Working(text=f"1 / ({row['step']} + 1)", result=1 / (row["step"] + 1))
+        step = row["step"]
+        return ratio(1, step + 1, [Evidence(what="step", found=step)], text=f"1 / ({step} + 1)")
     if metric == "pppl_penalty":
-        return Working(
-            text=f"exp(-{options.pppl_weight:g} * max(0, ln {_number(row['pppl_prediction'])} - ln "
-            f"{_number(row['pppl_ground_truth'])}))",
-            evidence=texts,
-        )
+        return _penalty(row, options, texts)
     if metric == "U_step":
         return _utility(row, options)
-    which = texts[0] if metric == "pppl_prediction" else texts[1]
-    return Working(
-        text=f"exp(-mean ln p of its tokens) = {_number(row[metric])}", evidence=(which,)
-    )
+    return _perplexity(dialogue, texts[0] if metric == "pppl_prediction" else texts[1])
 
 
 def _lexical(prediction: str, said: str, texts: tuple[Evidence, ...]) -> Working:
-    longest = max(len(prediction), len(said))
-    if not longest:
-        return Working(text="0, both are empty", result=0.0, evidence=texts)
-    distance = edit_distance(prediction, said)
-    return Working(
+    longest, distance = max(len(prediction), len(said)), edit_distance(prediction, said)
+    return ratio(
+        longest - distance,
+        longest,
+        [Evidence(what="edits between the texts", found=distance), *texts],
         text=f"max(0, 1 - {distance} / max({len(prediction)}, {len(said)}))",
-        result=max(0.0, 1 - distance / longest),
-        evidence=(Evidence(what="edits between the texts", found=distance), *texts),
+        because="both are empty",
     )
+
+
+def _cosine(dialogue: Dialogue, prediction: str, said: str, texts: tuple[Evidence, ...]) -> Working:
+    """Multiply the vectors again; of two empty texts the cosine counts 0 without a baseline."""
+    baseline = dialogue.tables["dialogues"]["semantic_baseline_b"][0]
+    if not prediction and not said and baseline is None:
+        return ratio(0, 0, texts, because="both are empty")
+    first, second = _vectors(dialogue, (prediction, said))
+    product, lengths = float(first @ second), math.sqrt(float((first @ first) * (second @ second)))
+    return ratio(
+        product,
+        lengths,
+        texts,
+        text=f"e(p) . e(g) / (|e(p)| |e(g)|) = {product:.4f} / {lengths:.4f}",
+    )
+
+
+def _vectors(dialogue: Dialogue, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    assert dialogue.vectors is not None
+    return dialogue.vectors.matrix[dialogue.vectors.codes(list(texts))].astype(np.float64)
 
 
 def _semantic(
@@ -64,24 +82,55 @@ def _semantic(
     cosine = row["semantic_cosine_raw"]
     baseline = dialogue.tables["dialogues"]["semantic_baseline_b"][0]
     if options.calibrates and cosine is not None and baseline is not None:
-        scaled = (cosine - baseline) / max(1 - baseline, 1e-6)
-        return Working(
-            text=f"min(1, max(0, ({_number(cosine)} - {_number(baseline)}) / "
-            f"(1 - {_number(baseline)})))",
-            result=min(1.0, max(0.0, scaled)),
-            evidence=(
+        left = max(1 - baseline, 1e-6)
+        return ratio(
+            min(max(cosine - baseline, 0.0), left),
+            left,
+            [
                 Evidence(what="cosine", found=cosine),
                 Evidence(what="baseline of the dialogue", found=baseline),
                 *texts,
-            ),
+            ],
+            text=f"min(1, max(0, ({_number(cosine)} - {_number(baseline)}) / "
+            f"(1 - {_number(baseline)})))",
         )
     if cosine is not None:
-        return Working(text=f"cosine = {_number(cosine)}", result=cosine, evidence=texts)
+        return _cosine(dialogue, texts[0].text, texts[1].text, texts)
     words = [set(text.text.split()) for text in texts]
     both, either = words[0] & words[1], words[0] | words[1]
-    return Working(
+    return ratio(
+        len(both),
+        len(either),
+        [Evidence(what="words of both", found=", ".join(sorted(both)) or "none"), *texts],
         text=f"{len(both)} / {len(either)} words",
-        evidence=(Evidence(what="words of both", found=", ".join(sorted(both))), *texts),
+        because="neither has a word",
+    )
+
+
+def _penalty(row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]) -> Working:
+    predicted, said = row["pppl_prediction"], row["pppl_ground_truth"]
+    worse = max(0.0, math.log(predicted) - math.log(said))
+    return Working(
+        text=f"exp(-{options.pppl_weight:g} * max(0, ln {_number(predicted)} - ln "
+        f"{_number(said)}))",
+        result=math.exp(-options.pppl_weight * worse),
+        evidence=(
+            Evidence(what="pppl_prediction", found=predicted),
+            Evidence(what="pppl_ground_truth", found=said),
+            *texts,
+        ),
+    )
+
+
+def _perplexity(dialogue: Dialogue, text: Evidence) -> Working:
+    assert dialogue.vectors is not None
+    assert dialogue.vectors.log_perplexities is not None
+    judged = dialogue.vectors.log_perplexities
+    surprise = float(judged.matrix[judged.codes([text.text])[0], 0])
+    return Working(
+        text=f"exp({surprise:.4f}), the mean of -ln p over its tokens",
+        result=math.exp(surprise),
+        evidence=(Evidence(what="mean of -ln p over its tokens", found=surprise), text),
     )
 
 
@@ -123,26 +172,36 @@ def _average(dialogue: Dialogue, row: Row) -> Working:
         dialogue.tables["utterances"]["U_best"].is_not_null()
     )
     values = utterances["U_best"].to_list()
-    return Working(
-        text=f"{_number(row['U_best_sum'])} / {row['n_scored']}",
-        result=sum(values) / len(values) if values else None,
-        evidence=tuple(
+    return ratio(
+        float(sum(values)),
+        len(values),
+        [
             Evidence(
                 what=f"utterance {one['utterance_index']}, best at step {one['best_step']}",
                 found=one["U_best"],
                 text=one["ground_truth"],
             )
             for one in utterances.iter_rows(named=True)
-        ),
+        ],
     )
 
 
 def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogueOptions) -> Working:
     texts = [text for text in dialogue.tables["utterances"]["ground_truth"] if text]
-    return Working(
-        text=f"mean cosine of {options.baseline_pairs:,} random pairs of {len(texts)} texts = "
-        f"{_number(row['semantic_baseline_b'])}",
-        evidence=tuple(Evidence(what="said", text=text) for text in texts),
+    evidence = [Evidence(what="said", text=text) for text in texts]
+    n, pairs = len(texts), max(1, options.baseline_pairs)
+    if n < 2:
+        return ratio(0, 0, evidence, because="fewer than two texts")
+    draws = random.Random(options.baseline_seed)
+    drawn = [(draws.randrange(n), draws.randrange(n)) for _ in range(pairs)]
+    first, second = np.array([(i, (j + 1) % n if i == j else j) for i, j in drawn]).T
+    vectors = _vectors(dialogue, texts)
+    total = float((vectors @ vectors.T)[first, second].sum())
+    return ratio(
+        total,
+        pairs,
+        evidence,
+        text=f"{total:.4f} / {pairs:,} random pairs of {n} texts",
     )
 
 
