@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrow import string_column
-from fastscore_readers.json.json_trees import Nodes, find_nodes
+from fastscore_kernels import number_ranges
+from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.lines import (
     ABSENT,
     ESCAPED,
@@ -26,6 +26,7 @@ from fastscore_readers.json.lines import (
     STRING,
     TRUE,
 )
+from fastscore_readers.json.trees import Nodes, find_nodes
 from fastscore_readers.python_literals.trees import literals_to_json
 
 from fastscore.suites.columns import without_halves
@@ -224,7 +225,7 @@ def trees_of(cells: pl.Series) -> CellTrees:
     key twice.
     """
     column = string_column("cells", cells)
-    nodes = find_nodes(column.data, column.offsets[:-1], column.offsets[1:])
+    nodes = _nodes_of(column)
     # a container of something has more nodes than its root
     alone = np.flatnonzero(np.diff(nodes.offsets) == 1)
     trees = _read_again(column.data, nodes, cells, alone)
@@ -249,7 +250,7 @@ def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> C
     if nothing.all():
         return _trees(data, nodes)
     column = string_column("cells", read.filter(pl.Series(~nothing)))
-    found = find_nodes(column.data, column.offsets[:-1], column.offsets[1:])
+    found = _nodes_of(column)
     return _trees(*_replaced(data, nodes, rows[~nothing], column.data, found))
 
 
@@ -265,14 +266,23 @@ def _written_literals(cells: pl.Series) -> pl.Series:
     return pl.Series("", made).set(pl.Series(~found.written), None)
 
 
+def _nodes_of(column: StringColumn) -> Nodes:
+    return find_nodes(column.data, column.offsets[:-1], column.offsets[1:], is_utf8=True)
+
+
 def _trees(data: Bytes, nodes: Nodes) -> CellTrees:
-    rows = np.arange(len(nodes.key_start))
+    keyed = np.flatnonzero(nodes.key_start >= 0)
+    start, end = nodes.key_start[keyed], nodes.key_end[keyed]
+    written, firsts = number_ranges(data, start, end)
+    rows = np.arange(len(firsts))
     values = JsonValues(
-        data, np.full(len(rows), ESCAPED, np.uint8), nodes.key_start, nodes.key_end, rows, str
+        data, np.full(len(rows), ESCAPED, np.uint8), start[firsts], end[firsts], rows, str
     )
     # one key may be written in several ways
     codes, keys = distinct(texts(values, Problems()).fill_null("\N{REPLACEMENT CHARACTER}"))
-    return CellTrees(data, nodes, np.append(codes, -1)[nodes.key], keys)
+    key = np.full(len(nodes.parent), -1)
+    key[keyed] = codes[written]
+    return CellTrees(data, nodes, key, keys)
 
 
 def _cells_with_a_key_twice(trees: CellTrees) -> Indices:
@@ -316,7 +326,6 @@ def _replaced(
         tags=ordered(nodes.tags, others.tags),
         start=ordered(nodes.start, others.start + shift),
         end=ordered(nodes.end, others.end + shift),
-        key=ordered(nodes.key, raised(others.key, len(nodes.key_start))),
-        key_start=np.concatenate([nodes.key_start, others.key_start + shift]),
-        key_end=np.concatenate([nodes.key_end, others.key_end + shift]),
+        key_start=ordered(nodes.key_start, raised(others.key_start, shift)),
+        key_end=ordered(nodes.key_end, raised(others.key_end, shift)),
     )

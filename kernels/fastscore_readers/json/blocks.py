@@ -181,7 +181,7 @@ class Walker:
             self.room = _own.room if is_kept else Room(size, n_lines)
             if size > self.room.size:
                 self.room = _own.room = Room(size, n_lines)
-        cells, count = self.plan.n_cells, int(self.state[N_NOTES])
+        cells, count = max(self.plan.n_cells, 0), int(self.state[N_NOTES])
         needed = cells * self.room.n_lines if cells else count + self.room.size + 1
         others = 0 if cells else needed
         lacks_notes = self.notes.value.size < needed or self.notes.place.size < others
@@ -222,7 +222,7 @@ class Walker:
         room.data[rounded : rounded + BEHIND] = _NEWLINE
         room.index.counts[IS_UTF8] = self.is_utf8
         state[SIZE], state[BEGIN] = size, begin
-        if self.plan.n_cells:
+        if self.plan.n_cells > 0:
             state[N_NOTES] = 0
         counted = state[_COUNTED]
         self._index()
