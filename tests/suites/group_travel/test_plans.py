@@ -295,6 +295,23 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
     assert ratio(row, "M15") == (1.0, 1, 1)
 
 
+def test_a_name_of_one_word_is_looked_for_from_three_letters_on() -> None:
+    plan = {"days": [{"lunch": "Zoo, Rome", "dinner": "Ox, Rome", "breakfast": "Ox Bar, Rome"}]}
+    turns = [
+        opening("C3"),
+        wish("a", "cuisine", "the zoo and the ox or the ox bar"),
+        turn("System", "x", plan=plan,
+             ref_info_restaurants=[{"name": name} for name in ("Zoo", "Ox", "Ox Bar")]),
+    ]  # fmt: skip
+    places = score(turns)["places"]
+    explicit = dict(places.select("place", "explicit").rows())
+    assert {name.partition(",")[0]: found for name, found in explicit.items()} == {
+        "Zoo": True,
+        "Ox": False,
+        "Ox Bar": True,
+    }
+
+
 def test_a_preference_that_stands_for_nothing_is_compared_with_nothing() -> None:
     turns = [
         opening("C3"),

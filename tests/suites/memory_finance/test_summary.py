@@ -61,6 +61,21 @@ def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
     assert summary_rows(tables)["all", None, "preferences_f1"]["n"] == 3
 
 
+def test_cases_are_counted_by_turns_and_dialogues() -> None:
+    tables = score(
+        rubric_dialog(1, 0, dialog_id="a", profile_gt={"x": 1}),
+        dialog(turn("依据"), turn("依据", rubric=["依据"]), dialog_id="b"),
+        dialog(dialog_id="c", valid_dialog=False),
+    )
+    cases = SUITE.cases({name: table.lazy() for name, table in tables.items()})
+    found = {of: counts for of, *counts in cases.rows()}
+    assert list(found) == ["M1, turns", "M2, dialogues", "M3, turns", "M4, turns", "M5, turns"]
+    # two of three turns have a rubric; one of three dialogues has a profile
+    assert found["M5, turns"] == [2, 1, 0]
+    assert found["M2, dialogues"][0] == 1
+    assert sum(found["M2, dialogues"][:2]) == 3
+
+
 def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     # 1, 2 and 5 of 6 elements: 1.67, 2.33 and 4.33
     def judged(*hits: int, dialog_id: str) -> dict[str, Any]:

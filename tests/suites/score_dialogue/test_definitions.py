@@ -1,6 +1,7 @@
 """Examples worked by hand from the definitions."""
 
 import json
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,50 @@ def test_a_revealed_step_beyond_reason_is_a_reject() -> None:
     assert (reject["file"], reject["line"], reject["field"]) == ("log.jsonl", 2, "step")
     assert reject["reason"] == "out_of_range"
     assert tables["utterances"]["total_steps"].to_list() == [1]
+
+
+def test_rows_without_an_utterance_are_ignored_and_counted_apart_from_rejects() -> None:
+    rows = [
+        predicted(0, 0, "a"),
+        {"event": "predicted", "step": 0, "prediction": "of no utterance"},
+        {"event": "revealed", "step": MAXIMUM_STEPS},
+        revealed(0, MAXIMUM_STEPS),
+        revealed(0, MAXIMUM_STEPS + 1),
+        revealed(0, 0),
+        {"event": "note", "utterance_index": 0},
+        complete(0, "a"),
+    ]
+    raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
+    events, _ = score_frame(raw, LEXICAL)
+    assert events.rejects["line"].to_list() == [4, 5]
+    assert events.counts == {
+        "ignored": 2,
+        "predicted": 1,
+        "revealed": 1,
+        "utterance_complete": 1,
+        "other": 1,
+    }
+
+
+def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
+    # Python's generator, seeded with 0, draws 1 and 1 below 3; equal ones move the second on
+    view = unit_view(a=[1.0, 0.0, 0.0], b=[0.0, 1.0, 0.0], c=[0.0, 0.6, 0.8], p=[0.0, 0.0, 1.0])
+    rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, "b"), complete(2, "c")]
+    generator = random.Random(0)
+    assert [generator.randrange(3) for _ in range(4)] == [1, 1, 0, 1]
+    for pairs, expected in ((1, 0.6), (2, 0.3)):
+        options = ScoreDialogueOptions(lex_weight=0.0, baseline_pairs=pairs)
+        tables = score(*rows, options=options, view=view)
+        found = tables["dialogues"]["semantic_baseline_b"].item()
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater() -> None:
+    view = unit_view(a=[1.001, 0.0], b=[0.6, 0.8])
+    rows = [predicted(0, 0, "a"), complete(0, "a"), complete(1, "b")]
+    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    assert tables["steps"]["semantic_cosine_raw"].item() > 1
+    assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
 
 
 def test_declarations_agree() -> None:

@@ -11,6 +11,7 @@ import fastscore
 from fastscore.errors import ModelError, UsageError
 from fastscore.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue.perplexity import StepPerplexities
 from fastscore.vectors import PerplexityModel, VectorView
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
@@ -46,6 +47,12 @@ def score_steps(tmp_path, predictions, perplexities, weight):
 def _empty():
     empty = VectorView.empty()
     return empty.matrix, empty.ids
+
+
+def test_a_step_whose_texts_have_no_tokens_is_not_penalised():
+    one = np.ones(2)
+    judged = StepPerplexities(prediction=one, ground_truth=one, penalty=np.array([0.25, np.nan]))
+    assert judged.factor.tolist() == [0.25, 1.0]
 
 
 def test_worked_by_hand(tmp_path):

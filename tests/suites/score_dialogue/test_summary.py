@@ -115,6 +115,13 @@ def test_equal_values_have_no_deviation() -> None:
     assert summary["mean"].to_list() == [0.1, 0.1]
 
 
+def test_values_beyond_64_bits_are_added_up_exactly() -> None:
+    rows = [(0, 2.0**80, 0.0, 0), (0, 2.0**81, 0.0, 0), (0, 2.0**80 * 3, 0.0, 0)]
+    summary = summarise(rows)
+    assert summary["mean"].to_list() == [2.0**81] * 2
+    assert summary["maximum"].to_list() == [2.0**80 * 3] * 2
+
+
 SWITCHED_OFF = [(number % 5, None, 1.0, 1) for number in range(7)]
 
 
