@@ -1,0 +1,147 @@
+"""What holds for any input, and inputs at the ends of what there is."""
+
+import math
+
+import numpy as np
+import pytest
+from fastscore_kernels import (
+    cosine_pairs,
+    first_recovery,
+    gini_ragged,
+    idf_cosine_csr,
+    jaccard_csr,
+    levenshtein_pairs,
+    levenshtein_similarity_pairs,
+    max_cosine_ragged,
+    mean_pair_cosine_groups,
+    ngram_copy_ratio,
+    segment_first_argmax,
+    text_hash128,
+    transition_rates,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.kernels.test_sets import TERMS, csr, sets
+
+texts = st.text(alphabet=st.sampled_from("ab é你😀"), max_size=30)
+amounts = st.lists(st.integers(0, 10**6).map(float), min_size=1, max_size=20)
+
+
+def distance(a, b):
+    return int(levenshtein_pairs([a], [b])[0])
+
+
+@given(texts, texts, texts)
+def test_identities_of_the_edit_distance(a, b, c):
+    assert distance(a, a) == 0
+    assert distance(a, b) == distance(b, a)
+    assert distance(a, c) <= distance(a, b) + distance(b, c)
+    assert abs(len(a) - len(b)) <= distance(a, b) <= max(len(a), len(b))
+    assert 0 <= levenshtein_similarity_pairs([a], [b])[0] <= 1
+
+
+@given(amounts, st.integers(-20, 20))
+def test_gini_is_of_no_unit_and_in_no_order(values, exponent):
+    values = np.array(values)
+    offsets = [0, len(values)]
+    (gini,) = gini_ragged(values, offsets)
+    assert 0 <= gini < 1
+    assert gini_ragged(values * 2.0**exponent, offsets)[0] == pytest.approx(gini, abs=1e-12)
+    assert gini_ragged(values[::-1].copy(), offsets)[0] == pytest.approx(gini, abs=1e-12)
+
+
+@given(sets, sets, st.lists(st.floats(1e-3, 20), min_size=TERMS, max_size=TERMS))
+def test_identities_of_sets(x, y, idf):
+    a, b = csr([x, x]), csr([x, y])
+    own, other = jaccard_csr(a, b).tolist()
+    assert own == 1
+    assert 0 <= other <= 1
+    own, other = idf_cosine_csr(a, b, idf).tolist()
+    assert own == pytest.approx(1 if x else own, abs=1e-12, nan_ok=True)
+    assert not other > 1 + 1e-12
+
+
+SMALLEST = 5e-324
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], math.nan),
+        ([3.0], 0.0),
+        ([2.0] * 7, 0.0),
+        ([0.0] * 7, 0.0),
+        ([math.nan, 1.0], math.nan),
+        ([SMALLEST, SMALLEST], 0.0),
+        ([0.0, SMALLEST], 0.0),  # of a mean that counts as none
+        ([0.0, 1e300], 0.5),
+        ([1.0] * MILLION, 0.0),
+    ],
+    ids=[
+        "empty",
+        "one",
+        "equal",
+        "zero",
+        "nan",
+        "denormal",
+        "denormal and zero",
+        "large",
+        "a million",
+    ],
+)
+def test_gini_at_the_ends(values, expected):
+    (found,) = gini_ragged(np.array(values, np.float64), [0, len(values)])
+    assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("", "", 0),
+        ("", "x", 1),
+        ("x" * MILLION, "x" * MILLION, 0),
+        ("x" * MILLION, "x" * (MILLION - 3) + "yyy", 3),
+        ("x" * MILLION, "", MILLION),
+        ("\0", "", 1),
+        ("\U0010ffff", "\ud7ff", 1),
+    ],
+    ids=["empty", "one", "equal", "a million", "against nothing", "zero", "last characters"],
+)
+def test_edit_distance_at_the_ends(a, b, expected):
+    assert distance(a, b) == expected
+
+
+def test_columns_without_a_row():
+    nothing = np.zeros(0)
+    assert levenshtein_pairs([], []).tolist() == []
+    assert text_hash128([]).shape[0] == 0
+    assert ngram_copy_ratio([], [], orders=(3,)).size == 0
+    assert gini_ragged(nothing, [0]).tolist() == []
+    assert transition_rates(np.zeros(0, np.int64), [0]).tolist() == []
+    assert segment_first_argmax(nothing, [0]).tolist() == []
+    assert jaccard_csr(csr([]), csr([])).tolist() == []
+    none = np.zeros(0, np.int64)
+    assert first_recovery(np.zeros(0, np.bool_), [0], none, none, 3).tolist() == []
+    matrix = np.zeros((0, 4), np.float32)
+    assert cosine_pairs(matrix, none, none).tolist() == []
+    assert mean_pair_cosine_groups(matrix, none, [0], 10, 0).tolist() == []
+    assert max_cosine_ragged(matrix, none, none, none, [0])[0].tolist() == []
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, SMALLEST, 1e308, -1e308, math.inf, -math.inf])
+def test_the_first_of_equal_values_is_the_greatest(value):
+    values = np.full(MILLION, value)
+    assert segment_first_argmax(values, [0, MILLION]).tolist() == [0]
+
+
+def test_arrays_that_may_not_be_written_or_are_not_contiguous():
+    matrix = np.eye(6, dtype=np.float32)
+    rows = np.arange(12)[::2] // 2
+    for each in (matrix, rows):
+        each.flags.writeable = False
+    assert cosine_pairs(matrix, rows, rows).tolist() == [1.0] * 6
+    assert transition_rates(np.array([1, 9, 2, 9])[::2], [0, 2]).tolist() == [1.0]
+    values = np.array([0.0, 9.0, 4.0, 9.0])[::2]
+    assert gini_ragged(values, [0, 2]).tolist() == [0.5]
