@@ -29,13 +29,14 @@ def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcom
 
 
 def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subprocess.Popen[str]:
-    """Start the command line on logs, lexically, a shard a file."""
+    """Start the command line on logs, lexically, a shard a file, in a process group of its own."""
     words = ["score", "score_dialogue", *map(str, inputs), "-o", str(output), "--lex-weight", "1"]
     return subprocess.Popen(
         [sys.executable, "-m", "fastscore", *words, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=0,
     )
 
 

@@ -61,6 +61,7 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
     assert contents(run) == expected
 
 
+@pytest.mark.parametrize("seed", range(often(1, 20)))
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
     logs: list[Path],
@@ -68,14 +69,18 @@ def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
     tmp_path: Path,
     number: int,
     code: int,
+    seed: int,
 ) -> None:
-    expected, _ = undisturbed
+    expected, seconds = undisturbed
     run = tmp_path / "run"
     process = start_lexical(logs, run, "--workers", "2")
     while not (run / "manifest.json").exists() and process.poll() is None:
         time.sleep(0.01)
+    time.sleep(random.Random(seed).uniform(0.0, 0.5) * seconds if seed else 0.0)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # no process that it started outlives it
     if process.returncode != 0:  # it may have been done already
         assert process.returncode == code, stderr
         assert "the same command finishes the work" in stderr
