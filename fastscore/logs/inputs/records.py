@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -19,11 +20,13 @@ import zstandard
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression, Format, InputFile
+from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 
 BUFFER_BYTES = 1 << 14
 _MOST_LINE_BYTES = 64 << 20
 _ROWS_AT_ONCE = 256
 _BOM = b"\xef\xbb\xbf"
+_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 
 Record = dict[str, Any]
 
@@ -52,11 +55,10 @@ def records(file: InputFile, array_column: str | None = None) -> Iterator[Record
     }
     try:
         yield from row_records(readers[file.format](file), array_column)
-    except (EOFError, gzip.BadGzipFile, zstandard.ZstdError):
+    except _DAMAGE:
         return  # what stands before the damage was seen
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise InputError(f"The file {file.path!r} cannot be read: {reason}.") from error
+    except UNREADABLE_PARQUET as error:
+        raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
 
 
 def begins_with(file: InputFile) -> bytes:
@@ -64,8 +66,7 @@ def begins_with(file: InputFile) -> bytes:
 
     Of what cannot be unpacked, and of an empty array, there is nothing either.
     """
-    damage = (OSError, EOFError, zstandard.ZstdError)
-    with suppress(*damage), open_unpacked(file.location, file.compression) as stream:
+    with suppress(OSError, *_DAMAGE), open_unpacked(file.location, file.compression) as stream:
         while part := stream.read(BUFFER_BYTES):
             text = part.removeprefix(_BOM).strip()
             if text:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from fastscore.errors import InputError
 from fastscore.logs.integrity.rejects import Reject
+from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
 from fastscore.suites.base import Column
@@ -20,7 +21,7 @@ def parquet_rows(path: str, name: str) -> int:
     """Count the rows of the file at ``path`` by its footer; errors call it ``name``."""
     try:
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except UNREADABLE_PARQUET as error:
         raise _unreadable(name, error) from error
 
 
@@ -56,18 +57,18 @@ def read_parquet(
         yield count, frame, rejects
 
 
-def _unreadable(path: str, error: Exception) -> InputError:
+def _unreadable(path: str, error: BaseException) -> InputError:
     """Name a file that polars cannot read."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return InputError(
-        f"The Parquet file {path!r} cannot be read: {reason}.", "Write it again from its source."
+        f"The Parquet file {path!r} cannot be read: {reason_of(error)}.",
+        "Write it again from its source.",
     )
 
 
 def _stored(byte_range: ByteRange, columns: Sequence[Column]) -> StoredColumns:
     try:
         schema = pl.scan_parquet(byte_range.path, glob=False).collect_schema()
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except UNREADABLE_PARQUET as error:
         raise _unreadable(byte_range.file, error) from error
     return check_stored(byte_range.file, schema, columns, "Write the file again with that type.")
 
@@ -90,5 +91,5 @@ def _read(byte_range: ByteRange, stored: StoredColumns, start: int, count: int) 
     try:
         scan = pl.scan_parquet(byte_range.path, glob=False).slice(start, count)
         return scan.select(*stored.dtypes).collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except UNREADABLE_PARQUET as error:
         raise _unreadable(byte_range.file, error) from error
