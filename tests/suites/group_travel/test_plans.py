@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel.similarity import _join_windows
 from tests.suites.group_travel.travelling import (
     DEFAULTS,
     dialogue,
@@ -293,6 +294,12 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
     turns[2] = wish("b", "cuisine", "luigi's stroll")
     row = dialogue(*turns, semantic=True)
     assert ratio(row, "M15") == (1.0, 1, 1)
+
+
+def test_windows_that_cancel_out_are_like_nothing() -> None:
+    sums = np.array([[3.0, 4.0], [-3.0, -4.0], [0.0, 2.0]], np.float32)
+    row_of, vectors = _join_windows(sums, np.array([1, 1, 0]), np.array([0, 1, 2]))
+    assert vectors[row_of[[0, 1]]].tolist() == [[0.0, 1.0], [0.0, 0.0]]
 
 
 def test_a_name_of_one_word_is_looked_for_from_three_letters_on() -> None:

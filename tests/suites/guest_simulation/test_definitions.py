@@ -247,6 +247,11 @@ def test_apostrophes_break_published_cells() -> None:
     assert ora("[{'name': 'Cola'}]", items("Cola"), profile="published") == 1.0
 
 
+@pytest.mark.parametrize("name", ["Caf\\u00e9", "Caf\\xe9", "Caf\\\\u00e9", "Caf\\\\xE9"])
+def test_escapes_in_names_are_undone_however_often_they_were_made(name: str) -> None:
+    assert ora(f"[{{'name': '{name}', 'is_required': True}}]", items("Café")) == 1.0
+
+
 def test_the_final_order_is_the_last_that_is_not_empty() -> None:
     rows = [state(current_items_in_order=items("Cola")), state(current_items_in_order=[]),
             guest("exit", current_items_in_order=items("Soup"))]  # fmt: skip

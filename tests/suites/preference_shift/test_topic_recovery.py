@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.topics import joined_topics
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import exchange, log, read, score, write_catalogue
 
@@ -217,3 +219,11 @@ def test_segments_are_of_texts(catalogue: str) -> None:
     with pytest.raises(UsageError, match="profile legacy"):
         legacy(catalogue, segments="metadata")
     assert legacy(catalogue).segments == "heuristic"
+
+
+def test_of_words_that_score_alike_the_earlier_stay() -> None:
+    # all six have a stem and stand twice; "ghosts" is the last to appear, though not to end
+    text = pl.Series(
+        ["sadly happy tense darker lovely ghosts ghosts lovely darker tense happy sadly"]
+    )
+    assert joined_topics(text).to_list() == ["sadly happy tense darker lovely"]
