@@ -10,7 +10,7 @@ COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 
-.PHONY: help demo browser fuzz test test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
+.PHONY: help demo browser fuzz mutations test test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,13 @@ FUZZ_SEED ?= 1
 
 fuzz: $(VENV)/dev.installed  ## Mutations of all formats beside Python's readers, memory checked; findings to tests/corpus
 	FASTSCORE_CHECKED=1 $(BIN)/python -m tests.fuzz_readers --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+MUTATIONS ?= 160
+MUTATIONS_SEED ?= 1
+
+mutations: $(VENV)/dev.installed $(VENV)/model.exported  ## Single mutations of the suites' formulas, each to be noticed by a test; half an hour
+	$(BIN)/fastscore kernels compile
+	$(BIN)/python -m tests.mutations --number $(MUTATIONS) --seed $(MUTATIONS_SEED)
 
 test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
