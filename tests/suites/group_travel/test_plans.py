@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.similarity import _join_windows
 from tests.suites.group_travel.travelling import (
     DEFAULTS,
@@ -294,6 +295,12 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
     turns[2] = wish("b", "cuisine", "luigi's stroll")
     row = dialogue(*turns, semantic=True)
     assert ratio(row, "M15") == (1.0, 1, 1)
+
+
+def test_firings_of_channels_are_parts_of_m10_in_the_summary() -> None:
+    assert [metric.id for metric in SUMMARISED if metric.part and metric not in METRICS] == [
+        f"n_{channel}_channel" for channel in ("room", "category", "lexical", "semantic")
+    ]
 
 
 def test_windows_that_cancel_out_are_like_nothing() -> None:
