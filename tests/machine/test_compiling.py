@@ -20,7 +20,7 @@ from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_h
 from fastscore_machine import objects
 from fastscore_machine.compiling import JIT_DISABLED, Kernel, declared_kernels
 
-from tests.conftest import BRIEF
+from tests.conftest import BRIEF, often
 
 PACKAGES = (fastscore_kernels, fastscore_machine, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
@@ -79,9 +79,10 @@ def warm_cache(tmp_path_factory):
 
 
 @compiled_only
-def test_several_processes_on_an_empty_cache(tmp_path):
+@pytest.mark.parametrize("turn", range(often(1, 25)))
+def test_several_processes_on_an_empty_cache(tmp_path, turn):
     cache = tmp_path / "cache"
-    runs = [start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(cache)) for _ in range(3)]
+    runs = [start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(cache)) for _ in range(often(3, 8))]
     for run in runs:
         shown, said, code = outcome(run)
         assert (shown, code) == ("[1]\n", 0)

@@ -2,20 +2,25 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from fastscore_models import export
+from polars.testing import assert_frame_equal
 
 from fastscore.paths import cache_root
+from fastscore.results.runs import open_run
 from fastscore.run.manifest import read_manifest
 from tests.conftest import often
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.run.logs import WORDS, write_varied_logs
+from tests.run.mounts import make_read_only, small_disk
 from tests.run.running import contents
 
 TEXTS_COLLECTED = ".work/texts/part-*.parquet"
@@ -167,3 +172,52 @@ def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(
         stages.append(read_manifest(tmp_path / name).stages)
     assert list(stages[0]) == ["plan", "texts", "embed", "score", "summary"]
     assert list(stages[1]) == ["plan", "texts", "summary"]
+
+
+def finished(logs: list[Path], run: Path, cache: Path) -> dict[str, bytes]:
+    process = start(logs, run, cache)
+    assert process.wait(timeout=300) == 0, process.communicate()[1]
+    return contents(run)
+
+
+def tables(run: Path) -> dict[str, pl.DataFrame]:
+    return {name: table.collect() for name, table in open_run(run).tables.items()}
+
+
+def test_a_store_that_is_cold_warm_or_deleted_meanwhile_changes_no_number(
+    logs: list[Path], cache: Path, tmp_path: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    expected, _ = undisturbed
+    assert finished(logs, tmp_path / "cold", cache) == expected
+    assert finished(logs, tmp_path / "warm", cache) == expected
+    for turn in range(often(1, 12)):
+        shutil.rmtree(tmp_path / "store")
+        run = tmp_path / f"run-{turn}"
+        process = start(logs, run, cache)
+        wanted = 1 + random.Random(turn).randrange(6)
+        while process.poll() is None and len(list(tmp_path.glob("store/*/*.faiss"))) < wanted:
+            time.sleep(0.005)
+        shutil.rmtree(tmp_path / "store", ignore_errors=True)
+        _, stderr = process.communicate(timeout=300)
+        assert process.returncode == 0 or "StoreError" in stderr.splitlines()[-1], stderr
+        finished(logs, run, cache)
+        # texts that are embedded once more stand in other batches: the last bits may differ
+        for name, table in tables(tmp_path / "cold").items():
+            assert_frame_equal(tables(run)[name], table, rel_tol=0.0, abs_tol=1e-6)
+
+
+def test_a_read_only_store_serves_what_it_holds_and_what_it_lacks_is_named(
+    logs: list[Path], cache: Path, tmp_path: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    expected, _ = undisturbed
+    with small_disk(tmp_path / "store", "64m") as store:
+        assert finished(logs, tmp_path / "cold", cache) == expected
+        make_read_only(store)
+        assert finished(logs, tmp_path / "warm", cache) == expected
+    with small_disk(tmp_path / "other" / "store", "4m") as store:
+        make_read_only(store)
+        process = start(logs, tmp_path / "other" / "run", cache)
+        _, stderr = process.communicate(timeout=300)
+        assert process.returncode != 0
+        assert "Read-only file system" in stderr
+        assert str(store) in stderr

@@ -1,5 +1,6 @@
 """A run from end to end: what it leaves, what it skips, what it refuses."""
 
+import dataclasses
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
+from fastscore.suites.registry import load_suite
 from tests.run.logs import dialogue_lines, write_logs
 from tests.run.running import contents, run_lexical, table_bytes
 
@@ -164,6 +166,23 @@ def test_another_signature_is_refused_and_overwrite_starts_anew(
     run_lexical(logs, run, options=jaccard, overwrite=True)
     run_lexical(logs, tmp_path / "fresh", options=jaccard)
     assert contents(run) == contents(tmp_path / "fresh")
+
+
+def test_a_raised_version_is_another_signature(
+    logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    before = contents(run)
+    suite = load_suite("score_dialogue")
+    raised = dataclasses.replace(suite, version=suite.version + 1)
+    for module in ("config", "context"):
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name: raised)
+    with pytest.raises(RunConflictError, match="another signature"):
+        run_lexical(logs, run, shard_bytes=1)
+    assert contents(run) == before
+    run_lexical(logs, run, shard_bytes=1, overwrite=True)
+    assert f"score_dialogue.{raised.version}" in open_run(run).signature
 
 
 def test_a_folder_of_something_else_is_never_touched(logs: list[Path], tmp_path: Path) -> None:

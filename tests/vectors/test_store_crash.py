@@ -130,9 +130,9 @@ def message_of(action):
     return None
 
 
-@pytest.mark.parametrize("error", [28, 5, 13])
+@pytest.mark.parametrize("error", [28, 5, 4, 13])
 def test_an_error_at_any_operation_leaves_nothing_half_written(tmp_path, monkeypatch, error):
-    """ENOSPC, EIO or EACCES at the n-th of all writes, syncs and renames, for every n."""
+    """ENOSPC, EIO, EINTR or EACCES at the n-th of all writes, syncs and renames, for every n."""
     for at in itertools.count(1):
         root = tmp_path / str(at)
         store = open_store(root)

@@ -13,6 +13,7 @@ from fastscore.logs.plan.byte_ranges import ByteRange, Shard, whole_file
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
+from tests.conftest import often
 from tests.oracles.logs import comparable, naive_read
 
 SOURCE = Source(
@@ -233,10 +234,10 @@ def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
         json.dumps(
             {"id": f"d{i}", "index": i, "text": "tëxt 😀 " * (i % 5)}, ensure_ascii=i % 2 == 0
         )
-        for i in range(400)
+        for i in range(often(400, 15_000))
     ]
     data = "\n".join(lines).encode() + b"\n"
-    for _ in range(300):
+    for _ in range(often(300, 1_000)):
         cut = rng.randrange(len(data) + 1)
         whole = data[:cut].count(b"\n")
         rows = read_one(tmp_path, data[:cut])
