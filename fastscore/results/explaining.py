@@ -3,10 +3,11 @@
 import dataclasses
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from fastscore.errors import RunError, UsageError, nearest
@@ -18,7 +19,7 @@ from fastscore.suites.base import ExplainsMetrics, Metric
 from fastscore.suites.showing import Dialogue, Evidence, Explanation, Mark, Number, Working
 
 EVIDENCE_SHOWN = 12
-LONGEST_TEXT = 600
+LONGEST_TEXT, LEAD = 600, 200
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
 
@@ -171,25 +172,40 @@ def print_explanations(
         console.print(
             Text(plain(said if one.value is not None else f"{said} {one.reason}"), "bold")
         )
-        console.print(Text(f"  formula   {metric.formula}"))
+        facts = {"formula": metric.formula}
         if one.value is None:
-            console.print(Text(f"  null      {metric.null_rule}"))
+            console.print(_facts(facts | {"null": metric.null_rule}))
             continue
-        console.print(Text(plain(f"  here      {one.working} = {value}")))
+        facts["here"] = f"{one.working} = {value}"
         if one.denominator is not None:
-            counted = [number_text(n, decimals_for([n])) for n in (one.numerator, one.denominator)]
-            console.print(Text(f"  ratio     {counted[0]} of {counted[1]}"))
+            facts["ratio"] = f"{_counted(one.numerator or 0)} / {_counted(one.denominator)}"
         if one.lines:
             ends = sorted({one.lines[0], one.lines[-1]})
-            console.print(Text(f"  lines     {'-'.join(map(str, ends))} of the log"))
+            facts["lines"] = f"{'-'.join(map(str, ends))} of the log"
+        console.print(_facts(facts))
         for evidence in one.evidence[:EVIDENCE_SHOWN]:
-            _print_evidence(console, evidence)
+            print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
             console.print(Text(f"  ... and {more:,} more: --json has all"))
 
 
-def _print_evidence(console: Console, evidence: Evidence) -> None:
+def _facts(facts: Mapping[str, str]) -> Table:
+    """Lay facts out under each other, long ones beside their name."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=9)
+    table.add_column()
+    for name, fact in facts.items():
+        table.add_row(f"  {name}", Text(plain(fact)))
+    return table
+
+
+def _counted(value: float) -> str:
+    return number_text(value, decimals_for([value])) if isinstance(value, float) else f"{value:,}"
+
+
+def print_evidence(console: Console, evidence: Evidence) -> None:
+    """Print what a number was computed from; of a long text, the part with the evidence."""
     found = evidence.found
     if isinstance(found, float):
         found = number_text(found, decimals_for([found]))
@@ -200,8 +216,11 @@ def _print_evidence(console: Console, evidence: Evidence) -> None:
 
 
 def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
-    shown, place = Text(), 0
-    cut = text[:LONGEST_TEXT]
+    start = 0
+    if marks and marks[0].stop > LONGEST_TEXT:  # begin where there is something to see
+        start = max(0, marks[0].start - LEAD)
+    shown, place = Text("... " if start else ""), start
+    cut = text[: start + LONGEST_TEXT]
     for mark in marks:
         start, stop = max(place, mark.start), min(mark.stop, len(cut))
         if start >= stop:
@@ -211,6 +230,6 @@ def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
         shown.append(f"{open_}{plain(cut[start:stop])}{close}", "green" if mark.good else "red")
         place = stop
     shown.append(plain(cut[place:]))
-    if len(text) > LONGEST_TEXT:
-        shown.append(f" ... {len(text) - LONGEST_TEXT:,} more characters")
+    if len(text) > len(cut):
+        shown.append(f" ... {len(text) - len(cut):,} more characters")
     return shown

@@ -550,12 +550,15 @@ class Findings:
         SVG drawings by name; those that there was something to draw for.
     notes
         What is missing and why, a sentence each.
+    captions
+        The title of each figure, and what it shows.
     """
 
     page: str
     tables: Mapping[str, pl.DataFrame]
     figures: Mapping[str, str]
     notes: tuple[str, ...]
+    captions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -16,12 +16,13 @@ from fastscore.results.explaining import (
     choose_dialogue,
     explain,
     explanations_json,
+    print_evidence,
     print_explanations,
 )
 from fastscore.results.runs import Run
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.base import Metric
-from fastscore.suites.showing import Explanation
+from fastscore.suites.showing import Evidence, Explanation
 from tests.conftest import fastscore_command
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
@@ -136,6 +137,15 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
     assert len(content["explanations"]) == len(found)
 
 
+def test_evidence_deep_in_a_text_is_shown() -> None:
+    text = "x" * 5_000 + "needle" + "y" * 5_000
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_evidence(console, Evidence(what="reply", text=text, marks=occurrences(text, "needle")))
+    shown = console.export_text().replace("\n", "")
+    assert "[needle]" in shown
+    assert "4,606 more characters" in shown
+
+
 def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
     suite_runs: Mapping[str, Run],
 ) -> None:
@@ -161,10 +171,13 @@ def test_a_changed_log_is_refused(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["guest_simulation"]
     log = Path(run.manifest.inputs[0]["name"])
     content = log.read_bytes()
-    log.write_bytes(content + b"\n")
+    other = content.replace(b"a", b"b", 1)
+    assert len(other) == len(content)
     try:
-        with pytest.raises(InputError, match="no longer what was scored"):
-            explain(Dialogues(run), 0, ["PAS"])
+        for changed in (content + b"\n", other):
+            log.write_bytes(changed)
+            with pytest.raises(InputError, match="no longer what was scored"):
+                explain(Dialogues(run), 0, ["PAS"])
     finally:
         log.write_bytes(content)
 

@@ -335,8 +335,8 @@ def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[V
             ]
             + [
                 {
-                    "title": drawing.title,
-                    "svg": charts.placed(drawing.svg, drawing.caption),
+                    "title": f"{drawing.title}. {drawing.caption}",
+                    "svg": charts.placed(drawing.svg, drawing.title),
                     "paper": True,
                 }
                 for drawing in section.drawings

@@ -157,7 +157,7 @@ def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Wo
             Evidence(what="read from", found=_read_from(of_snapshot, found)),
             *_spoken(replies, (found,) if found else ()),
         ],
-        text=f"is {predicted} the labelled {labelled}, and known?",
+        text=f"{predicted} was seen, {labelled} is labelled: 1 if equal and known",
     )
 
 

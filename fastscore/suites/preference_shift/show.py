@@ -87,7 +87,7 @@ def report_sections(suite: AnalysesRuns, run: CommittedRun, options: Any) -> lis
         if name in found.tables and found.tables[name].height
     )
     drawings = tuple(
-        Drawing(title=name.replace("_", " "), caption=name.replace("_", " "), svg=svg)
+        Drawing(title=found.captions[name][0], caption=found.captions[name][1], svg=svg)
         for name, svg in found.figures.items()
     )
     return [

@@ -57,7 +57,10 @@ def analyse_run(
     notes = tuple(note for note in (missing, describe_rejects(judged), _left_out(scored)) if note)
     page = make_page(TITLE, _facts(run, scored, samples, seed), notes, tables, figures)
     drawn = {figure.name: figure.svg for figure in figures}
-    return Findings(page=page, tables=tables.by_name(), figures=drawn, notes=notes)
+    captions = {figure.name: (figure.title, figure.caption) for figure in figures}
+    return Findings(
+        page=page, tables=tables.by_name(), figures=drawn, notes=notes, captions=captions
+    )
 
 
 def _segment_cosines(run: CommittedRun, scored: Scored) -> tuple[pl.DataFrame | None, str]:
