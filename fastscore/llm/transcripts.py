@@ -1,10 +1,12 @@
 """Transcripts: what was said by whom in the logs of any suite, dialogue by dialogue.
 
-A row that cannot be read is no part of a transcript; the reader counts it.
+A dialogue is what the suite takes for one, under the id that its tables have. A row that cannot be
+read is no part of a transcript; the reader counts it.
 """
 
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -14,9 +16,14 @@ import polars as pl
 
 from fastscore.api import scan
 from fastscore.errors import InputError, UsageError, nearest
+from fastscore.options import build_options
+from fastscore.suites.registry import load_suite
 
 Row = dict[str, Any]
 Said = tuple[str, str]
+Frames = Mapping[str, pl.DataFrame]
+
+_SUFFIXES = re.compile(r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +55,6 @@ class Transcripts:
     rejects: pl.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Where a suite's logs say what: the key's columns, the model's, and what a row says."""
-
-    key: tuple[str, ...]
-    model: str | None
-    said: Callable[[Row], Iterator[Said]]
-    row_is_dialogue: bool = False
-
-
 def read_transcripts(inputs: Sequence[str], suite: str) -> Transcripts:
     """Read the dialogues of a suite's logs.
 
@@ -75,44 +72,26 @@ def read_transcripts(inputs: Sequence[str], suite: str) -> Transcripts:
     UsageError
         The suite is not known here.
     """
-    if suite not in _LAYOUTS:
-        raise UsageError(f"Logs of {suite!r} cannot be judged.", nearest(suite, _LAYOUTS))
-    layout = _LAYOUTS[suite]
+    if suite not in _READERS:
+        raise UsageError(f"Logs of {suite!r} cannot be judged.", nearest(suite, _READERS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rejects are collected below
         rows = scan(list(inputs), suite).collect()
     rejects = scan(list(inputs), suite, rejects=True).collect()
-    found: dict[tuple[Any, ...], list[Any]] = {}
-    for number, row in enumerate(rows.iter_rows(named=True)):
-        key = _key(row, layout, number)
-        begun = found.setdefault(key, [row, []])
-        begun[1] += [(speaker, text) for speaker, text in layout.said(row) if text.strip()]
-    dialogues = tuple(
-        Transcript(_name(row, layout), _model(row, layout), row["file"], row["line"], tuple(said))
-        for row, said in found.values()
-        if said
-    )
+    dialogues = tuple(found for found in _READERS[suite](rows) if found.said)
     if not dialogues:
         raise InputError(f"{', '.join(map(str, inputs))}: no dialogue of {suite} says anything.")
     return Transcripts(dialogues, rejects)
 
 
-def _key(row: Row, layout: _Layout, number: int) -> tuple[Any, ...]:
-    if layout.row_is_dialogue:
-        return (number,)
-    return (row["file"], *(row[name] for name in layout.key))
+def _frames(rows: pl.DataFrame, suite: str) -> Frames:
+    """Return what a suite makes of rows: its dialogues, with their ids, and what was said."""
+    declared = load_suite(suite)
+    return declared.events(rows, build_options(declared.options, {})).frames
 
 
-def _name(row: Row, layout: _Layout) -> str:
-    """Return the dialogue's id as the suite's tables have it: its key, else its file's stem."""
-    value = row[layout.key[0]]
-    if value is not None:
-        return str(value)
-    return PurePath(row["file"]).name.split(".")[0]
-
-
-def _model(row: Row, layout: _Layout) -> str | None:
-    return None if layout.model is None or row[layout.model] is None else str(row[layout.model])
+def _spoken(said: Iterable[Said]) -> tuple[Said, ...]:
+    return tuple((speaker, text) for speaker, text in said if text.strip())
 
 
 def _turns(cell: str | None) -> Iterator[Row]:
@@ -130,41 +109,115 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_conversation(row: Row) -> Iterator[Said]:
-    for turn in _turns(row["conversation"]):
-        yield _text(turn.get("speaker")), _text(turn.get("text"))
+def _of_conversations(rows: pl.DataFrame) -> Iterator[Transcript]:
+    for row in rows.iter_rows(named=True):
+        said = (
+            (_text(turn.get("speaker")), _text(turn.get("text")))
+            for turn in _turns(row["conversation"])
+        )
+        dialogue = row["session_id"]
+        if dialogue is None:
+            dialogue = _SUFFIXES.sub("", PurePath(row["file"]).name)
+        yield Transcript(dialogue, row["model_name"], row["file"], row["line"], _spoken(said))
 
 
-def _of_traces(row: Row) -> Iterator[Said]:
-    for turn in _turns(row["turns"]):
-        if turn.get("role"):
-            yield _text(turn["role"]), _text(turn.get("text"))
-        else:
-            yield "USER", _text(turn.get("user_text"))
-            yield "ASSISTANT", _text(turn.get("pred_assistant_text"))
+def _of_traces(rows: pl.DataFrame) -> Iterator[Transcript]:
+    for row in rows.iter_rows(named=True):
+        said: list[Said] = []
+        for turn in _turns(row["turns"]):
+            if turn.get("role"):
+                said.append((_text(turn["role"]), _text(turn.get("text"))))
+            else:
+                said.append(("USER", _text(turn.get("user_text"))))
+                said.append(("ASSISTANT", _text(turn.get("pred_assistant_text"))))
+        dialogue = row["dialog_id"]
+        if dialogue is None:
+            dialogue = f"{row['file']}:{row['line']}"
+        yield Transcript(dialogue, None, row["file"], row["line"], _spoken(said))
 
 
-def _of_travellers(row: Row) -> Iterator[Said]:
-    for turn in (row, *_turns(row["turns"])):
-        yield _text(turn.get("speaker")), _text(turn.get("utterance") or turn.get("text"))
+def _of_travellers(rows: pl.DataFrame) -> Iterator[Transcript]:
+    frames = _frames(rows, "group_travel")
+    speaker = (
+        pl.when("is_system")
+        .then(pl.lit("SYSTEM"))
+        .when(pl.col("is_everyone") | (pl.col("member") == ""))
+        .then(pl.lit("everyone"))
+        .otherwise("member")
+    )
+    said = _said_by_row(frames["turns"].select("dialogue_row", speaker, text="utterance"))
+    for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
+        place = (dialogue["file"], dialogue["line"])
+        yield Transcript(dialogue["dialogue"], None, *place, _spoken(said.get(row, ())))
 
 
-def _of_guests(row: Row) -> Iterator[Said]:
-    if row["name"] != "test_case_info":
-        yield _text(row["name"] or row["role"]), _text(row["content"])
+def _said_by_row(turns: pl.DataFrame) -> dict[int, list[Said]]:
+    """Gather speakers and texts by the number of their dialogue."""
+    found: dict[int, list[Said]] = {}
+    for row, speaker, text in turns.iter_rows():
+        found.setdefault(row, []).append((speaker or "", text or ""))
+    return found
 
 
-def _of_miners(row: Row) -> Iterator[Said]:
-    if row["event"] == "predicted":
-        yield f"PREDICTION {row['step']} OF {row['utterance_index']}", _text(row["prediction"])
-    elif row["event"] == "utterance_complete":
-        yield f"UTTERANCE {row['utterance_index']}", _text(row["ground_truth"])
+def _of_guests(rows: pl.DataFrame) -> Iterator[Transcript]:
+    ids = {
+        (file, line): dialogue
+        for file, line, dialogue in _frames(rows, "guest_simulation")["conversations"]
+        .select("file", "line", "dialogue")
+        .iter_rows()
+    }
+    found: dict[tuple[Any, ...], tuple[Row, list[Said]]] = {}
+    for row in rows.iter_rows(named=True):
+        key = (row["file"], row["conversation_id"], row["experiment_level"])
+        _, said = found.setdefault(key, (row, []))
+        if row["name"] != "test_case_info":
+            said.append((_text(row["name"] or row["role"]), _text(row["content"])))
+    for first, said in found.values():
+        place = (first["file"], first["line"])
+        if place in ids:
+            yield Transcript(ids[place], None, *place, _spoken(said))
 
 
-_LAYOUTS = {
-    "preference_shift": _Layout(("session_id",), "model_name", _of_conversation, True),
-    "memory_finance": _Layout(("dialog_id",), None, _of_traces, True),
-    "group_travel": _Layout(("dialogue_id",), None, _of_travellers),
-    "guest_simulation": _Layout(("conversation_id", "experiment_level"), None, _of_guests),
-    "score_dialogue": _Layout(("dialogue_uid",), None, _of_miners),
+def _of_miners(rows: pl.DataFrame) -> Iterator[Transcript]:
+    frames = _frames(rows, "score_dialogue")
+    utterances = frames["utterances"].with_row_index("utterance_row")
+    of_utterance = pl.col("utterance_index").cast(pl.String)
+    predicted = (
+        frames["steps"]
+        .join(utterances.cast({"utterance_row": pl.Int64}), on="utterance_row", how="left")
+        .select(
+            "dialogue_row",
+            "utterance_index",
+            "step",
+            speaker=pl.format("PREDICTION {} OF {}", "step", of_utterance),
+            text="prediction",
+            line="line",
+        )
+    )
+    spoken = utterances.select(
+        "dialogue_row",
+        "utterance_index",
+        pl.lit(None, dtype=pl.Int64).alias("step"),
+        speaker=pl.format("UTTERANCE {}", of_utterance),
+        text="ground_truth",
+        line="line",
+    )
+    turns = pl.concat([predicted, spoken]).sort(
+        "dialogue_row", "utterance_index", "step", nulls_last=True
+    )
+    lines = dict(turns.group_by("dialogue_row").agg(pl.col("line").min()).iter_rows())
+    said = _said_by_row(turns.select("dialogue_row", "speaker", "text"))
+    for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
+        if row in said:
+            yield Transcript(
+                dialogue["dialogue"], None, dialogue["file"], lines[row], _spoken(said[row])
+            )
+
+
+_READERS: dict[str, Callable[[pl.DataFrame], Iterator[Transcript]]] = {
+    "preference_shift": _of_conversations,
+    "memory_finance": _of_traces,
+    "group_travel": _of_travellers,
+    "guest_simulation": _of_guests,
+    "score_dialogue": _of_miners,
 }

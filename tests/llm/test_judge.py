@@ -8,6 +8,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
+from fastscore.examples import example_names, write_example
 from fastscore.llm import client as client_module
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.judge import rotated
@@ -282,7 +283,7 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
         {"dialogue_id": "g", "speaker": "System", "intent": "x", "utterance": "three"},
     )
     assert [each.dialogue for each in travellers] == ["g", "h"]
-    assert travellers[0].said == (("Ann", "one"), ("System", "three"))
+    assert travellers[0].said == (("Ann", "one"), ("SYSTEM", "three"))
     (guest,) = write(
         "guest_simulation",
         {"conversation_id": "c", "role": "guest", "name": "guest", "content": "pizza"},
@@ -307,6 +308,25 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
         },
     )
     assert miner.said == (("PREDICTION 1 OF 0", "h"), ("UTTERANCE 0", "hey"))
+
+
+@pytest.mark.parametrize("suite", example_names())
+def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path):
+    write_example(suite, tmp_path)
+    options = {
+        "score_dialogue": {"lex_weight": 1.0},
+        "guest_simulation": {"personas": str(tmp_path / "personas.json")},
+        "preference_shift": {"catalogue": str(tmp_path / "catalogue.jsonl")},
+    }.get(suite, {})
+    if suite == "preference_shift":
+        options["segments"] = "metadata"
+    scores = fastscore.score(str(tmp_path / "logs"), suite, embedder=None, **options)
+    dialogues = scores.tables["dialogues"]
+    columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
+    found = read_transcripts([str(tmp_path / "logs")], suite).dialogues
+    assert sorted(dialogues.select(columns).rows()) == sorted(
+        tuple(getattr(each, name) for name in columns) for each in found
+    )
 
 
 @pytest.mark.parametrize(
