@@ -56,6 +56,27 @@ ALPHA = 0.05
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the samples."
 )
 @click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A judge's scores, a row a dialogue, compared as metrics; with two runs given twice.",
+)
+@click.option(
+    "--judge-column",
+    "judge_columns",
+    multiple=True,
+    help="Another column of that file that holds scores; repeatable.",
+)
+@click.option(
+    "--judge-range",
+    type=(float, float),
+    default=(1, 5),
+    show_default=True,
+    help="The smallest and largest possible score; others are refused and counted.",
+)
+@click.option(
     "--format",
     "format",
     type=click.Choice(FORMATS),
@@ -78,6 +99,9 @@ def command(
     alpha: float,
     samples: int,
     seed: int,
+    judges: tuple[Path, ...],
+    judge_columns: tuple[str, ...],
+    judge_range: tuple[float, float],
     format: Format,
     as_json: bool,
 ) -> None:
@@ -106,5 +130,8 @@ def command(
         alpha=alpha,
         samples=samples,
         seed=seed,
+        judge=judges,
+        judge_columns=judge_columns,
+        judge_scale=judge_range,
     )
     show_comparison(comparison, format="json" if as_json else format)

@@ -45,9 +45,9 @@ def command(
 ) -> None:
     """Judge the dialogues of LOGS, of any suite, by a chat model.
 
-    Writes judgements.jsonl, which `fastscore analyse RUN --judge` joins to a run, every repeat,
-    what was rejected with its answer, and a summary of agreement and bias. Every answer is kept:
-    running the same command again asks only for what is missing.
+    Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
+    repeat, what was rejected with its answer, and a summary of agreement and bias. Every answer is
+    kept: running the same command again asks only for what is missing.
     """
     from fastscore.llm.judging import Judging, run_judge
     from fastscore.llm.show import show_judgements

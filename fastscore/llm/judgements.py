@@ -1,8 +1,9 @@
 """A judge's folder: scores that an analysis joins, repeats, rejects, and how far to trust them.
 
-``judgements.jsonl`` has a line a dialogue with the means over its repeats, as `fastscore analyse
---judge` reads it; ``repeats.parquet`` every score; ``rejects.jsonl`` every repeat without one, with
-the answer; ``summary.json`` agreement, consistency, and the checks of position and length.
+``judgements.jsonl`` has a line a dialogue with the means over its repeats, as ``--judge`` of
+`fastscore analyse` and `compare` reads it; ``repeats.parquet`` every score; ``rejects.jsonl`` every
+repeat without one, with the answer; ``summary.json`` agreement, consistency, and the checks of
+position and length.
 """
 
 from collections.abc import Sequence
@@ -58,7 +59,8 @@ def write_judgements(
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
     commit_bytes(folder / REJECTS, _lines(rejects.drop("row", "words", "turns").to_dicts()))
-    commit_bytes(folder / JUDGEMENTS, _lines(_means(repeats, rubric)))
+    judged_by = f"{described['model']} by {rubric.name} {rubric.digest[:12]}"
+    commit_bytes(folder / JUDGEMENTS, _lines(_means(repeats, rubric, judged_by)))
     commit_json(folder / SUMMARY, summary)
     return summary
 
@@ -94,7 +96,7 @@ def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
-def _means(repeats: pl.DataFrame, rubric: Rubric) -> list[dict[str, Any]]:
+def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[str, Any]]:
     by_dialogue = repeats.group_by("row", maintain_order=True).agg(
         pl.col("dialogue", "model", "file", "line").first(),
         pl.col("repeat").n_unique().alias("repeats"),
@@ -109,6 +111,7 @@ def _means(repeats: pl.DataFrame, rubric: Rubric) -> list[dict[str, Any]]:
             "model": row["model"],
             "judge": {name: row[f"judge:{name}"] for name in rubric.questions},
             "repeats": row["repeats"],
+            "judged_by": judged_by,
             "judged_file": row["file"],
             "judged_line": row["line"],
         }

@@ -29,6 +29,7 @@ from fastscore.results.differences import (
     independent_differences,
     paired_differences,
 )
+from fastscore.results.judged_runs import JudgedRun, judge_runs
 from fastscore.results.runs import Run, open_run
 from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.statistics.significance import holm
@@ -110,6 +111,8 @@ class Comparison:
         Whether independent samples went by Student's t and variances over n.
     alpha
         The level below which a corrected p-value is significant.
+    judge_metrics
+        The judge's scores among the metrics.
     """
 
     suite: str
@@ -118,6 +121,7 @@ class Comparison:
     notes: tuple[str, ...]
     published_statistics: bool = False
     alpha: float = ALPHA
+    judge_metrics: tuple[Metric, ...] = ()
 
     def __repr__(self) -> str:
         from fastscore.results.show_comparison import headline
@@ -155,6 +159,9 @@ def compare(
     alpha: float = ALPHA,
     samples: int = SAMPLES,
     seed: int = SEED,
+    judge: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    judge_columns: Sequence[str] = (),
+    judge_scale: tuple[float, float] = (1.0, 5.0),
 ) -> Comparison:
     """Compare two runs of a suite, or the levels of one run.
 
@@ -186,12 +193,20 @@ def compare(
         significant. Intervals are of 95 % all the same.
     samples, seed
         How many bootstrap samples, and the seed of their draws.
+    judge
+        A file with a judge's scores for each run, a row a dialogue: they are compared as metrics of
+        a table ``judge`` of their own.
+    judge_columns, judge_scale
+        Names of more columns of those files that hold scores; the smallest and largest score.
 
     Raises
     ------
     UsageError
-        An alpha out of its range, runs of different suites or signatures, nothing to compare or to
-        pair, an id that stands for different conversations, or an unknown name.
+        An alpha out of its range, runs of different suites, signatures or judges, nothing to
+        compare or to pair, an id that stands for different conversations, a judge's file that
+        judges none of a run's dialogues, or an unknown name.
+    InputError
+        A judge's file cannot be read.
     RunError
         A run is not complete, or its tables lack a metric.
     """
@@ -200,7 +215,11 @@ def compare(
     first = _opened(a)
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
-    chosen = _choose_metrics(runs, tables, metrics)
+    files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
+    judged = judge_runs(runs, files, judge_columns, judge_scale) if files else []
+    runs = [*judged] or runs
+    judge_metrics = judged[0].judge_metrics if judged else ()
+    chosen = _choose_metrics(runs, tables, metrics, judge_metrics)
     selection = _Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
     resampling = Resampling(samples, seed)
     if levels and by is None:
@@ -212,6 +231,7 @@ def compare(
         if second is None
         else _differing_signatures(first, second, allow=allow_different_signatures)
     )
+    notes += _differing_judges(judged, allow=allow_different_signatures)
     for run in runs:
         notes += _several_rows(run, selection, may_mix=pair_by is not None)
     described: list[dict[str, Any]] = []
@@ -238,6 +258,7 @@ def compare(
         notes=tuple(dict.fromkeys(notes)),
         published_statistics=published_statistics,
         alpha=alpha,
+        judge_metrics=judge_metrics,
     )
 
 
@@ -245,10 +266,12 @@ def _opened(run: Run | str | PathLike[str]) -> Run:
     return run if isinstance(run, Run) else open_run(fspath(run))
 
 
-def _choose_metrics(runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str]) -> list[Metric]:
-    """Choose the metrics that are named, else those that a run was asked for and summarises."""
+def _choose_metrics(
+    runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str], judged: Sequence[Metric]
+) -> list[Metric]:
+    """Choose the metrics that are named, else a judge's and those that a run summarises."""
     suite = runs[0].manifest.suite
-    declared = load_suite(suite).metrics
+    declared = (*load_suite(suite).metrics, *judged)
     for kind, names, known in (
         ("table", tables, [metric.table for metric in declared]),
         ("metric", ids, [metric.id for metric in declared]),
@@ -258,6 +281,7 @@ def _choose_metrics(runs: Sequence[Run], tables: Sequence[str], ids: Sequence[st
                 message = f"Suite {suite!r} has no {kind} {name!r} with numbers."
                 raise UsageError(message, nearest(name, set(known)))
     summarised = {name for run in runs for name in run.summary["metric"]}
+    summarised.update(metric.id for metric in judged)
     chosen = [
         metric
         for metric in declared
@@ -291,6 +315,21 @@ def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
             "Score both alike, or compare them all the same with --allow-different-signatures.",
         )
     return [f"signatures differ: {difference}" for difference in differing]
+
+
+def _differing_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
+    """Say what judges' files refuse, and who judged where that is not one and the same."""
+    notes = [note for run in runs for note in run.notes]
+    judges = dict.fromkeys(judge for run in runs for judge in run.judges)
+    if len(judges) > 1:
+        if not allow:
+            raise UsageError(
+                f"Several judges' scores: {', '.join(judges)}.",
+                "Have all judged alike, or compare them all the same with "
+                "--allow-different-signatures.",
+            )
+        notes.append(f"judges differ: {', '.join(judges)}")
+    return notes
 
 
 def _several_rows(run: Run, selection: _Selection, *, may_mix: bool) -> list[str]:

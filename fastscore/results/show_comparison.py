@@ -160,7 +160,8 @@ def _signed(value: float) -> str:
 
 
 def _declared(comparison: Comparison) -> dict[str, Metric]:
-    return {metric.id: metric for metric in load_suite(comparison.suite).metrics}
+    metrics = (*load_suite(comparison.suite).metrics, *comparison.judge_metrics)
+    return {metric.id: metric for metric in metrics}
 
 
 def _named(comparison: Comparison) -> pl.DataFrame:

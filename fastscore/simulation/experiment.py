@@ -247,25 +247,26 @@ def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: in
 
 
 def _compare(experiment: Experiment, folder: Path) -> None:
-    """Compare the agents, paired by session."""
+    """Compare the agents, paired by session, by what was scored and by the judge."""
     if len(experiment.agents) < 2:
         return
-    part = experiment.analysis
-    found = compare(folder / SCORES, by="model", samples=part.samples, seed=part.seed)
+    part, judged = experiment.analysis, _judged(experiment, folder)
+    found = compare(folder / SCORES, by="model", samples=part.samples, seed=part.seed, **judged)
     for name in ("sides", "differences"):
         frame = getattr(found, name)
         commit_table(folder / COMPARISON / f"{name}.parquet", frame, {"fastscore.by": "model"})
 
 
+def _judged(experiment: Experiment, folder: Path) -> dict[str, Any]:
+    """Return the judge's file and its scale, as comparison and analysis take them, if any."""
+    if experiment.judge is None or not (folder / JUDGED / JUDGEMENTS).stat().st_size:
+        return {}
+    rubric = load_rubric(experiment.judge.rubric)
+    return {"judge": folder / JUDGED / JUDGEMENTS, "judge_scale": (rubric.low, rubric.high)}
+
+
 def _analyse(experiment: Experiment, folder: Path) -> Path:
-    judged: dict[str, Any] = {}
-    if experiment.judge is not None and (folder / JUDGED / JUDGEMENTS).stat().st_size:
-        rubric = load_rubric(experiment.judge.rubric)
-        judged = {
-            "judge": folder / JUDGED / JUDGEMENTS,
-            "judge_scale": (rubric.low, rubric.high),
-        }
-    part = experiment.analysis
+    part, judged = experiment.analysis, _judged(experiment, folder)
     made = analyse(
         folder / SCORES, folder / ANALYSIS, samples=part.samples, seed=part.seed, **judged
     )

@@ -85,7 +85,9 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     shifts = dialogues.group_by("dialogue").agg(pl.col("shift_points").n_unique())
     assert shifts["shift_points"].to_list() == [1] * 4  # equal users
     differences = pl.read_parquet(folder / "comparison" / "differences.parquet")
-    assert "context_adaptation_score" in differences["metric"]
+    assert {"context_adaptation_score", "judge.coherence"} <= set(differences["metric"])
+    paired = differences.filter(design="paired", metric="judge.coherence")
+    assert paired["n_a"].to_list() == [4]
     judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
     assert len(judged) == 8
 
@@ -115,6 +117,24 @@ def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path)
     rejected = (tmp_path / "run" / "judgements" / "rejects.jsonl").read_text().splitlines()
     assert len(rejected) == 16
     assert (tmp_path / "run" / "analysis" / "analysis.html").is_file()
+
+
+def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
+    key = "sk-not-to-be-told-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    path, folder = written(tmp_path, stub), tmp_path / "run"
+    plain = stub.answer
+    stub.answer = lambda body: plain(body) if body["model"] == "judge" else f"Your key is {key}."
+    stub.fault = lambda number: "unauthorised" if number == 7 else None
+    shown = [CliRunner().invoke(command, [str(path), "-o", str(folder)]) for _ in range(2)]
+    assert [each.exit_code for each in shown] == [4, 0], shown[1].output
+    assert all(headers["authorization"] == f"Bearer {key}" for headers in stub.headers)
+    assert "Your key is ***." in (folder / "logs/openai%3Atiny/sessions-00000.jsonl").read_text()
+    told = [each.output + str(each.exception) for each in shown] + list(capfd.readouterr())
+    assert key not in "".join(told)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert not [path for path in files if key.encode() in path.read_bytes()]
 
 
 def test_a_budget_is_the_whole_experiments(stub, tmp_path):

@@ -96,7 +96,7 @@ class PreferenceShiftSuite:
 
     def judge_source(self, settings: AnalysisSettings) -> Source:
         """Return the columns of a judge's file."""
-        from fastscore.suites.preference_shift.analysis.judge import judge_source
+        from fastscore.suites.judged import judge_source
 
         return judge_source(settings.judge_columns)
 

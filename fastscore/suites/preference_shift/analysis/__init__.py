@@ -9,11 +9,11 @@ from html import escape
 import polars as pl
 
 from fastscore.suites.base import AnalysisSettings, CommittedRun, Findings
+from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
 from fastscore.suites.preference_shift.analysis.construct import segment_similarities
 from fastscore.suites.preference_shift.analysis.figures import draw_figures
 from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN
-from fastscore.suites.preference_shift.analysis.judge import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.page import make_page
 from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
 from fastscore.suites.preference_shift.analysis.tables import make_tables
@@ -48,7 +48,9 @@ def analyse_run(
         Page, tables, figures, and what is missing.
     """
     scored = make_scored(run.tables, options, run.signature)
-    judged = collect_judged(scored, judgements, settings.judge_scale, settings.judge_columns)
+    judged = collect_judged(
+        scored.conversations, judgements, settings.judge_scale, settings.judge_columns
+    )
     cosines, missing = _segment_cosines(run, scored)
     samples, seed = settings.samples, settings.seed
     frequent = top_concepts(run.tables["turns"])

@@ -7,7 +7,7 @@ import polars as pl
 
 from fastscore.statistics.bootstrap import bootstrap_kendall, bootstrap_spearman
 from fastscore.statistics.significance import holm, kendall, spearman
-from fastscore.suites.preference_shift.analysis.judge import Judged
+from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 
 SCORES = ("tas", "cas", "cas_all", "cc", "cr", "i", "recovery_rate")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.ablations import ablations
 from fastscore.suites.preference_shift.analysis.construct import construct_validity
 from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
-from fastscore.suites.preference_shift.analysis.judge import Judged
 from fastscore.suites.preference_shift.analysis.scored import (
     GROUP_SCHEMA,
     SCORE_NAMES,

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from fastscore.results.judgements import read_judgements
-from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
-from fastscore.suites.preference_shift.analysis.judge import (
+from fastscore.suites.judged import (
     MEAN,
     Judged,
     collect_judged,
     describe_rejects,
     judge_source,
 )
+from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.scored import Scored
 from tests.oracles import preference_shift as plain
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
@@ -47,7 +47,7 @@ def read_judged(
     run: Scored, file: Path | None, scale: tuple[float, float], extra: Sequence[str] = ()
 ) -> Judged:
     judgements = None if file is None else read_judgements(file, judge_source(extra))
-    return collect_judged(run, judgements, scale, extra)
+    return collect_judged(run.conversations, judgements, scale, extra)
 
 
 def scores_of(judged: Judged) -> list[tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 """The figures of an analysis, as SVG."""
 
+from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.figures.judged import judge_figure
 from fastscore.suites.preference_shift.analysis.figures.models import (
     ablation_bars,
@@ -13,7 +14,6 @@ from fastscore.suites.preference_shift.analysis.figures.recovery import (
 )
 from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn, settings
 from fastscore.suites.preference_shift.analysis.figures.turns import around_shifts_figure, timelines
-from fastscore.suites.preference_shift.analysis.judge import Judged
 from fastscore.suites.preference_shift.analysis.scored import Scored, of_models
 from fastscore.suites.preference_shift.analysis.tables import Tables
 

@@ -3,6 +3,7 @@
 import polars as pl
 from matplotlib.lines import Line2D
 
+from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.convergent import with_judge
 from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
@@ -13,7 +14,6 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     legend_above,
     looks,
 )
-from fastscore.suites.preference_shift.analysis.judge import Judged
 from fastscore.suites.preference_shift.analysis.scored import ALL, Scored
 
 POINTS_SHOWN = 2_000

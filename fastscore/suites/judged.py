@@ -1,4 +1,4 @@
-"""Judge scores of conversations: from the log, or from a file that is joined to the run.
+"""Judge scores of conversations of any suite: from the log, or from a file joined to the run.
 
 A score is a number inside the rubric's range. Anything else is refused: listed with its place, and
 never used, clamped or filled. A file's score replaces the log's.
@@ -12,7 +12,6 @@ import orjson
 import polars as pl
 
 from fastscore.suites.base import Column, Source
-from fastscore.suites.preference_shift.analysis.scored import Scored
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"
@@ -54,16 +53,22 @@ class Judged:
         The scores' names: the rubric's first, others sorted, `MEAN` last.
     scale
         The range that was required.
+    refused
+        ``conversation`` and ``judge`` of the scores of conversations that were refused.
+    judges
+        What the joined rows of the file name as their judge (``judged_by``), sorted.
     """
 
     scores: pl.DataFrame
     rejects: pl.DataFrame
     names: tuple[str, ...]
     scale: tuple[float, float]
+    refused: pl.DataFrame
+    judges: tuple[str, ...]
 
 
 def collect_judged(
-    scored: Scored,
+    conversations: pl.DataFrame,
     judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
     scale: tuple[float, float],
     extra: Sequence[str] = (),
@@ -72,8 +77,9 @@ def collect_judged(
 
     Parameters
     ----------
-    scored
-        The run's scores; its log may carry an object ``judge`` a conversation.
+    conversations
+        Those of a run, one row each: ``conversation`` (its number from 0), ``file``, ``line``,
+        ``dialogue``, ``model`` and the log's own object ``judge``; null where there is none.
     judgements
         Rows and rejects of a judge's file, read by `judge_source`; None without one.
     scale
@@ -81,16 +87,19 @@ def collect_judged(
     extra
         Names of more columns of the file.
     """
-    given = _from_log(scored.conversations)
+    given = _from_log(conversations)
+    judges: list[str] = []
     rejects = [pl.DataFrame(schema=JUDGE_REJECT_SCHEMA)]
     if judgements is not None:
         rows, refused = judgements
-        joined, unjoined = _join(rows, scored.conversations)
+        joined, unjoined = _join(rows, conversations)
+        judges = joined["judged_by"].drop_nulls().unique().sort().to_list()
         from_file = _from_columns(joined, extra)
         given = pl.concat([from_file, given.join(from_file, on=_SCORE, how="anti")])
         rejects += [_of_file(refused), unjoined]
     checked = _check(given, scale)
-    rejects.append(checked.filter(pl.col("reason").is_not_null()))
+    refused_scores = checked.filter(pl.col("reason").is_not_null())
+    rejects.append(refused_scores)
     scores = checked.filter(pl.col("reason").is_null())
     found = scores["judge"].unique().to_list()
     names = [name for name in (*RUBRIC, OVERALL) if name in found]
@@ -104,6 +113,8 @@ def collect_judged(
         pl.concat([part.select(*JUDGE_REJECT_SCHEMA) for part in rejects]),
         tuple(names),
         scale,
+        refused_scores.select(*_SCORE),
+        tuple(judges),
     )
 
 
@@ -211,7 +222,8 @@ def judge_source(extra: Sequence[str]) -> Source:
     """Return the columns of a judge's file, a row a conversation.
 
     ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) where an id stands for
-    several models, and the scores in an object ``judge`` or in columns named after the rubric,
+    several models, ``judged_file`` and ``judged_line`` where one stands in several files or lines,
+    ``judged_by``, and the scores in an object ``judge`` or in columns named after the rubric,
     ``overall`` or `extra`.
     """
     return Source(
@@ -225,6 +237,9 @@ def judge_source(extra: Sequence[str]) -> Source:
             ),
             Column(name="model", kind="text", aliases=("model_name",)),
             Column(name="judge", kind="json"),
+            Column(name="judged_file", kind="text"),
+            Column(name="judged_line", kind="integer", otherwise="null", accepts=("string",)),
+            Column(name="judged_by", kind="text"),
             *(Column(name=name, kind="json") for name in _score_columns(extra)),
         ),
         formats=("csv", "json", "jsonl", "parquet"),
@@ -239,12 +254,20 @@ def _of_file(rejects: pl.DataFrame) -> pl.DataFrame:
 
 def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Find the conversation of every row; rows without one, or with several, are rejects."""
-    known = conversations.select("conversation", "dialogue", pl.col("model").alias("of_model"))
+    known = conversations.select(
+        "conversation",
+        "dialogue",
+        pl.col("model").alias("of_model"),
+        pl.col("file").alias("of_file"),
+        pl.col("line").alias("of_line"),
+    )
     is_named = pl.col("model").is_null() | pl.col("model").eq_missing(pl.col("of_model"))
     candidates = (
         rows.with_row_index("row")
         .join(known, on="dialogue", how="left", maintain_order="left")
         .with_columns((pl.col("conversation").is_not_null() & is_named).alias("fits"))
+        .pipe(_narrowed, _is_same_file())
+        .pipe(_narrowed, pl.col("judged_line").eq(pl.col("of_line")))
         .with_columns(pl.col("fits").sum().over("row").alias("n_fits"))
         .filter(pl.col("fits") | (pl.col("n_fits") == 0))
     )
@@ -269,6 +292,23 @@ def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame
     )
     accepted = judged.filter(pl.col("reason").is_null())
     return accepted, rejects.select(*JUDGE_REJECT_SCHEMA)
+
+
+def _narrowed(candidates: pl.DataFrame, is_it: pl.Expr) -> pl.DataFrame:
+    """Tell those that fit apart by a place, where a row has several and names a place of one."""
+    at_place = pl.col("fits") & is_it.fill_null(False)
+    several = pl.col("fits").sum().over("row") > 1
+    return candidates.with_columns(
+        pl.when(several & at_place.any().over("row")).then(at_place).otherwise("fits").alias("fits")
+    )
+
+
+def _is_same_file() -> pl.Expr:
+    """Whether two paths end alike: each is as it was given, from whatever folder that was."""
+    ours, theirs = (
+        "/" + pl.col(name).str.replace(r"^(\.{0,2}/)+", "") for name in ("of_file", "judged_file")
+    )
+    return ours.str.ends_with(theirs) | theirs.str.ends_with(ours)
 
 
 def describe_rejects(judged: Judged) -> str:

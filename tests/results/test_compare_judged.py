@@ -1,0 +1,183 @@
+"""A judge's scores, joined to runs of any suite and compared like metrics."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fastscore
+from fastscore.errors import InputError, UsageError
+from fastscore.results.runs import Run
+from tests.conftest import fastscore_command
+from tests.results.test_compare import guests, row_of, scored
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("judged")
+
+
+@pytest.fixture(scope="module")
+def base(folder: Path) -> Run:
+    return scored(folder, "base", ("m", 0.4, range(8)))
+
+
+@pytest.fixture(scope="module")
+def better(folder: Path) -> Run:
+    return scored(folder, "better", ("m", 0.8, range(8)))
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> Run:
+    return scored(folder, "both", ("m1", 0.4, range(8)), ("m2", 0.8, range(8)))
+
+
+def ids_of(run: Run) -> list[str]:
+    return run.table("dialogues").select("dialogue").collect()["dialogue"].to_list()
+
+
+def judge_file(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def judged(path: Path, run: Run, scores: list[Any], **more: Any) -> Path:
+    rows = [
+        {"dialogue": dialogue, "judge": {"wit": score}, **more}
+        for dialogue, score in zip(ids_of(run), scores, strict=True)
+    ]
+    return judge_file(path, rows)
+
+
+A, B = [1, 2, 3, 2, 1, 4, 5, 2], [2, 4, 3, 5, 2, 4, 5, 4]
+
+
+def test_scores_of_two_runs_are_compared_in_pairs(base: Run, better: Run, tmp_path: Path) -> None:
+    files = [judged(tmp_path / "a.jsonl", base, A), judged(tmp_path / "b.jsonl", better, B)]
+    found = fastscore.compare(base, better, judge=files, tables=["judge"])
+    assert found.differences["metric"].to_list() == ["judge.wit"]
+    row = row_of(found.differences, metric="judge.wit")
+    test = stats.ttest_rel(B, A)
+    assert (row["mean_a"], row["mean_b"]) == (20 / 8, 29 / 8)
+    assert (row["n_a"], row["n_b"]) == (8, 8)
+    assert row["t"] == pytest.approx(test.statistic)
+    assert row["t_p"] == row["t_p_holm"] == pytest.approx(test.pvalue)
+    difference = np.subtract(B, A)
+    assert row["effect"] == pytest.approx(difference.mean() / difference.std(ddof=1))
+    assert row["low"] <= row["difference"] <= row["high"]
+
+
+def test_they_stand_beside_the_metrics_and_correct_with_them(
+    base: Run, better: Run, tmp_path: Path
+) -> None:
+    files = [judged(tmp_path / "a.jsonl", base, A), judged(tmp_path / "b.jsonl", better, B)]
+    alone = fastscore.compare(base, better)
+    found = fastscore.compare(base, better, judge=files)
+    metrics = found.differences["metric"].to_list()
+    assert metrics == [*alone.differences["metric"].to_list(), "judge.wit"]
+    kept = ["metric", "mean_a", "mean_b", "difference", "low", "high", "t_p", "rank_p"]
+    assert found.differences[:-1].select(kept).equals(alone.differences.select(kept))
+
+
+def test_levels_of_one_run_are_compared(both: Run, tmp_path: Path) -> None:
+    miners = both.table("dialogues").select("miner_uid").collect()["miner_uid"].to_list()
+    scores = [A[place % 8] if miner == "m1" else B[place % 8] for place, miner in enumerate(miners)]
+    file = judged(tmp_path / "both.jsonl", both, scores)
+    found = fastscore.compare(
+        both, by="miner_uid", judge=file, metrics=["judge.wit"], pair_by="dialogue_uid"
+    )
+    sides = [
+        [score for score, of in zip(scores, miners, strict=True) if of == miner]
+        for miner in ("m1", "m2")
+    ]
+    row = row_of(found.differences, design="independent")
+    assert row["t_p"] == pytest.approx(stats.ttest_ind(*sides, equal_var=False).pvalue)
+    assert (row["mean_a"], row["mean_b"]) == tuple(np.mean(sides, axis=1))
+    assert row_of(found.differences, design="paired")["n_a"] == 8
+
+
+def test_what_is_missing_or_refused_is_null_for_its_reason(
+    base: Run, better: Run, tmp_path: Path
+) -> None:
+    one = judged(tmp_path / "a.jsonl", base, [11, *A[1:]])
+    other = judge_file(
+        tmp_path / "b.jsonl",
+        [
+            *({"dialogue": id, "judge": {"wit": 3, "tone": 2}} for id in ids_of(better)[2:]),
+            {"dialogue": "nobody", "judge": {"wit": 3}},
+        ],
+    )
+    found = fastscore.compare(base, better, judge=[one, other], tables=["judge"])
+    sides = {(row["side"], row["metric"]): row for row in found.sides.to_dicts()}
+    first = sides[str(base.path), "judge.wit"]
+    assert (first["n"], first["n_bad_input"], first["n_missing_input"]) == (7, 1, 0)
+    second = sides[str(better.path), "judge.wit"]
+    assert (second["n"], second["n_bad_input"], second["n_missing_input"]) == (6, 0, 2)
+    assert sides[str(base.path), "judge.tone"]["n_missing_input"] == 8
+    assert row_of(found.differences, metric="judge.wit")["n_a"] == 6
+    assert row_of(found.differences, metric="judge.tone")["reason"] == "too_few_values"
+    notes = "\n".join(found.notes)
+    assert f"{base.path}: 1 judge values refused, the first {one}:1: judge.wit: out of ran" in notes
+    assert f"{better.path}: 1 judge values refused, the first {other}:7: dialogue: not in" in notes
+    wider = fastscore.compare(
+        base, better, judge=[one, other], tables=["judge"], judge_scale=(1, 11)
+    )
+    assert wider.sides.row(0, named=True)["n"] == 8
+
+
+def test_a_place_tells_conversations_of_one_id_apart(folder: Path, tmp_path: Path) -> None:
+    run = guests(folder, "levels", ("c", 1, [1.0]), ("c", 2, [0.0]), ("d", 1, [1.0]))
+    places = run.table("dialogues").select("dialogue", "experiment_level", "file", "line").collect()
+    rows = [
+        {
+            "dialogue": dialogue,
+            "judge": {"wit": level},
+            "judged_file": f"../{Path(file).relative_to(folder)}",
+            "judged_line": line,
+        }
+        for dialogue, level, file, line in places.iter_rows()
+    ]
+    file = judge_file(tmp_path / "judge.jsonl", rows)
+    found = fastscore.compare(run, by="experiment_level", judge=file, metrics=["judge.wit"])
+    means = found.sides.select("side", "mean").rows()
+    assert means == [("1", 1.0), ("2", 2.0)]
+    for row in rows:
+        del row["judged_file"], row["judged_line"]
+    file = judge_file(tmp_path / "placeless.jsonl", rows)
+    found = fastscore.compare(run, by="experiment_level", judge=file, metrics=["judge.wit"])
+    assert "several conversations of the run" in "\n".join(found.notes)
+
+
+def test_what_does_not_compare_is_refused(base: Run, better: Run, tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.jsonl", base, A, judged_by="x by pepper 1")
+    b = judged(tmp_path / "b.jsonl", better, B, judged_by="y by pepper 1")
+    with pytest.raises(UsageError, match="1 judge's files for 2 runs"):
+        fastscore.compare(base, better, judge=a)
+    with pytest.raises(UsageError, match=r"Several judges' scores: x by pepper 1, y by pepper 1\."):
+        fastscore.compare(base, better, judge=[a, b])
+    found = fastscore.compare(base, better, judge=[a, b], allow_different_signatures=True)
+    assert "judges differ: x by pepper 1, y by pepper 1" in found.notes
+    nobody = judge_file(tmp_path / "c.jsonl", [{"dialogue": "nobody", "coherence": 3}])
+    with pytest.raises(UsageError, match=r"no score of a dialogue of .*not in the run \(nobody\)"):
+        fastscore.compare(base, better, judge=[nobody, b])
+    with pytest.raises(InputError):
+        fastscore.compare(base, better, judge=[tmp_path / "nothing.jsonl", b])
+    with pytest.raises(UsageError, match="expected a smaller and a larger number"):
+        fastscore.compare(base, better, judge=[a, b], judge_scale=(5, 1))
+    with pytest.raises(UsageError, match=r"no metric 'judge\.wits'.*"):
+        fastscore.compare(base, better, judge=[a, a], metrics=["judge.wits"])
+
+
+def test_the_command_shows_them(base: Run, better: Run, tmp_path: Path) -> None:
+    a, b = judged(tmp_path / "a.jsonl", base, A), judged(tmp_path / "b.jsonl", better, B)
+    files = ["--judge", str(a), "--judge", str(b)]
+    shown = fastscore_command(["compare", base.path, better.path, *files, "--table", "judge"])
+    assert shown.returncode == 0, shown.stderr
+    assert "judge: wit" in shown.stdout
+    csv = fastscore_command(["compare", base.path, better.path, *files, "--format", "csv"])
+    table = pl.read_csv(csv.stdout.encode())
+    assert table.row(-1, named=True)["name"] == "judge: wit"
