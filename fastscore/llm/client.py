@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 30.0, 600.0
 _MESSAGE_LENGTH = 300
-_SHORTEST_SECRET = 12
-"""Servers on one's own machine take any word for a key; words stand in answers, too."""
+_SHORTEST_SECRET, _SHORTEST_KEY = 12, 4
+"""Servers on one's own machine take any word for a key; words stand in answers, too. What goes into
+an error, where no word is missed, is blotted out from the second length on."""
 
 
 class ModelServerError(FastscoreError):
@@ -235,8 +236,9 @@ class ChatClient:
         return ModelServerError(f"{self.options.endpoint} refuses: {said}.", hint)
 
     def _blotted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:
-        """Return a text without the key in it; a word such as "none" is no secret."""
-        is_secret = self._key is not None and len(self._key) >= _SHORTEST_SECRET
+        """Return a text without the key in it; in an answer a short word such as "none" stays."""
+        shortest = _SHORTEST_SECRET if length is None else _SHORTEST_KEY
+        is_secret = self._key is not None and len(self._key) >= shortest
         blotted = text.replace(self._key, "***") if self._key and is_secret else text
         return blotted if length is None else blotted[:length]
 

@@ -42,6 +42,8 @@ class Policy:
         values lead from one focus to the next.
     follows_system
         Whether details are asked about what the system named.
+    unknown
+        What they are asked about where there is no title at all.
     phrases
         What is said, by occasion.
     details, shift
@@ -56,6 +58,7 @@ class Policy:
     order: tuple[str, ...]
     bridges: tuple[str, ...]
     follows_system: bool
+    unknown: str
     phrases: Mapping[str, Phrases]
     details: Mapping[str, Phrases]
     shift: Mapping[str, Phrases]
@@ -85,7 +88,7 @@ def load_policy(path: Path | None = None) -> Policy:
     turns.check(("forced_shift",))
     limits.check(_LIMITS)
     focus.check(("fields", "order", "bridges"))
-    reference.check(("follows_system",))
+    reference.check(("follows_system", "unknown"))
     phrases.check((*_SAID, "details", "shift"))
     details, shift = phrases.table("details"), phrases.table("shift")
     fields = focus.names("fields", _FIELDS)
@@ -99,6 +102,7 @@ def load_policy(path: Path | None = None) -> Policy:
         focus.names("order", fields),
         focus.names("bridges", fields),
         reference.flag("follows_system"),
+        reference.phrase("unknown"),
         {name: phrases.phrases(name) for name in _SAID},
         {name: details.phrases(name) for name in details.values},
         {name: shift.phrases(name) for name in fields},
@@ -158,6 +162,12 @@ class _Table:
         if not isinstance(found, list) or not found or not set(map(str, found)) <= set(known):
             raise self.fault(name, f"a list of some of {', '.join(known)}")
         return tuple(found)
+
+    def phrase(self, name: str) -> str:
+        found = self.values[name]
+        if not isinstance(found, str) or not found.strip():
+            raise self.fault(name, "a phrase that is not blank")
+        return found
 
     def phrases(self, name: str) -> Phrases:
         found = self.values[name]

@@ -32,18 +32,21 @@ class UserTurn:
         The turn's metadata as logs have them.
     draw
         Chooses among the titles that a system named, from 0 to below 1.
+    otherwise
+        What stands for the title where the system named none.
     """
 
     phrase: str
     meta: Mapping[str, Any]
     draw: float
+    otherwise: str
 
     def text(self, named: Sequence[str]) -> str:
-        """Return the words, given the titles that the system named last; empty for the anchor's."""
+        """Return the words, given the titles that the system named last."""
         if REFERENCE not in self.phrase:
             return self.phrase
-        title = named[int(self.draw * len(named))] if named else self.meta["anchor_title"]
-        return self.phrase.replace(REFERENCE, title or "that recommendation")
+        title = named[int(self.draw * len(named))] if named else self.otherwise
+        return self.phrase.replace(REFERENCE, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class _User:
             "shift_event": event is not None,
             "shift_event_obj": event,
         }
-        return UserTurn(phrase, meta, draw)
+        return UserTurn(phrase, meta, draw, self._title() or self.policy.unknown)
 
     def _act(self, number: int) -> tuple[str, dict[str, Any] | None]:
         policy, draws = self.policy, self.draws
