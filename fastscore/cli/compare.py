@@ -4,30 +4,69 @@ from pathlib import Path
 
 import click
 
+from fastscore.cli.headings import HeadedCommand, HeadedOption
 from fastscore.results.grids import FORMATS, Format
 
 SAMPLES = 2_000
 ALPHA = 0.05
 
+COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
+
 
 @click.command(
     "compare",
+    cls=HeadedCommand,
+    headings=(COMPARED, JUDGED, HOW),
     epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level",
 )
 @click.argument("run_a", type=click.Path(path_type=Path))
 @click.argument("run_b", type=click.Path(path_type=Path), required=False)
-@click.option("--by", metavar="COLUMN", help="A label column; with one run, its levels.")
 @click.option(
-    "--level", "levels", multiple=True, metavar="VALUE", help="Only this value of --by; repeatable."
+    "--by",
+    cls=HeadedOption,
+    heading=COMPARED,
+    metavar="COLUMN",
+    help="A label column; with one run, its levels.",
 )
-@click.option("--table", "tables", multiple=True, help="Only metrics of this table; repeatable.")
-@click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
+@click.option(
+    "--level",
+    "levels",
+    cls=HeadedOption,
+    heading=COMPARED,
+    multiple=True,
+    metavar="VALUE",
+    help="Only this value of --by; repeatable.",
+)
+@click.option(
+    "--table",
+    "tables",
+    cls=HeadedOption,
+    heading=COMPARED,
+    multiple=True,
+    help="Only metrics of this table; repeatable.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    cls=HeadedOption,
+    heading=COMPARED,
+    multiple=True,
+    help="Only this metric; repeatable.",
+)
 @click.option(
     "--pair-by",
+    cls=HeadedOption,
+    heading=COMPARED,
     metavar="COLUMN",
     help="The column whose equal values are a pair; else the dialogue's id.",
 )
-@click.option("--unpaired", is_flag=True, help="Compare as independent samples only.")
+@click.option(
+    "--unpaired",
+    cls=HeadedOption,
+    heading=COMPARED,
+    is_flag=True,
+    help="Compare as independent samples only.",
+)
 @click.option(
     "--allow-different-signatures",
     is_flag=True,
@@ -58,6 +97,8 @@ ALPHA = 0.05
 @click.option(
     "--judge",
     "judges",
+    cls=HeadedOption,
+    heading=JUDGED,
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -66,6 +107,8 @@ ALPHA = 0.05
 @click.option(
     "--judge-column",
     "judge_columns",
+    cls=HeadedOption,
+    heading=JUDGED,
     multiple=True,
     help="Another column of that file that holds scores; repeatable.",
 )
@@ -74,6 +117,8 @@ ALPHA = 0.05
     type=(float, float),
     default=(1, 5),
     show_default=True,
+    cls=HeadedOption,
+    heading=JUDGED,
     help="The smallest and largest possible score; others are refused and counted.",
 )
 @click.option(
