@@ -283,7 +283,7 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
         {"dialogue_id": "g", "speaker": "System", "intent": "x", "utterance": "three"},
     )
     assert [each.dialogue for each in travellers] == ["g", "h"]
-    assert travellers[0].said == (("Ann", "one"), ("SYSTEM", "three"))
+    assert travellers[0].said == (("ann", "one"), ("SYSTEM", "three"))
     (guest,) = write(
         "guest_simulation",
         {"conversation_id": "c", "role": "guest", "name": "guest", "content": "pizza"},
@@ -296,7 +296,7 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
         {
             "event": "predicted",
             "utterance_index": 0,
-            "step": 1,
+            "step": 0,
             "prediction": "h",
             "dialogue_uid": "u",
         },
@@ -307,7 +307,7 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
             "dialogue_uid": "u",
         },
     )
-    assert miner.said == (("PREDICTION 1 OF 0", "h"), ("UTTERANCE 0", "hey"))
+    assert miner.said == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
 
 
 @pytest.mark.parametrize("suite", example_names())
