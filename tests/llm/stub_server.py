@@ -15,6 +15,10 @@ from typing import Any
 
 Body = dict[str, Any]
 
+PATIENCE, LATE = 3.0, 4.0
+"""Seconds that a test's client waits for an answer, and after which a late one comes: a machine
+that has much else to do answers within the first."""
+
 
 @dataclass
 class Stub:
@@ -97,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(500, {"error": {"message": "oh no"}})
 
     def _late(self, body: Body) -> None:
-        time.sleep(1.5)
+        time.sleep(LATE)
         self._send(200, completion("too late"))
 
     def _truncated(self, body: Body) -> None:

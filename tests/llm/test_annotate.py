@@ -9,7 +9,7 @@ from fastscore.llm import client as client_module
 from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
 from fastscore.llm.options import ModelOptions
 from fastscore.run.progress import SilentReporter
-from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import PATIENCE, Stub, serving
 
 MOVIES = [
     {"name": "Heat", "genre": ["Crime Fiction", "Drama"], "actor": ["Al Pacino"], "year": "1995"},
@@ -49,7 +49,7 @@ def shifting(tmp_path):
 
 
 def asked(stub, folder, logs, output):
-    models = ModelOptions(base_url=stub.url, answers=folder / "answers.sqlite", timeout=1.0)
+    models = ModelOptions(base_url=stub.url, answers=folder / "answers.sqlite", timeout=PATIENCE)
     return Annotating(inputs=(str(logs),), model="reader", output=folder / output, models=models)
 
 

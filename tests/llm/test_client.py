@@ -18,7 +18,7 @@ from fastscore.llm.client import (
 )
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.requests import ChatRequest
-from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import PATIENCE, Stub, serving
 
 KEY = "sk-very-secret-0123456789"
 
@@ -33,7 +33,7 @@ def stub(monkeypatch):
 
 
 def client(stub, tmp_path, **options):
-    usual = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": 0.7}
+    usual = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": PATIENCE}
     return ChatClient(ModelOptions(**{**usual, **options}))
 
 

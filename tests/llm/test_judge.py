@@ -20,7 +20,7 @@ from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import Simulation, simulate
 from fastscore.statistics.agreement import krippendorff_alpha
-from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE
 
 NAMES = ("proactiveness", "coherence", "personalization")
@@ -49,7 +49,7 @@ def logs(tmp_path_factory):
 
 
 def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
-    asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": 1.0}
+    asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": PATIENCE}
     judging = Judging(
         inputs=(inputs,),
         model="judge",

@@ -24,7 +24,7 @@ seed = 3
 {top}
 [models]
 base_url = "{url}"
-timeout = 2.0
+timeout = 30.0
 {models}
 [judge]
 model = "judge"

@@ -17,7 +17,7 @@ from fastscore.llm.options import ModelOptions
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.models import unknown_titles
 from fastscore.simulation.simulate import Simulation, simulate
-from tests.llm.stub_server import Stub, serving
+from tests.llm.stub_server import PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE, sample
 
 
@@ -30,7 +30,7 @@ def stub(monkeypatch):
 
 
 def run(stub, tmp_path, folder="logs", agent="openai:tiny", models=(), **options):
-    asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": 1.0}
+    asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": PATIENCE}
     simulation = Simulation(
         catalogue=str(SAMPLE),
         agent=agent,
