@@ -6,12 +6,15 @@ or the new one, and perhaps a temporary file, whose name nobody else uses.
 """
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from fastscore.errors import RunError
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -55,3 +58,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def explain(path: Path, error: OSError) -> RunError:
+    """Say what kept a file from being written, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunError(
+            f"{path}: the disk is full.",
+            "Free some space and run the same command again; what is committed is kept.",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return RunError(f"{path}: no permission to write there.", "Choose another folder with -o.")
+    return RunError(
+        f"{path}: cannot write there ({error.strerror or error}).",
+        "Run the same command again or choose another folder with -o; what is committed is kept.",
+    )

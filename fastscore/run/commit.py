@@ -1,7 +1,6 @@
 """Committing the files of a run: whole or not at all (`fastscore.durable`), described by hash."""
 
 import contextlib
-import errno
 import io
 import os
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ import orjson
 import polars as pl
 
 from fastscore.content_hash import hash_bytes, hash_file
-from fastscore.durable import committed, is_temporary, sync_folder
+from fastscore.durable import committed, explain, is_temporary, sync_folder
 from fastscore.errors import RunError
 
 ROW_GROUP_ROWS = 131_072
@@ -103,18 +102,3 @@ def remove_temporaries(folder: Path) -> int:
             Path(parent, name).unlink(missing_ok=True)
             removed += 1
     return removed
-
-
-def explain(path: Path, error: OSError) -> RunError:
-    """Say what kept a file from being written, and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RunError(
-            f"{path}: the disk is full.",
-            "Free some space and run the same command again; what is committed is kept.",
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return RunError(f"{path}: no permission to write there.", "Choose another folder with -o.")
-    return RunError(
-        f"{path}: cannot write there ({error.strerror or error}).",
-        "Run the same command again or choose another folder with -o; what is committed is kept.",
-    )

@@ -40,6 +40,7 @@ from fastscore.run.inputs import (
     readable_inputs,
     screened_inputs,
 )
+from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.layout import (
     CUT_TEXTS,
@@ -244,6 +245,7 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             progress=advance,
             threads=max(run.config.workers, run.engine.processes()),
             mapped=partial(run.engine.map, lost=progress.lost),
+            watch=partial(stop_if_asked, 0, 0),
         )
     accept_inputs(run.folder, run.manifest, plan)
     run.add_time("plan", len(files), time.monotonic() - started)
@@ -467,6 +469,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             scratch=context.run / "unpacked",
             threads=max(config.workers, engine.processes()),
             mapped=engine.map,
+            watch=partial(stop_if_asked, 0, 0),
         )
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
     scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fastscore.durable import explain
 from fastscore.errors import RunConflictError
-from fastscore.run.commit import explain
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400

@@ -1,7 +1,9 @@
 """Workers, drivers and schedulers that die or are taken for dead: the bytes are the same."""
 
+import importlib
 import random
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from fastscore.errors import RunError
 from tests.conftest import often
 from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
@@ -195,6 +198,24 @@ def test_a_ray_cluster_elsewhere_does_the_work_and_is_named_when_it_goes(
     assert f"The Ray cluster at {cluster.address} went away." in stderr
     finish(start_run(place, run, *LEXICAL))
     assert contents(run) == lexical
+
+
+def test_workers_of_our_own_that_all_end_are_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = importlib.import_module("fastscore.run.engines.dask")
+    monkeypatch.setattr(engines, "WORKERLESS_SECONDS", 0.1)
+    monkeypatch.setattr(engines, "COUNT_SECONDS", 0.1)
+    with engines.open_engine(None, 1) as engine:
+        assert list(engine.map(abs, [-1])) == [1]
+        cluster = engine._client.cluster
+        threading.Timer(1, lambda: [end_nanny(each) for each in cluster.workers.values()]).start()
+        with pytest.raises(RunError, match="All worker processes ended"):
+            list(engine.map(time.sleep, [100]))
+
+
+def end_nanny(nanny: Any) -> None:
+    nanny.loop.add_callback(nanny.close)
 
 
 def test_an_address_where_nobody_answers_is_named(place: Path, tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
 """Every engine leaves the same bytes, wherever its workers stand."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from fastscore.examples import example_names, example_options, write_example
 from tests.engines.clusters import Cluster
 from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
 from tests.engines.stored import count_vectors
@@ -12,7 +17,8 @@ from tests.run.running import contents
 def test_a_cluster_of_our_own_leaves_the_same_bytes(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
-    finish(start_run(place, tmp_path / "run", *LEXICAL, "--engine", engine))
+    words = (*LEXICAL, "--engine", engine, "--workers", "3")
+    finish(start_run(place, tmp_path / "run", *words))
     assert contents(tmp_path / "run") == lexical
     assert sum(name.startswith("steps/") for name in lexical) > 8
 
@@ -30,3 +36,17 @@ def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
     finish(start_run(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache)))
     assert contents(tmp_path / "again") == semantic
     assert count_vectors(cache, tmp_path / "store") == stored
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", example_names())
+def test_every_suite_leaves_the_same_bytes(
+    started: Cluster, default_model: str, tmp_path: Path, suite: str
+) -> None:
+    write_example(suite, tmp_path / "example")
+    options = example_options(suite, Path("example"))
+    for run, more in (("here", ()), ("there", ("--engine", "dask", "--address", started.address))):
+        words = ["score", suite, "example/logs", "-o", run, *options, *more]
+        words += ["--store", f"store-{run}"]
+        subprocess.run([sys.executable, "-m", "fastscore", *words], cwd=tmp_path, check=True)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")

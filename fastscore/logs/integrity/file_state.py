@@ -45,6 +45,8 @@ class FileState:
         Of a CSV file, once it was asked for.
     stamp
         Of the input before it was read; see `fingerprints.stamp`.
+    watch
+        Called with each block that is read; may raise.
     """
 
     file: InputFile
@@ -59,9 +61,11 @@ class FileState:
     unpacked: bool = False
     header: bytes = b""
     stamp: str = ""
+    watch: Callable[[], object] = lambda: None
 
     def observe(self, block: bytes | memoryview) -> None:
         """Count and hash bytes as they are read from disk."""
+        self.watch()
         self.read += len(block)
         self.digest.update(block)
         self.hash_blocks.update(block)

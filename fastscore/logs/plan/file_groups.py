@@ -6,7 +6,7 @@ all processes see, and returns some hundred bytes a file, whatever the number of
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.durable import explain
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.plan.byte_ranges import Damage
@@ -31,7 +32,8 @@ LEAST_GROUP_BYTES = 8 << 20
 MOST_GROUP_BYTES = 64 << 20
 MOST_GROUP_FILES = 512
 _BYTES_A_FILE = 8 << 10  # what a file costs beside its bytes
-_KEY_COLUMNS = ("key_high", "key_low", "file", "first", "line")
+KEY_COLUMNS = ("key_high", "key_low", "file", "first", "line")
+"""What is kept of a dialogue that another file could hold rows of, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class GroupArrays:
     """Where a group's arrays stand.
 
     ``stretches``: int64 (3, stretches), the start and the first line of each, and how many bytes
-    its file's stretches have to its end. ``keys``: uint64 (5, dialogues) by key, `_KEY_COLUMNS`.
+    its file's stretches have to its end. ``keys``: uint64 (5, dialogues) by key, `KEY_COLUMNS`.
     ``blocks``: uint8 (blocks, 16), the hashes of the blocks of files that can be cut.
     """
 
@@ -116,12 +118,21 @@ class GroupArrays:
         return array
 
     def save(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Make an array appear whole; another attempt writes the same."""
+        """Make an array appear whole; another attempt writes the same.
+
+        Raises
+        ------
+        RunError
+            It cannot be written.
+        """
         path = self._path(name)
         temporary = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
-        with temporary.open("wb") as file:
-            np.save(file, array)
-        os.replace(temporary, path)
+        try:
+            with temporary.open("wb") as file:
+                np.save(file, array)
+            os.replace(temporary, path)
+        except OSError as error:
+            raise explain(path, error) from error
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{self.group:05d}-{name}.npy"
@@ -148,6 +159,7 @@ def index_group(
     folder: Path,
     groups: int,
     at_once: int,
+    watch: Callable[[], object],
 ) -> IndexedGroup:
     """Find where the dialogues of a group's files stand.
 
@@ -166,13 +178,17 @@ def index_group(
     groups, at_once
         How many groups there are, and how many are indexed at once: where there are fewer groups,
         each takes more threads.
+    watch
+        Called with each block that is read; may raise.
 
     Raises
     ------
     InputError
         A file cannot be read.
+    RunError
+        The folders cannot be written.
     """
-    states = [FileState(file) for file in group.files]
+    states = [FileState(file, watch=watch) for file in group.files]
     threads = max(1, available_processors() // groups) if groups < at_once else 1
     found = Spans()
     for _ in index_files(states, found, source, shard_bytes, scratch, threads):
@@ -234,53 +250,5 @@ def _save_blocks(
 
 
 def _save_keys(arrays: GroupArrays, named: pl.DataFrame) -> None:
-    columns = named.select(pl.col(_KEY_COLUMNS).cast(pl.UInt64)).sort("key_high", "key_low")
-    arrays.save("keys", np.stack([columns[name].to_numpy() for name in _KEY_COLUMNS]))
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The dialogues whose key's high word lies in ``[low, high]``."""
-
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
-class SplitDialogue:
-    """A dialogue that two files hold: file and line of either, and where it begins in the second.
-
-    In the order of the second, `min` is the first that a reader would meet.
-    """
-
-    file: int
-    first: int
-    line: int
-    earlier_file: int
-    earlier_line: int
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Where a reader meets it again."""
-        return self.file, self.first
-
-
-def split_dialogue(keys: KeyRange, *, folder: Path, groups: Sequence[int]) -> SplitDialogue | None:
-    """Find the first dialogue of a range of keys that stands in two files, among some groups."""
-    parts = []
-    for group in groups:
-        found = GroupArrays(folder, group).load("keys")
-        low = np.searchsorted(found[0], np.uint64(keys.low), side="left")
-        high = np.searchsorted(found[0], np.uint64(keys.high), side="right")
-        parts.append(np.asarray(found[:, low:high]))
-    columns = np.concatenate(parts, axis=1)
-    key = pl.struct("key_high", "key_low")
-    named = pl.DataFrame(dict(zip(_KEY_COLUMNS, columns, strict=True)))
-    twice = named.filter(key.is_duplicated()).sort("file", "first")
-    if twice.is_empty():
-        return None
-    again = twice.filter(~key.is_first_distinct()).head(1)
-    both = twice.join(again, on=("key_high", "key_low"), how="semi").sort("file", "first")
-    (earlier_file, earlier_line), *_ = both.select("file", "line").rows()
-    file, first, line = again.select("file", "first", "line").row(0)
-    return SplitDialogue(file, first, line, earlier_file, earlier_line)
+    columns = named.select(pl.col(KEY_COLUMNS).cast(pl.UInt64)).sort("key_high", "key_low")
+    arrays.save("keys", np.stack([columns[name].to_numpy() for name in KEY_COLUMNS]))

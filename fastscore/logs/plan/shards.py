@@ -13,18 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from fastscore.durable import explain
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.plan.contents import UnreadPart, UnreadShard, read_shards
 from fastscore.logs.plan.file_groups import (
     IndexedGroup,
-    KeyRange,
     file_groups,
     index_group,
-    split_dialogue,
 )
 from fastscore.logs.plan.packing import Part, Stretched, pack
+from fastscore.logs.plan.split_dialogues import KeyRange, split_dialogue
 from fastscore.logs.read.batches import map_ordered
 from fastscore.suites.base import Source
 
@@ -84,6 +84,10 @@ class Plan:
     n_dialogues: int
 
 
+def _nothing() -> None:
+    """Watch nothing; processes elsewhere can be given this."""
+
+
 def plan_shards(
     files: Sequence[InputFile],
     source: Source,
@@ -93,6 +97,7 @@ def plan_shards(
     progress: Callable[[int, int], object] | None = None,
     threads: int = 1,
     mapped: Mapped | None = None,
+    watch: Callable[[], object] = _nothing,
 ) -> Plan:
     """Pack small files together, cut large ones between dialogues.
 
@@ -113,19 +118,35 @@ def plan_shards(
         How many files, or parts of them, are read at once; the plan does not depend on it.
     mapped
         Who does the tasks; None for threads of this process.
+    watch
+        Called with each block that a task reads; may raise.
 
     Raises
     ------
     InputError
         When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files
         (unless `Source.key_within_file`).
+    RunError
+        When the folder cannot be written.
     """
     shard_bytes = shard_bytes or source.shard_bytes
     mapped = mapped or partial(_map_here, threads)
     folder = scratch / f"plan-{secrets.token_hex(4)}"
-    folder.mkdir(parents=True)
     try:
-        indexed = _indexed(files, source, shard_bytes, folder, progress, threads, mapped)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise explain(folder, error) from error
+    try:
+        index = partial(
+            index_group,
+            source=source,
+            shard_bytes=shard_bytes,
+            scratch=scratch,
+            folder=folder,
+            at_once=threads,
+            watch=watch,
+        )
+        indexed = _indexed(files, index, progress, threads, mapped)
         if not source.key_within_file and len(files) > 1:
             _check_one_file(indexed, files, folder, mapped)
         stretched = Stretched(indexed, folder)
@@ -157,27 +178,16 @@ def _map_here(
 
 def _indexed(
     files: Sequence[InputFile],
-    source: Source,
-    shard_bytes: int,
-    folder: Path,
+    index: Callable[..., IndexedGroup],
     progress: Callable[[int, int], object] | None,
     threads: int,
     mapped: Mapped,
 ) -> list[IndexedGroup]:
     """Index all files, in groups."""
     groups = list(file_groups(files, threads))
-    index = partial(
-        index_group,
-        source=source,
-        shard_bytes=shard_bytes,
-        scratch=folder.parent,
-        folder=folder,
-        groups=len(groups),
-        at_once=threads,
-    )
     done, total = 0, sum(file.size for file in files)
     found = []
-    for group in mapped(index, groups):
+    for group in mapped(partial(index, groups=len(groups)), groups):
         found.append(group)
         for file in group.files:
             done += file.file.size

@@ -36,6 +36,8 @@ TASKS_PER_SLOT = 2
 """One that is done and one that waits, so that nobody has a queue while others are idle."""
 COUNT_SECONDS = 2.0
 CONNECT_SECONDS = 10
+WORKERLESS_SECONDS = 60
+"""How long a cluster of our own may be without a worker: one that died is started anew in less."""
 
 _OWN_CLUSTER = {"distributed.worker.profile.enabled": False}
 _SILENT = logging.CRITICAL + 1
@@ -66,6 +68,7 @@ class DaskEngine:
 
     def __init__(self, client: Client, threads: int | None) -> None:
         self._client = client
+        self._is_own = threads is not None
         self._address = str(client.scheduler.address) if client.scheduler else ""
         self._workers: dict[str, int] = {}
         self._counted = -COUNT_SECONDS
@@ -103,6 +106,7 @@ class DaskEngine:
                     running.add(future)
                 if not open_futures:
                     return
+                self._wait(running)
                 done = running.next_batch()
                 self._report(open_futures, lost)
                 yield from map(result_of, self._client.gather(done))
@@ -130,6 +134,25 @@ class DaskEngine:
         """Put a question to each worker."""
         answers: dict[str, Answer] = self._client.run(question)
         return answers
+
+    def _wait(self, running: Any) -> None:
+        """Wait until a task is done; raise when none of our own workers is left to do it."""
+        alone_since: float | None = None
+        while True:
+            with running.thread_condition:
+                if not running.has_ready():
+                    running.thread_condition.wait(COUNT_SECONDS)
+            if running.has_ready():
+                return
+            if not self._is_own or self._client.nthreads():
+                alone_since = None
+            elif alone_since is None:
+                alone_since = time.monotonic()
+            elif time.monotonic() - alone_since > WORKERLESS_SECONDS:
+                raise RunError(
+                    "All worker processes ended, and no other could be started.",
+                    "Run the same command again; what is committed is kept.",
+                )
 
     def _slots(self, alone: bool) -> int:
         """Return how many tasks the workers do at once; they are counted now and then."""

@@ -37,6 +37,7 @@ LOOK_SECONDS = 2.0
 OBJECT_STORE_BYTES = 100 * 2**20
 """Of a cluster of our own: nothing large goes through it."""
 
+_QUOTED = 500
 _DEATHS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 
 
@@ -82,7 +83,7 @@ class RayEngine:
                     else:
                         yield result_of(outcome)
         except (RayError, ConnectionError) as error:
-            raise self._gone() from error
+            raise (self._failed(error) if self._listens() else self._gone()) from error
         finally:
             for reference in () if self.is_gone else running:
                 ray.cancel(reference, force=False)
@@ -113,13 +114,26 @@ class RayEngine:
         """
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
+        if not self._listens():
+            raise self._gone()
+        self._slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._looked = time.monotonic()
+
+    def _listens(self) -> bool:
+        """Tell whether anybody listens at the address."""
         host, _, port = self._address.removeprefix("ray://").rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-        except OSError as error:
-            raise self._gone() from error
-        self._slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._looked = time.monotonic()
+        except OSError:
+            return False
+        return True
+
+    def _failed(self, error: Exception) -> RunError:
+        said = " ".join(str(error).split())[:_QUOTED]
+        return RunError(
+            f"The Ray cluster at {self._address} did not do a task: {type(error).__name__}: {said}",
+            "Its logs say more; run the same command again, what is committed is kept.",
+        )
 
     def _gone(self) -> RunError:
         self.is_gone = True

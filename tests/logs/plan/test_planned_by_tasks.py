@@ -97,6 +97,20 @@ def test_the_first_dialogue_in_two_files_is_named_whoever_finds_it(
     assert caught.value.message.endswith(expected)
 
 
+def test_a_file_is_read_no_further_when_its_task_is_to_end(logs: Path, tmp_path: Path) -> None:
+    read = []
+
+    def stop() -> None:
+        read.append(1)
+        if len(read) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        planned(logs, tmp_path / "scratch", watch=stop)
+    assert len(read) == 3
+    assert not list((tmp_path / "scratch").iterdir())
+
+
 def oracle(files: list[list[int]], shard_bytes: int) -> list[list[Part]]:
     """Pack the sizes of stretches, one after another, as the rule says it."""
     stretches = [(file, number) for file, sizes in enumerate(files) for number in range(len(sizes))]
