@@ -37,7 +37,8 @@ $(VENV)/bench.installed: requirements/bench.constraints $(VENV)/dev.installed
 	@touch $@
 
 $(VENV)/model.exported: $(VENV)/run.installed
-	$(BIN)/fastscore models export minilm-l6-v2
+	@echo "Preparing the model that compares texts by meaning, once ..."
+	@$(BIN)/fastscore models export minilm-l6-v2
 	@touch $@
 
 $(VENV)/int8.exported: $(VENV)/model.exported
@@ -45,9 +46,10 @@ $(VENV)/int8.exported: $(VENV)/model.exported
 	@touch $@
 
 $(DEMO)/logs: | $(VENV)/run.installed
-	rm -rf $@.part
-	$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@.part
-	mv $@.part $@
+	@echo "Writing logs of 200 real dialogues, as two simulated miners would answer them ..."
+	@rm -rf $@.part
+	@$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@.part
+	@mv $@.part $@
 
 demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
 	@echo "Compiling what this processor needs, once ..."

@@ -125,8 +125,8 @@ def _nulls(id: str, row: Mapping[str, Any] | None, limit: float) -> Check:
     share = None if row is None or not rows else row["n_null"] / rows
     return Check(
         name=f"{id} null at most",
-        found="no row" if share is None else f"{share:.4%}",
-        limit=f"{limit:.4g}" if limit > 1 else f"{limit:.4%}",
+        found="no row" if share is None else _percent(share),
+        limit=f"{limit:.4g}" if limit > 1 else _percent(limit),
         outcome="passed" if share is not None and share <= limit else "failed",
     )
 
@@ -136,8 +136,8 @@ def _rejects(run: Run, limit: float) -> Check:
     share = counts.get("rejects", 0) / max(1, counts.get("lines", 0))
     return Check(
         name="rejects at most",
-        found=f"{share:.4%}",
-        limit=f"{limit:.4%}",
+        found=_percent(share),
+        limit=_percent(limit),
         outcome="passed" if share <= limit else "failed",
         detail=f"{counts.get('rejects', 0):,} of {counts.get('lines', 0):,} lines",
     )
@@ -193,6 +193,10 @@ def _drop(
         detail=f"{verdict}, {row['n_a']:,} pairs, was {number_text(row['mean_a'])}, is "
         f"{number_text(row['mean_b'])}",
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"
 
 
 def checks_grid(found: Sequence[Check]) -> Grid:
