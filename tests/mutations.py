@@ -10,9 +10,9 @@ Usage: python -m tests.mutations [--number 150] [--seed 1] [--only TEXT] [--list
 
 import ast
 import contextlib
+import hashlib
 import importlib.machinery
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -215,7 +215,9 @@ def fails(mutation: Mutation | None, tests: list[str], folder: Path) -> str:
 def chosen(
     formulas_of: dict[str, dict[str, list[str]]], number: int, seed: int, only: str
 ) -> list[tuple[Mutation, list[str]]]:
-    """Choose mutations by seed, a suite as many as its share of all."""
+    """Choose mutations by the hashes of what they change: of other formulas than those that were
+    edited, the same ones again.
+    """
     found = [
         (mutation, suite["tests"])
         for suite in formulas_of.values()
@@ -223,7 +225,11 @@ def chosen(
         for mutation, _ in mutants(str(SUITES / module))
         if only in str(mutation)
     ]
-    return random.Random(seed).sample(found, min(number, len(found)))
+
+    def rank(each: tuple[Mutation, list[str]]) -> str:
+        return hashlib.sha256(f"{seed} {each[0].name}".encode()).hexdigest()
+
+    return sorted(found, key=rank)[:number]
 
 
 @click.command()

@@ -21,7 +21,7 @@ from tests.run.logs import write_logs
 from tests.run.running import run_lexical
 from tests.run.test_equivalence import FORMATS
 
-MUTATIONS = often(12, 1_500)
+MUTATIONS = often(12, 600)
 CORPUS = Path(__file__).parents[1] / "corpus" / "logs"
 CONFIG = b"""
 suite = "score_dialogue"
@@ -105,7 +105,7 @@ def test_a_mutated_example_of_each_suite(suite: str, tmp_path: Path) -> None:
     data = b"".join(data.splitlines(keepends=True)[:40])
     path = tmp_path / log.name.removesuffix(".gz")
     rng = random.Random(suite)
-    for number in range(often(4, 400)):
+    for number in range(often(4, 150)):
         case = data
         for _ in range(5):
             case = mutated(rng, case)
