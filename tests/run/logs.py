@@ -59,6 +59,7 @@ def write_logs(folder: Path, files: int = 4, dialogues: int = 3) -> list[Path]:
 
 def write_varied_logs(folder: Path, files: int, dialogues: int) -> list[Path]:
     """Write log files in which hardly a text comes twice; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(0)
     paths = []
     for file in range(files):

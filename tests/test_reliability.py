@@ -1,0 +1,31 @@
+"""The page on reliability names tests that exist, and all thirty of them."""
+
+import ast
+import re
+
+import pytest
+
+from tests.documented import ROOT
+
+PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (\d+) \|(.*)\|$", PAGE, re.MULTILINE)
+
+
+def names_in(path: str) -> set[str]:
+    """Return the names of the tests in a file."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_there_are_thirty() -> None:
+    assert [int(number) for number, _ in ROWS] == list(range(1, 31))
+
+
+@pytest.mark.parametrize(("number", "row"), ROWS)
+def test_every_named_test_exists(number: str, row: str) -> None:
+    named = re.findall(r"`(tests/[^`]*)`", row.rpartition("|")[2])
+    assert named, f"{number} names no test"
+    for name in named:
+        path, _, test = name.partition("::")
+        assert (ROOT / path).exists(), name
+        assert not test or test in names_in(path), name
