@@ -1,5 +1,6 @@
 """Every engine leaves the same bytes, wherever its workers stand."""
 
+import json
 import os
 import subprocess
 import sys
@@ -36,6 +37,24 @@ def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(
     finish(start_run(place, tmp_path / "again", *words, FASTSCORE_CACHE=str(cache)))
     assert contents(tmp_path / "again") == semantic
     assert count_vectors(cache, tmp_path / "store") == stored
+
+
+def test_a_dry_run_counts_the_same_and_leaves_nothing(
+    started: Cluster, place: Path, cache: Path, tmp_path: Path
+) -> None:
+    words = (*SEMANTIC, "--store", str(tmp_path / "store"), "--dry-run", "--json")
+    planned = []
+    for more in ((), ("--engine", "dask", "--address", started.address)):
+        run = tmp_path / "runs" / "run"
+        run.parent.mkdir(exist_ok=True)
+        process = start_run(place, run, *words, *more, FASTSCORE_CACHE=str(cache))
+        stdout, stderr = process.communicate(timeout=400)
+        assert process.returncode == 0, stderr
+        planned.append(json.loads(stdout))
+        assert "texts: " in stderr
+        assert not list(run.parent.iterdir())
+    assert planned[0] == planned[1]
+    assert planned[0]["missing_texts"] == planned[0]["texts"] > 0
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from tests.engines.clusters import dask_cluster
 from tests.engines.runs import SEMANTIC, finish, start_run
 from tests.run.running import contents
 
-MISSING = ("fastscore_kernels.segments._first_argmax", "fastscore_kernels.cosine._dots")
+MISSING = ("fastscore_kernels.segments._first_argmax",)
 
 AT_START = """
 import os, sys

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from fastscore_machine.threads import thread_count
 
 from fastscore.errors import InputError, UsageError
 from fastscore.processors import THREADS_VARIABLE, available_processors
@@ -93,3 +94,13 @@ def test_what_cannot_be_opened_is_explained() -> None:
         open_engine("dusk", None, 1)
     with pytest.raises(UsageError, match="--address is here, and --engine is local"):
         open_engine("local", "here", 1)
+
+
+def threads_here(number: int) -> tuple[int, int, int]:
+    return available_processors(), pl.thread_pool_size(), thread_count(None)
+
+
+def test_processes_of_one_machine_share_its_processors(engine: str) -> None:
+    each = max(1, available_processors() // 2)
+    with open_engine(engine, None, 2) as opened:
+        assert set(opened.map(threads_here, range(4))) == {(each, each, each)}
