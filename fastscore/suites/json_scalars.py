@@ -10,7 +10,6 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json import json_texts
-from fastscore_readers.json.json_texts import halved_strings
 from fastscore_readers.json.lines import ESCAPED, FALSE, INTEGER, STRING, TRUE
 from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
 
@@ -87,8 +86,7 @@ def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl
         problems.note(values, np.flatnonzero(~present & ~values.is_missing), "a string")
         if values.numbered_escapes:
             rows = np.flatnonzero(escaped)
-            halved = halved_strings(values.data, values.start[rows], values.end[rows])
-            problems.note(values, rows[halved], WHOLE_TEXT, "lone_surrogate")
+            _unescaped(values, rows, problems)
         own = slice(end - len(values), end)
         of_escaped = json_texts.NUMBERED if values.numbered_escapes else json_texts.ESCAPED
         written[own] = np.where(escaped, of_escaped, json_texts.PLAIN)

@@ -28,7 +28,7 @@ from fastscore_readers.json.lines import (
     STRING,
     TRUE,
 )
-from fastscore_readers.json.located_values import EXACT, PlainViews
+from fastscore_readers.json.located_values import EXACT
 from fastscore_readers.json.names import NamedLines
 
 from fastscore.logs.inputs.files import Format
@@ -64,8 +64,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Places:
     """Type and byte range of one column's value in every row; see `LineScan`.
 
-    ``plain`` are the views of its strings, where several columns' were made together; ``filled``
-    the column itself, where all its values are of its own kind.
+    ``filled`` is the column itself, where all its values are of its own kind.
     """
 
     syntax: Format
@@ -73,7 +72,6 @@ class Places:
     tags: Bytes
     starts: Longs
     ends: Longs
-    plain: PlainViews | None = None
     filled: Filled | None = None
 
     def raw(self, row: int) -> bytes:
@@ -187,8 +185,7 @@ def convert_columns(
         ]
         where = [rows_where(column, values) for _, column in chosen]
         masked = [_masked(found, rows) for (found, _), rows in zip(chosen, where, strict=True)]
-        kinds = [column.kind for _, column in chosen]
-        for found, (_, column), rows in zip(_with_plain(masked, kinds), chosen, where, strict=True):
+        for found, (_, column), rows in zip(masked, chosen, where, strict=True):
             converted[column.name] = _convert(found, column, rows)
             values[column.name] = with_words(converted[column.name].values, column)
     return [converted[column.name] for column in columns]
@@ -212,24 +209,6 @@ def _masked(found: Places, where: Flags | None) -> Places:
     filled = found.filled and replace(found.filled, valid=found.filled.valid & where)
     tags = np.where(where, found.tags, ABSENT).astype(np.uint8)
     return replace(found, tags=tags, filled=filled)
-
-
-def _with_plain(located: Sequence[Places], kinds: Sequence[ColumnKind]) -> list[Places]:
-    """Make the views of all text columns in one walk over the lines."""
-    texts = [
-        place
-        for place, kind in enumerate(kinds)
-        if kind == "text" and located[place].filled is None and located[place].tags.any()
-    ]
-    if not texts:
-        return list(located)
-    columns = [(located[place].tags, located[place].starts, located[place].ends) for place in texts]
-    found = list(located)
-    for place, plain in zip(
-        texts, located_values.plain_views(located[0].data, columns), strict=True
-    ):
-        found[place] = replace(located[place], plain=plain)
-    return found
 
 
 def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
@@ -322,22 +301,22 @@ def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
     if found.filled is not None:
         return _taken(found.filled, pa.string_view(), found.filled.texts)
-    plain = found.plain
-    if plain is None:
-        (plain,) = located_values.plain_views(found.data, [(found.tags, found.starts, found.ends)])
-    valid = plain.is_string
-    buffers: Buffers = [plain.views, plain.buffer]
+    valid = _has(found, STRING, ESCAPED)
+    views = np.zeros((valid.size, 4), np.int32)
+    plain = np.where(found.tags == STRING, found.starts, -1)
+    located_values.views(found.data, plain, found.ends, 0, views)
+    buffers: Buffers = [views, found.data]
     broken = _NO_ROWS
-    if plain.n_escaped:
-        escaped = np.flatnonzero(_has(found, ESCAPED))
+    escaped = np.flatnonzero(found.tags == ESCAPED)
+    if escaped.size:
         texts, starts, ends = found.unescaped(escaped)
         broken = escaped[ends < 0]
         valid[broken] = False
         starts[ends < 0] = -1
         _write_views(escaped, texts, starts, ends, buffers)
-    if plain.n_others:
+    if (found.tags[~valid] > NULL).any():
         _accept_as_text(found, column, valid, buffers)
-    faults = _others(found, valid) if plain.n_others else np.zeros(valid.size, np.uint8)
+    faults = _others(found, valid)
     faults[broken] = _code("lone_surrogate")
     return Converted(_series(pa.string_view(), valid, *buffers), faults)
 

@@ -20,15 +20,14 @@ from fastscore_machine.views import (
     BLOCK,
     byte_at,
     item_at,
-    low_bytes,
     put_block,
     put_byte,
     put_item,
     same_bytes,
     signed,
-    word_at,
 )
 
+from fastscore_readers.json.located_values import INLINE, view_of_text
 from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING, unescape
 from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
@@ -39,8 +38,6 @@ PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN = range(5)
 """What a column is filled with: where its values stand; strings, those and the digits of integers,
 or integers; values of any type as they are written, which stay in the data."""
 
-INLINE = 12
-"""The longest text that stands in its view."""
 _ZERO = 0x30
 _MOST_DIGITS = 18
 _HALF = np.uint64(32)
@@ -191,16 +188,6 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
         done += BLOCK
 
 
-@always_inlined
-def _view(source: Any, at: Any, length: Any) -> tuple[Any, Any]:
-    """Return the words of a view of some bytes; of a long one the second is 0."""
-    head = word_at(source, at)
-    if length > INLINE:
-        return np.uint64(length) | head << _HALF, _NONE
-    low = np.uint64(length) | low_bytes(head, min(length, 4)) << _HALF
-    return low, low_bytes(word_at(source, at + 4), max(length - 4, 0))
-
-
 @inlined
 def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
     """Fill a column with texts that are copied out of the block."""
@@ -223,7 +210,7 @@ def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: An
                 source, at, length = texts, used, behind - used
             is_valid = length >= 0
             if is_valid:
-                low, high = _view(source, at, length)
+                low, high = view_of_text(source, at, length)
                 if length > INLINE:
                     if low == before and same_bytes(source, at, texts, before_at, length):
                         high = np.uint64(before_at) << _HALF
@@ -256,7 +243,7 @@ def _fill_written(
         if tag > NULL:
             quote = tag == STRING or tag == ESCAPED
             at, end = at - quote, end + quote
-            low, high = _view(data, at, end - at)
+            low, high = view_of_text(data, at, end - at)
             if end - at > INLINE:
                 high = np.uint64(begin + at) << _HALF
         put_item(columns.words, words + 2 * row, low)

@@ -25,8 +25,7 @@ from fastscore_machine.memory import (
 )
 from fastscore_machine.validation import read_only, same_length
 
-from fastscore_readers.json._jsonl_values import unescape
-from fastscore_readers.text_bytes import BACKSLASH, NEWLINE, QUOTE, SPACE, hex4
+from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -37,27 +36,7 @@ r"""How a JSON string is written: without escapes, with such of two characters, 
 
 _AHEAD = 2
 _NONE, _1 = np.uint64(0), np.uint64(1)
-_SMALL_U, _SLASH = 0x75, 0x2F
-
-
-def halved_strings(data: Bytes, starts: Longs, ends: Longs) -> Mask:
-    """Tell which of some valid JSON strings hold half of a surrogate pair.
-
-    Parameters
-    ----------
-    data
-        The bytes, uint8.
-    starts, ends
-        The insides of the strings, int64 (n,).
-
-    Returns
-    -------
-    bool (n,)
-        Whether UTF-8 cannot hold the string's text.
-    """
-    halved = np.zeros(starts.size, np.bool_)
-    _find_halved(read_only(data), read_only(starts), read_only(ends), halved)
-    return halved
+_SLASH = 0x2F
 
 
 def joined_contain(
@@ -101,50 +80,6 @@ def joined_contain(
         found,
     )
     return found
-
-
-@inlined
-def _backslash(data: int, index: int, end: int) -> int:
-    """Position of the first backslash from ``index`` on, or ``end``."""
-    while index + BLOCK <= end:
-        found = equal_bytes(data + index, BACKSLASH)
-        if found != _NONE:
-            index += trailing_zeros(found)
-            return index
-        index += BLOCK
-    while index < end and load_byte(data, index) != BACKSLASH:
-        index += 1
-    return index
-
-
-@inlined
-def _is_halved(data: int, index: int, end: int) -> bool:
-    """Whether one of a string's escapes is half of a surrogate pair."""
-    while True:
-        index = _backslash(data, index, end)
-        if index >= end:
-            return False
-        if load_byte(data, index + 1) != _SMALL_U:
-            index += 2
-            continue
-        point = hex4(data, index + 2, end)
-        index += 6
-        if 0xDC00 <= point <= 0xDFFF:
-            return True
-        if 0xD800 <= point <= 0xDBFF:
-            if index + 6 > end or load_byte(data, index) != BACKSLASH:
-                return True
-            low = hex4(data, index + 2, end) if load_byte(data, index + 1) == _SMALL_U else -1
-            if low < 0xDC00 or low > 0xDFFF:
-                return True
-            index += 6
-
-
-@kernel("uint8[:], int64[:], int64[:], out(bool[:])", fastmath=False)
-def _find_halved(data: Any, starts: Any, ends: Any, halved: Any) -> None:
-    base = address_of(data)
-    for row in range(starts.size):
-        halved[row] = _is_halved(base, starts[row], ends[row])
 
 
 @inlined

@@ -1,42 +1,51 @@
-"""Located JSON values as column values: integers, doubles, texts, Arrow string views, changes."""
+"""Located JSON values as column values: integers, doubles, texts, Arrow string views, changes.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.compiling import always_inlined, kernel
+from fastscore_machine.memory import prefetch
 from fastscore_machine.validation import read_only
-
-from fastscore_readers.json._jsonl_values import (
-    EXACT,
-    INEXACT,
-    OVERFLOW,
-    mark_changes,
-    parse_floats,
-    parse_integers,
-    unescape_strings,
+from fastscore_machine.views import (
+    byte_at,
+    low_bytes,
+    room_at,
+    same_bytes,
+    word_at,
 )
-from fastscore_readers.json._string_views import plain_bytes, plain_string_views, string_views
-from fastscore_readers.json.tokens import ABSENT
 
-__all__ = [
-    "EXACT",
-    "INEXACT",
-    "OVERFLOW",
-    "PlainViews",
-    "changes",
-    "floats",
-    "integers",
-    "plain_views",
-    "unescaped",
-    "views",
-]
+from fastscore_readers.json.tokens import ABSENT, MINUS, PLUS, POINT, unescape
+
+__all__ = ["EXACT", "INEXACT", "OVERFLOW", "changes", "floats", "integers", "unescaped", "views"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-_COPIED_PART = 4
-"""Strings are copied where they are less than one such part of the data."""
+EXACT, INEXACT, OVERFLOW = range(3)
+
+INLINE = 12
+"""The longest text that stands in its view."""
+_ROWS_AHEAD = 8
+_HALF = np.uint64(32)
+_ZERO, _NINE = 0x30, 0x39
+_LEAST, _LEAST_TENTH = -(2**63), -922337203685477580
+_POWERS = np.array([10.0**exponent for exponent in range(23)])
+_MAX_MANTISSA, _MOST_DIGITS, _MOST_POWER, _LONGEST_POWER = 1 << 53, 18, 22, 6
+
+
+def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+    """Check bytes and ranges of them, and view them as the kernels take them."""
+    if starts.shape != ends.shape or starts.ndim != 1:
+        raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
+    return (
+        read_only(data),
+        read_only(starts.astype(np.int64, copy=False)),
+        read_only(ends.astype(np.int64, copy=False)),
+    )
 
 
 def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
@@ -49,8 +58,34 @@ def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
         int64, `INEXACT` for anything but ``-?[0-9]+``; the value is 0 unless exact.
     """
     values, states = np.empty(starts.size, np.int64), np.empty(starts.size, np.uint8)
-    parse_integers(*_ranges(data, starts, ends), values, states)
+    _parse_integers(*_ranges(data, starts, ends), values, states)
     return values, states
+
+
+@kernel("uint8[:], int64[:], int64[:], out(int64[:]), out(uint8[:])", fastmath=False)
+def _parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
+    for row in range(starts.size):
+        at, end = starts[row], ends[row]
+        negative = at < end and byte_at(data, at) == MINUS
+        at += negative
+        state = EXACT if at < end else INEXACT
+        # summed downwards, since the least int64 has no positive counterpart
+        total = 0
+        while at < end:
+            byte = byte_at(data, at)
+            if byte < _ZERO or byte > _NINE:
+                state = INEXACT
+                break
+            digit = byte - _ZERO
+            if total < _LEAST_TENTH or total * 10 < _LEAST + digit:
+                state = OVERFLOW
+            else:
+                total = total * 10 - digit
+            at += 1
+        if state == EXACT and not negative and total == _LEAST:
+            state = OVERFLOW
+        states[row] = state
+        values[row] = 0 if state != EXACT else (total if negative else -total)
 
 
 def floats(data: Bytes, starts: Longs, ends: Longs) -> tuple[npt.NDArray[np.float64], Bytes]:
@@ -64,8 +99,51 @@ def floats(data: Bytes, starts: Longs, ends: Longs) -> tuple[npt.NDArray[np.floa
         above 2^53, a power of ten beyond 22, NaN, Infinity); the value is 0 there.
     """
     values, states = np.empty(starts.size, np.float64), np.empty(starts.size, np.uint8)
-    parse_floats(*_ranges(data, starts, ends), values, states)
+    _parse_floats(*_ranges(data, starts, ends), values, states)
     return values, states
+
+
+@kernel("uint8[:], int64[:], int64[:], out(float64[:]), out(uint8[:])", fastmath=False)
+def _parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
+    """Parse numbers whose nearest double one exact operation gives; others are `INEXACT`."""
+    for row in range(starts.size):
+        at, end = starts[row], ends[row]
+        values[row] = 0.0
+        states[row] = INEXACT
+        negative = at < end and byte_at(data, at) == MINUS
+        at += negative
+        mantissa = exponent = digits = 0
+        fraction = False
+        while at < end and digits <= _MOST_DIGITS:
+            byte = byte_at(data, at)
+            if byte == POINT:
+                fraction = True
+            elif byte < _ZERO or byte > _NINE:
+                break
+            else:
+                digits += 1
+                mantissa = mantissa * 10 + (byte - _ZERO)
+                exponent -= fraction
+            at += 1
+        if digits == 0 or digits > _MOST_DIGITS or mantissa > _MAX_MANTISSA:
+            continue
+        if at < end:
+            if byte_at(data, at) | 0x20 != 0x65 or end - at > _LONGEST_POWER:
+                continue
+            at += 1
+            below = byte_at(data, at) == MINUS
+            at += below or byte_at(data, at) == PLUS
+            power = 0
+            while at < end:
+                power = power * 10 + (byte_at(data, at) - _ZERO)
+                at += 1
+            exponent += -power if below else power
+        if exponent < -_MOST_POWER or exponent > _MOST_POWER:
+            continue
+        value = float(mantissa)
+        value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
+        values[row] = -value if negative else value
+        states[row] = EXACT
 
 
 def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
@@ -80,8 +158,25 @@ def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Lo
     data, starts, ends = _ranges(data, starts, ends)
     out = np.empty(int((ends - starts).sum()), np.uint8)
     out_starts, out_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
-    used = unescape_strings(data, starts, ends, out, out_starts, out_ends)
+    used = _unescape_strings(data, starts, ends, out, out_starts, out_ends)
     return out[:used], out_starts, out_ends
+
+
+@kernel(
+    "uint8[:], int64[:], int64[:], out(uint8[:]), out(int64[:]), out(int64[:])",
+    returns="int64",
+    fastmath=False,
+)
+def _unescape_strings(
+    data: Any, starts: Any, ends: Any, out: Any, out_starts: Any, out_ends: Any
+) -> int:
+    to = 0
+    for row in range(starts.size):
+        out_starts[row] = to
+        end = unescape(data, starts[row], ends[row], out, to)
+        out_ends[row] = end
+        to = max(to, end)
+    return to
 
 
 def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray[np.int32]) -> None:
@@ -105,101 +200,41 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
         raise ValueError(f"out has shape {out.shape}; expected ({starts.size}, 4)")
     if ((ends < starts) & (starts >= 0)).any():
         raise ValueError("a range ends before it begins")
-    string_views(*_ranges(data, starts, ends), buffer, out)
+    _write_views(*_ranges(data, starts, ends), buffer, out.view(np.uint64))
 
 
-@dataclass(frozen=True, slots=True)
-class PlainViews:
-    """Arrow string views of values that are strings without escapes.
-
-    Parameters
-    ----------
-    views : int32 (n, 4)
-        Zero for all other values.
-    buffer : uint8
-        The views' buffer 0.
-    is_string : bool (n,)
-        Which values are strings, with escapes or without.
-    n_escaped
-        How many of them have escapes.
-    n_others
-        How many values are neither string nor null nor absent.
-    """
-
-    views: npt.NDArray[np.int32]
-    buffer: Bytes
-    is_string: npt.NDArray[np.bool_]
-    n_escaped: int
-    n_others: int
+@always_inlined
+def _first_bytes(data: Any, at: Any, length: Any) -> Any:
+    """Return up to eight bytes as a word; nothing is read behind the data."""
+    if at + 8 <= data.size:
+        return low_bytes(word_at(data, at), length)
+    word = np.uint64(0)
+    for place in range(min(length, 8)):
+        word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+    return word
 
 
-def plain_views(data: Bytes, columns: Sequence[tuple[Bytes, Longs, Longs]]) -> list[PlainViews]:
-    """Make Arrow string views of located values that are strings without escapes.
-
-    Strings that are a small part of the data are copied side by side: whoever reads them next
-    finds them in the cache, and the data can go.
-
-    Parameters
-    ----------
-    data
-        The bytes, shorter than 2 GiB.
-    columns
-        Of as many rows each: the values' types, uint8 (n,), and their starts and ends, int64
-        (n,). Columns that are given together cost less than one by one.
-    """
-    if data.size >= 1 << 31:
-        raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
-    located = []
-    for tags, starts, ends in columns:
-        if tags.shape != starts.shape or tags.shape != columns[0][0].shape:
-            raise ValueError(
-                f"tags have shape {tags.shape}, starts {starts.shape}; expected one (n,) everywhere"
-            )
-        data, starts, ends = _ranges(data, starts, ends)
-        tags = read_only(np.ascontiguousarray(tags, np.uint8))
-        located.append((tags, np.ascontiguousarray(starts), np.ascontiguousarray(ends)))
-    n_rows = columns[0][0].size if columns else 0
-    counts = np.zeros((len(located), 3), np.int64)
-    made = [_room(data, *column) for column in located]
-    addresses = np.array(
-        [
-            [array.ctypes.data if array.size else 0 for array in (*column, *rooms)]
-            for column, rooms in zip(located, made, strict=True)
-        ],
-        np.int64,
-    ).reshape(-1, 6)
-    plain_string_views(data, n_rows, read_only(addresses), counts)
-    return [
-        PlainViews(views, copies if copies.size else data, marks, n_escaped, n_others)
-        for (copies, views, marks), (n_escaped, n_others, _) in zip(
-            made, counts.tolist(), strict=True
-        )
-    ]
+@always_inlined
+def view_of_text(data: Any, at: Any, length: Any) -> tuple[Any, Any]:
+    """Return the two words of a text's view; a long one's place is left out."""
+    if length > INLINE:
+        return np.uint64(length) | _first_bytes(data, at, 4) << _HALF, np.uint64(0)
+    low = np.uint64(length) | _first_bytes(data, at, min(length, 4)) << _HALF
+    return low, _first_bytes(data, at + 4, max(length - 4, 0))
 
 
-def _room(
-    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
-) -> tuple[Bytes, npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Return room for a column's copied strings, none if they are not copied, views and marks."""
-    n_bytes = plain_bytes(tags, starts, ends)
-    # and for the rest of a last word
-    size = n_bytes + 8 if n_bytes <= data.size // _COPIED_PART else 0
-    return (
-        np.empty(size, np.uint8),
-        np.zeros((tags.size, 4), np.int32),
-        np.empty(tags.size, np.bool_),
-    )
-
-
-def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
-    """Check bytes and ranges of them, and view them as the kernels take them."""
-    if starts.shape != ends.shape or starts.ndim != 1:
-        raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
-    return (
-        read_only(data),
-        read_only(starts.astype(np.int64, copy=False)),
-        read_only(ends.astype(np.int64, copy=False)),
-    )
+@kernel("uint8[:], int64[:], int64[:], int64, out(uint64[:, :])", fastmath=False)
+def _write_views(data: Any, starts: Any, ends: Any, buffer: int, words: Any) -> None:
+    for row in range(starts.size):
+        ahead = min(row + _ROWS_AHEAD, starts.size - 1)
+        if starts[ahead] >= 0:
+            prefetch(room_at(data, starts[ahead], 0))
+        at = starts[row]
+        if at >= 0:
+            length = ends[row] - at
+            words[row, 0], words[row, 1] = view_of_text(data, at, length)
+            if length > INLINE:
+                words[row, 1] = np.uint64(buffer) | np.uint64(at) << _HALF
 
 
 def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray[np.bool_]:
@@ -220,12 +255,17 @@ def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray
         False for the first row. Absent values are alike.
     """
     changed = np.zeros(tags.size, np.bool_)
-    absent = tags == ABSENT
-    mark_changes(
-        read_only(data),
-        read_only(np.ascontiguousarray(tags)),
-        read_only(np.where(absent, 0, starts)),
-        read_only(np.where(absent, 0, ends)),
-        changed,
-    )
+    data, starts, ends = _ranges(data, starts, ends)
+    _mark_changes(data, read_only(np.ascontiguousarray(tags)), starts, ends, changed)
     return changed
+
+
+@kernel("uint8[:], uint8[:], int64[:], int64[:], out(bool[:])", fastmath=False)
+def _mark_changes(data: Any, tags: Any, starts: Any, ends: Any, changed: Any) -> None:
+    for row in range(1, tags.size):
+        at, before = starts[row], starts[row - 1]
+        length = ends[row] - at
+        changed[row] = tags[row] != tags[row - 1] or (
+            tags[row] != ABSENT
+            and (length != ends[row - 1] - before or not same_bytes(data, at, data, before, length))
+        )

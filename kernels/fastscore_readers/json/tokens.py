@@ -21,6 +21,7 @@ from fastscore_machine.views import (
     low_bytes,
     put_block,
     put_byte,
+    put_word,
     signed,
     word_at,
 )
@@ -48,6 +49,7 @@ _N_SLOTS, _SLOT_BITS = 256, 8
 _ENTRY = 5
 _LENGTH, _FIRST, _LAST, _AT, _NEXT = range(_ENTRY)
 
+_SLASHES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x5C, 0x01, 0x80))
 _backslashes = byte_marks(b"\\")
 
 
@@ -308,20 +310,41 @@ def _encode(point: Any, out: Any, at: Any) -> Any:
 
 
 @inlined
+def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
+    """Copy bytes up to a backslash, and return how many; nothing is read behind the end."""
+    first, shift = at, to - at
+    while at + BLOCK <= end:
+        put_block(out, at + shift, data, at)
+        slashes = _backslashes(block_at(data, at))
+        if slashes != np.uint64(0):
+            return at + trailing_zeros(slashes) - first
+        at += BLOCK
+    while at + 8 <= end:
+        word = word_at(data, at)
+        put_word(out, at + shift, word)
+        difference = word ^ _SLASHES
+        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
+        flags = (difference - _ONES) & ~difference & _TOPS
+        if flags != np.uint64(0):
+            return at + (trailing_zeros(flags) >> 3) - first
+        at += 8
+    while at < end and byte_at(data, at) != BACKSLASH:
+        put_byte(out, at + shift, byte_at(data, at))
+        at += 1
+    return at - first
+
+
+@inlined
 def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
     """Write the text of a valid string with escapes to ``out`` from ``to`` on: position behind it.
 
-    -1 if it holds half of a surrogate pair. Up to 64 bytes more are read than there are, and
-    written.
+    -1 if it holds half of a surrogate pair. There is room for the string as it is written.
     """
     while at < end:
-        byte = byte_at(data, at)
-        if byte != BACKSLASH:
-            put_block(out, to, data, at)
-            slashes = _backslashes(block_at(data, at))
-            length = min(end - at, trailing_zeros(slashes) if slashes != np.uint64(0) else BLOCK)
-            at, to = at + length, to + length
-            continue
+        length = _copy_plain(data, at, end, out, to)
+        at, to = at + length, to + length
+        if at >= end:
+            break
         kind = byte_at(data, at + 1)
         at += 2
         if kind != _SMALL_U:
