@@ -79,7 +79,7 @@ def every_kernel() -> list[Kernel]:
 WITHOUT_VECTORS = ("fastscore.vectors",)
 _READERS = {
     "csv": ("fastscore_readers.csv", "fastscore.logs.read.csv_records"),
-    "json": ("fastscore_readers.json.json_elements", "fastscore.logs.read.json_documents"),
+    "json": ("fastscore_readers.json.documents", "fastscore.logs.read.json_documents"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Sixty-four bytes at a time: which of them are what, as the bits of one word, and runs of text.
+"""Sixty-four bytes at a time: which of them are what, as the bits of one word.
 
 LLVM makes a comparison of a block one or a few vector instructions, whatever the processor has.
 """
@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_machine import llvm, plain
-from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.compiling import inlined, instruction
-from fastscore_machine.memory import copy_block, prefetch
+from fastscore_machine.memory import prefetch
 
 BLOCK = 64
 
-_QUOTE, _BACKSLASH, _SPACE = 0x22, 0x5C, 0x20
 _MOST_PREFETCHED = 1024
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
@@ -109,22 +107,6 @@ def prefetch_text(address: int, length: int) -> None:
 
 
 @inlined
-def copy_until(source: int, target: int, length: int, byte: int) -> int:
-    """Copy whole blocks up to ``byte``: how many bytes were copied of ``length`` at most.
-
-    As many bytes are written behind them as fit into their last block.
-    """
-    copied = 0
-    while copied + BLOCK <= length:
-        copy_block(source, copied, target, copied)
-        found = equal_bytes(source + copied, byte)
-        if found != _NONE:
-            return int(copied + trailing_zeros(found))
-        copied += BLOCK
-    return copied
-
-
-@inlined
 def whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
     """Bytes of the valid UTF-8 characters within the first ``size`` of a block, -1 for a fault.
 
@@ -162,26 +144,3 @@ def whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
     if wrong & (_ALL >> np.uint64(BLOCK - checked)) != _NONE:
         return -1
     return size
-
-
-@inlined
-def text_run(data: int, index: int, stop: int) -> int:
-    """Walk valid text in blocks: position of a quote, backslash or control character, or earlier.
-
-    Every byte before the position belongs to a valid UTF-8 character. It stops earlier, between
-    two characters, before a block with a fault and where less than a block remains.
-    """
-    while index + BLOCK <= stop:
-        at = data + index
-        ends = equal_bytes(at, _QUOTE) | equal_bytes(at, _BACKSLASH) | lower_bytes(at, _SPACE)
-        ended = ends != _NONE
-        size = trailing_zeros(ends) if ended else BLOCK
-        ascii_bytes = lower_bytes(at, 0x80)
-        if ascii_bytes != _ALL:
-            size = whole_characters(at, ascii_bytes, size, ended)
-            if size < 0:
-                return index
-        index += size
-        if ended:
-            return index
-    return index

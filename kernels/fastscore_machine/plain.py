@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -83,16 +83,6 @@ def block_at(base: Any, index: int) -> int:
 
 def prefetch(address: int) -> None:
     """Do nothing."""
-
-
-def string_stop_mask(base: Any, index: int) -> Any:
-    """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
-    return _mask(base, index, 32, lambda byte: byte in b'"\\' or byte < 0x20 or byte >= 0x80)
-
-
-def _mask(base: int, index: int, width: int, wanted: Callable[[int], bool]) -> Any:
-    found = ctypes.string_at(place(base, index, width), width)
-    return np.uint64(sum(1 << place for place, byte in enumerate(found) if wanted(byte)))
 
 
 def count_ones(word: Any) -> int:

@@ -1,52 +1,18 @@
-"""Byte-level building blocks of the log scanners: words, line ends, UTF-8, white space, numbers.
+"""Bytes of CSV and of Python literals: words, UTF-8, white space, digits, numbers.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
 
 # ruff: noqa: SIM109
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fastscore_machine import llvm, plain
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import text_run
-from fastscore_machine.compiling import inlined, instruction
-from fastscore_machine.memory import load_byte, load_word, store_word
+from fastscore_machine.compiling import inlined
+from fastscore_machine.memory import load_byte, load_word
 
 QUOTE, BACKSLASH, SPACE, TAB, NEWLINE, RETURN = 0x22, 0x5C, 0x20, 0x09, 0x0A, 0x0D
 ZERO, NINE, MINUS, PLUS, POINT = 0x30, 0x39, 0x2D, 0x2B, 0x2E
-
-_ONES = np.uint64(0x0101010101010101)
-_SPACES = np.uint64(0x2020202020202020)
-_QUOTES = np.uint64(0x2222222222222222)
-_BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
-_TOPS = np.uint64(0x8080808080808080)
-
-
-def _byte_mask(builder: Any, address: Any, width: int, wanted: Callable[..., Any]) -> Any:
-    """One bit for each of ``width`` bytes at an address, set where ``wanted`` says so."""
-    kind = llvm.vector(8, width)
-    loaded = llvm.load(builder, address, kind)
-
-    def compare(operator: str, byte: int) -> Any:
-        return builder.icmp_signed(operator, loaded, llvm.constant(kind, byte))
-
-    bits = builder.bitcast(wanted(compare), llvm.number(width))
-    return builder.zext(bits, llvm.number(64)) if width < 64 else bits
-
-
-@instruction("bytes(32) -> uint64", plain=plain.string_stop_mask)
-def string_stop_mask(builder: Any, address: Any) -> Any:
-    """Mark which of the 32 bytes are quotes, backslashes, control or non-ASCII bytes."""
-
-    def stops(compare: Callable[..., Any]) -> Any:
-        # as signed bytes, those beyond ASCII are negative
-        marks = builder.or_(compare("==", QUOTE), compare("==", BACKSLASH))
-        return builder.or_(marks, compare("<", SPACE))
-
-    return _byte_mask(builder, address, 32, stops)
 
 
 @inlined
@@ -72,25 +38,6 @@ def first_word(data: int, index: int, length: int, stop: int) -> Any:
     for position in range(min(length, 8)):
         word |= np.uint64(load_byte(data, index + position)) << np.uint64(8 * position)
     return word
-
-
-@inlined
-def copy_plain(source: int, target: int, length: int) -> int:
-    """Copy up to a backslash by words: how many bytes were copied of ``length`` at most.
-
-    As many bytes are written behind them as fit into their last word.
-    """
-    copied = 0
-    while copied + 8 <= length:
-        word = load_word(source, copied)
-        store_word(target, copied, word)
-        difference = word ^ _BACKSLASHES
-        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
-        flags = (difference - _ONES) & ~difference & _TOPS
-        if flags != np.uint64(0):
-            return int(copied + (trailing_zeros(flags) >> 3))
-        copied += 8
-    return copied
 
 
 @inlined
@@ -158,76 +105,6 @@ def hex4(data: int, index: int, stop: int) -> int:
             return -1
         value = value * 16 + digit
     return value
-
-
-@inlined
-def escape_length(data: int, index: int, stop: int) -> int:
-    """Length of the escape whose backslash stands at ``index``, 0 when it is not one."""
-    if index + 1 >= stop:
-        return 0
-    kind = load_byte(data, index + 1)
-    if kind == 0x75:
-        return 6 if hex4(data, index + 2, stop) >= 0 else 0
-    # quote, backslash, slash, b, f, n, r, t
-    plain = kind == QUOTE or kind == BACKSLASH or kind == 0x2F or kind == 0x62
-    return 2 if plain or kind == 0x66 or kind == 0x6E or kind == 0x72 or kind == 0x74 else 0
-
-
-@inlined
-def plain_run(data: int, index: int, stop: int) -> int:
-    """First position from ``index`` on of a quote, backslash, control or non-ASCII byte."""
-    while index + 32 <= stop:
-        stops = string_stop_mask(data, index)
-        if stops != np.uint64(0):
-            index += trailing_zeros(stops)
-            return index
-        index += 32
-    while index + 8 <= stop:
-        word = load_word(data, index)
-        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
-        flags = (
-            (word - _SPACES) | ((word ^ _QUOTES) - _ONES) | ((word ^ _BACKSLASHES) - _ONES) | word
-        ) & _TOPS
-        if flags != np.uint64(0):
-            index += trailing_zeros(flags) >> 3
-            return index
-        index += 8
-    while index < stop:
-        byte = load_byte(data, index)
-        if byte == QUOTE or byte == BACKSLASH or byte < SPACE or byte >= 0x80:
-            break
-        index += 1
-    return index
-
-
-@inlined
-def scan_string(data: int, index: int, stop: int) -> tuple[int, bool]:
-    """Walk a string from behind its opening quote.
-
-    Returns the position of the closing quote, or ``-1 - position`` of a fault, and whether the
-    string holds escapes.
-    """
-    escaped = False
-    while True:
-        index = text_run(data, index, stop)
-        if index < stop and load_byte(data, index) == QUOTE:
-            return index, escaped
-        index = plain_run(data, index, stop)
-        if index >= stop:
-            return -1 - stop, escaped
-        byte = load_byte(data, index)
-        if byte == QUOTE:
-            return index, escaped
-        if byte == BACKSLASH:
-            length = escape_length(data, index, stop)
-            escaped = True
-        elif byte >= 0x80:
-            length = sequence_length(data, index, stop)
-        else:
-            length = 0
-        if length == 0:
-            return -1 - index, escaped
-        index += length
 
 
 @inlined

@@ -9,7 +9,7 @@ from fastscore_readers.csv.records import (
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
 )
-from fastscore_readers.json.json_elements import LINE_END_IN_STRING
+from fastscore_readers.json.documents import LINE_END_IN_STRING
 from fastscore_readers.json.lines import MAX_DEPTH, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 
 from fastscore.logs.integrity.rejects import (

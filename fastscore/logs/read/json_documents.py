@@ -7,7 +7,7 @@ is the format for logs of that size.
 from collections.abc import Iterator
 
 import numpy as np
-from fastscore_readers.json.json_elements import JsonElements, elements
+from fastscore_readers.json.documents import JsonElements, elements
 
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.plan.byte_ranges import Damage

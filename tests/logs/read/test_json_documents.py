@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json.json_elements import LINE_END_IN_STRING, elements
+from fastscore_readers.json.documents import LINE_END_IN_STRING, elements
 from hypothesis import given
 from hypothesis import strategies as st
 
