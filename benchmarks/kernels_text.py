@@ -29,6 +29,19 @@ def _utterances(rng: random.Random, rows: int, low: int, high: int) -> list[str]
     return [" ".join(rng.choices(ENGLISH, k=rng.randint(low, high))) for _ in range(rows)]
 
 
+def _letters(rng: random.Random, words: list[str], size: int, rows: int) -> list[str]:
+    return [" ".join(rng.choices(words, k=size // 3))[:size] for _ in range(rows)]
+
+
+def _edited(rng: random.Random, text: str, edits: int) -> str:
+    """Insert, delete or replace characters at random places."""
+    symbols = list(text)
+    for _ in range(edits):
+        place = rng.randrange(len(symbols))
+        symbols[place : place + rng.randint(0, 1)] = rng.choice(["", "e", "t"])
+    return "".join(symbols)
+
+
 def _same(outputs: dict[str, Any]) -> None:
     first, *others = outputs.values()
     for other in others:
@@ -109,7 +122,14 @@ def cases(scale: float) -> Iterator[Case]:
     )
     yield distances("emoji 30-40", (emoji[0], emoji[1]), None)
     long = tuple(_utterances(rng, rows // 20, 60, 90) for _ in "ab")
-    yield distances("ASCII 300-450", (long[0], long[1]), None)
+    yield distances("ASCII 300-450", (long[0], long[1]), ("cpdist, lists ready", 1.0))
+    for size, divisor in ((1_000, 200), (10_000, 10_000)):
+        letters = _letters(rng, ENGLISH, size, rows // divisor + 2)
+        unlike = _letters(rng, ENGLISH, size, len(letters))
+        yield distances(f"ASCII {size:,}", (letters, unlike), ("cpdist, lists ready", 1.0))
+        alike = [_edited(rng, text, size // 50) for text in letters]
+        name = f"ASCII {size:,}, a fiftieth edited"
+        yield distances(name, (letters, alike), ("cpdist, lists ready", 1.0))
 
     part = [rng.randrange(rows // 4) for _ in range(rows)]
     distinct = tuple(_utterances(rng, rows // 4, 18, 30) for _ in "ab")

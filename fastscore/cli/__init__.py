@@ -112,11 +112,24 @@ class _Terminated(KeyboardInterrupt):
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _note_signal(EXIT_INTERRUPTED)
     raise _Interrupted
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    _note_signal(EXIT_TERMINATED)
     raise _Terminated
+
+
+_signalled: list[int] = []
+
+
+def _note_signal(exit_code: int) -> None:
+    """Have kernels and tasks end too, for what is raised may be swallowed by who called back."""
+    _signalled.append(exit_code)
+    stopping = sys.modules.get("fastscore_machine.stopping")
+    if stopping is not None:
+        stopping.ask_to_stop(signalled=True)
 
 
 def main() -> NoReturn:
@@ -136,17 +149,23 @@ def _run() -> int:
         error.show()
         return error.exit_code
     except FastscoreError as error:
+        if _signalled:
+            return _say_interrupted()
         click.echo(f"Error: {error}", err=True)
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort) as error:
-        click.echo("Interrupted; the same command finishes the work.", err=True)
-        return EXIT_TERMINATED if _was_terminated(error) else EXIT_INTERRUPTED
+    except (KeyboardInterrupt, click.Abort):
+        return _say_interrupted()
     except BrokenPipeError:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:
+        if _signalled:
+            return _say_interrupted()
+        raise
     return code if isinstance(code, int) else 0
 
 
-def _was_terminated(error: BaseException) -> bool:
-    return isinstance(error, _Terminated) or isinstance(error.__context__, _Terminated)
+def _say_interrupted() -> int:
+    click.echo("Interrupted; the same command finishes the work.", err=True)
+    return _signalled[0] if _signalled else EXIT_INTERRUPTED

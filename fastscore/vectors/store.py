@@ -41,6 +41,7 @@ from fastscore.vectors.text_ids import (
     distinct_ids,
     text_ids,
 )
+from fastscore.vectors.trust import check_trusted
 from fastscore.vectors.view import VectorView
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class VectorStore:
         Raises
         ------
         StoreError
-            If the folder cannot be made or read, or holds another kind of store.
+            If the folder cannot be made or read, holds another kind of store, or is not to be
+            trusted: see `check_trusted`.
         UsageError
             If `vector_dtype` is unknown.
         """
@@ -108,6 +110,7 @@ class VectorStore:
             )
         suffix = "" if vector_dtype == "fp32" else f"-{vector_dtype}"
         folder = (root or cache_root() / "vectors") / (fingerprint + suffix)
+        check_trusted(folder)
         store = cls(folder, dim, vector_dtype)
         store._claim(fingerprint)
         store._refresh()

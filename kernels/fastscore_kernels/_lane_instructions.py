@@ -3,6 +3,8 @@
 Texts are named by address. Myers' algorithm asks, for each symbol of the text, which symbols of
 the pattern are equal; `equality_words` answers by comparing 64 of them at once, so no table of
 the alphabet is filled or cleared. `advance_lanes` then runs the recurrence for `LANES` pairs.
+Of longer patterns the words stand side by side in the lanes: `advance_diagonal` runs each word a
+column behind the one before it, whose horizontal step it takes over.
 """
 
 from typing import Any
@@ -11,6 +13,10 @@ from fastscore_machine import llvm
 from fastscore_machine.compiling import instruction
 
 LANES = 16
+STATE_ROWS = 7
+"""Vectors of `advance_diagonal`'s state: the vertical deltas, plus and minus; the last horizontal
+steps, plus and minus; the first and, less one, the last step of each lane; which lanes begin a
+pattern."""
 
 _WORD = 8
 
@@ -105,3 +111,55 @@ equal_halves_1, equal_halves_2, equal_halves_3, equal_halves_4 = (
     _equality_words(16, words) for words in (1, 2, 3, 4)
 )
 advance_1, advance_2, advance_3, advance_4 = (_advance_lanes(words) for words in (1, 2, 3, 4))
+
+
+@instruction("int64, int64, int64, int64, int64, int64")
+def advance_diagonal(
+    builder: Any, equal: Any, steps: Any, done: Any, state: Any, given: Any, left: Any
+) -> None:
+    """Advance each lane by a column a step, on from step ``done``.
+
+    ``equal`` holds a vector a step, ``given`` and ``left`` a byte a step: the horizontal step that
+    enters the first lane and that which leaves the last (1 for plus, 2 for minus).
+    """
+    kind, row_bytes = llvm.vector(64, LANES), _WORD * LANES
+    places = [builder.add(state, llvm.integer(row_bytes * row)) for row in range(STATE_ROWS)]
+    rows = [llvm.load(builder, place, kind, _WORD) for place in places]
+    first, last, begins = rows[4:]
+    joined = builder.sub(begins, _splat(1))
+    variables = [llvm.variable(builder, kind) for _ in range(4)]
+    for row, place in zip(rows, variables, strict=False):
+        builder.store(row, place)
+    byte, wide = llvm.number(8), llvm.number(64)
+    shifted_lanes = llvm.constant(llvm.vector(32, LANES), [LANES, *range(LANES - 1)])
+    last_lane = llvm.constant(llvm.number(32), LANES - 1)
+
+    def entering(steps_before: Any, entered: Any) -> Any:
+        """Hand each lane the step of the one before it."""
+        from_outside = llvm.broadcast(builder, entered, LANES)
+        moved = builder.shuffle_vector(steps_before, from_outside, shifted_lanes)
+        return builder.and_(moved, joined)
+
+    with llvm.loop(builder, steps) as loop:
+        step = llvm.broadcast(builder, builder.add(done, loop.index), LANES)
+        live = builder.and_(
+            builder.icmp_signed(">=", step, first), builder.icmp_signed("<=", step, last)
+        )
+        came = builder.zext(llvm.load(builder, builder.add(given, loop.index), byte), wide)
+        plus, minus, steps_plus, steps_minus = variables
+        carry_plus = entering(builder.load(steps_plus), builder.and_(came, llvm.integer(1)))
+        carry_plus = builder.or_(carry_plus, begins)
+        carry_minus = entering(builder.load(steps_minus), builder.lshr(came, llvm.integer(1)))
+        before = builder.load(plus), builder.load(minus)
+        at = builder.add(equal, builder.mul(loop.index, llvm.integer(row_bytes)))
+        x = llvm.load(builder, at, kind, _WORD)
+        next_plus, next_minus = _step(builder, x, plus, minus, carry_plus, carry_minus)
+        for place, unchanged in zip((plus, minus), before, strict=True):
+            builder.store(builder.select(live, builder.load(place), unchanged), place)
+        builder.store(next_plus, steps_plus)
+        builder.store(next_minus, steps_minus)
+        out_minus = builder.shl(builder.extract_element(next_minus, last_lane), llvm.integer(1))
+        out = builder.or_(builder.extract_element(next_plus, last_lane), out_minus)
+        llvm.store(builder, builder.trunc(out, byte), builder.add(left, loop.index))
+    for variable, place in zip(variables, places, strict=False):
+        llvm.store(builder, builder.load(variable), place, _WORD)

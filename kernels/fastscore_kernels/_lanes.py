@@ -30,7 +30,6 @@ from fastscore_kernels._lane_instructions import (
     equal_halves_3,
     equal_halves_4,
 )
-from fastscore_kernels._myers import single_distance
 
 _WORDS = 4
 _STEPS = 512
@@ -41,6 +40,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _WORDS_WORTH_FINDING = 2
 _SEEN_BITS = 13
 _TAG = np.uint64(0xFFFFFFFF00000000)
+LONG = -1
+"""The distance of a pair that no lane takes: one of long texts, or of very many symbols."""
 
 
 @inlined
@@ -76,16 +77,6 @@ def _advance(words, equal, columns, first, plus, minus):  # type: ignore[no-unty
         advance_3(equal, columns, first, plus, minus)
     else:
         advance_4(equal, columns, first, plus, minus)
-
-
-@inlined
-def _fallback(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
-    """Return the distance of a pair that no lane takes: very long, or of very many symbols."""
-    bytes_a = np.empty(a_length, np.uint8)
-    bytes_b = np.empty(b_length, np.uint8)
-    copy_bytes(a, a_length, bytes_a)
-    copy_bytes(b, b_length, bytes_b)
-    return single_distance(bytes_a, 0, a_length, bytes_b, 0, b_length)
 
 
 @inlined
@@ -151,7 +142,7 @@ def _assign(  # type: ignore[no-untyped-def]
                 keys[row] = -2 - other
                 continue
         if words > _WORDS or n > _STEPS:
-            out[row] = _fallback(a, a_length, b, b_length)
+            out[row] = LONG
             continue
         symbols[row, 0] = m
         symbols[row, 1] = n
@@ -164,7 +155,10 @@ def _assign(  # type: ignore[no-untyped-def]
 def lane_distances(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, out
 ):
-    """Write the distance of each pair of rows, given by address and length in bytes."""
+    """Write the distance of each pair of rows, given by address and length in bytes.
+
+    What is long is left to `long_distances`: `LONG`, or ``-2`` less the row that it repeats.
+    """
     rows = out.size
     pairs = np.empty((rows, 4), np.int64)
     symbols = np.empty((rows, 2), np.int64)
@@ -226,7 +220,7 @@ def lane_distances(  # type: ignore[no-untyped-def]
                 row = group[lane]
                 m = symbols[row, 0]
                 if m < 0:
-                    out[row] = _fallback(pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3])
+                    out[row] = LONG
                     continue
                 distance = symbols[row, 1]
                 for word in range(words):
@@ -238,7 +232,8 @@ def lane_distances(  # type: ignore[no-untyped-def]
                 out[row] = distance
     for row in range(rows):
         if keys[row] < -1:
-            out[row] = out[-2 - keys[row]]
+            other = -2 - keys[row]
+            out[row] = keys[row] if out[other] == LONG else out[other]
 
 
 @kernel(

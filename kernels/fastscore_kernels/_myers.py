@@ -2,18 +2,41 @@
 
 import numpy as np
 from fastscore_machine.compiling import inlined
-from fastscore_machine.utf8 import decode
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# there are fewer code points than half of that
+_MOST_SLOTS = 1 << 22
+_FEW = 1024
 
 
 @inlined
-def _dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
+def _direct_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
+    """Give symbols numbers as `dense_symbols` does, where the pattern's are small."""
+    numbers = np.zeros(_FEW, np.int32)
+    count = np.int32(1)
+    for at in range(m):
+        symbol = pattern[at]
+        if numbers[symbol] == 0:
+            numbers[symbol] = count
+            count += 1
+        pattern[at] = numbers[symbol]
+    for at in range(n):
+        text[at] = numbers[text[at]] if text[at] < _FEW else 0
+    return np.int64(count)
+
+
+@inlined
+def dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
     """Give the pattern's symbols numbers from 1, in place; 0 to those of the text alone."""
+    widest = np.int64(0)
+    for at in range(m):
+        widest = max(widest, np.int64(pattern[at]))
+    if widest < _FEW:
+        return _direct_symbols(pattern, m, text, n)
     size = np.int64(16)
-    while size < 2 * m + 2:
+    while size < 2 * m + 2 and size < _MOST_SLOTS:
         size *= 2
     keys = np.zeros(size, np.int64)
     numbers = np.zeros(size, np.int64)
@@ -79,14 +102,4 @@ def symbol_distance(a, a_size, b, b_size):  # type: ignore[no-untyped-def]
         a, a_size, b, b_size = b, b_size, a, a_size
     if a_size == 0:
         return b_size
-    return _blocks(a, a_size, b, b_size, _dense_symbols(a, a_size, b, b_size))
-
-
-@inlined
-def single_distance(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-untyped-def]
-    """Return the distance of two rows of any length, in code points."""
-    symbols_a = np.empty(a_stop - a_start, np.int32)
-    symbols_b = np.empty(b_stop - b_start, np.int32)
-    a_size = decode(a, a_start, a_stop, symbols_a)
-    b_size = decode(b, b_start, b_stop, symbols_b)
-    return symbol_distance(symbols_a, a_size, symbols_b, b_size)
+    return _blocks(a, a_size, b, b_size, dense_symbols(a, a_size, b, b_size))

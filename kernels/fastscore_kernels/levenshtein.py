@@ -7,10 +7,12 @@ import numpy.typing as npt
 from fastscore_machine.addressed_texts import located_rows
 from fastscore_machine.arrow import AddressedStrings, addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED
+from fastscore_machine.stopping import STOP, interruptible, raise_if_stopped
 from fastscore_machine.threads import run_chunks, thread_count
 from fastscore_machine.validation import same_length
 
 from fastscore_kernels._lanes import lane_distances, similarities
+from fastscore_kernels._long_texts import long_distances
 from fastscore_kernels._myers import symbol_distance
 
 _ROWS_PER_CHUNK = 1 << 13
@@ -78,6 +80,9 @@ def _run(
     def work(start: int, stop: int) -> None:
         rows = (*located_rows(a, start, stop), *located_rows(b, start, stop))
         lane_distances(*rows, distance[start:stop])
+        if distance[start:stop].min(initial=0) < 0:
+            interruptible(lambda: long_distances(*rows, STOP, distance[start:stop]))
+            raise_if_stopped()
         if similarity is not None:
             similarities(*rows, distance[start:stop], similarity[start:stop])
 

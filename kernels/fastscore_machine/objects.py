@@ -126,7 +126,7 @@ def _is_ours_alone(folder: Path) -> bool:
     """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and not _is_kept_from_others(folder):
+        if hasattr(os, "getuid") and not is_kept_from_others(folder):
             return False
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -134,7 +134,7 @@ def _is_ours_alone(folder: Path) -> bool:
         return False
 
 
-def _is_kept_from_others(folder: Path) -> bool:
+def is_kept_from_others(folder: Path) -> bool:
     """Tell whether a folder is the user's, and neither it nor a parent is writable for others."""
     if folder.stat().st_uid != os.getuid():
         return False

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from fastscore_machine.stopping import interruptible
+
 
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: as asked, else one a processor that we may use.
@@ -35,6 +37,10 @@ def run_chunks(
             work(start, min(rows, start + chunk))
         return
     starts = range(0, rows, chunk)
-    with ThreadPoolExecutor(min(count, len(starts)), "fastscore-kernel") as pool:
-        for _ in pool.map(lambda start: work(start, min(rows, start + chunk)), starts):
-            pass
+
+    def spread() -> None:
+        with ThreadPoolExecutor(min(count, len(starts)), "fastscore-kernel") as pool:
+            for _ in pool.map(lambda start: work(start, min(rows, start + chunk)), starts):
+                pass
+
+    interruptible(spread)

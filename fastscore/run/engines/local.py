@@ -9,6 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fastscore_machine.stopping import LOOK_SECONDS
+
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.interrupt import allow_again, ask_to_stop
 
@@ -42,10 +44,10 @@ class LocalEngine:
             for key in waiting:
                 running.add(pool.submit(task, key))
                 if len(running) >= workers * TASKS_PER_WORKER:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    done, running = _first_done(running)
                     yield from (future.result() for future in done)
             while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                done, running = _first_done(running)
                 yield from (future.result() for future in done)
         except BaseException:
             ask_to_stop()
@@ -61,6 +63,18 @@ class LocalEngine:
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
         """Ask nobody: this process is the only worker."""
         return {}
+
+
+def _first_done(running: set[Future[Done]]) -> tuple[set[Future[Done]], set[Future[Done]]]:
+    """Wait until a task is done.
+
+    Polars' handler of Ctrl-C has system calls begin again, so that Python would look for signals
+    only when the wait is over: it is over now and then.
+    """
+    done: set[Future[Done]] = set()
+    while not done:
+        done, running = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+    return done, running
 
 
 @contextmanager

@@ -1,0 +1,273 @@
+"""Edit distances of long texts: the words of a pattern side by side in the lanes of a register.
+
+Patterns of up to `LANES` words share a register with others. A longer one is cut into strips of
+so many words, and of each strip only a band of columns is computed (Ukkonen 1985): the result is
+never too small, and exact where it is within the band's bound. The bound grows until it is.
+"""
+
+import numpy as np
+from fastscore_machine.addressed_texts import (
+    all_ascii,
+    copy_bytes,
+    count_code_points,
+    strip_affixes,
+)
+from fastscore_machine.bits import count_ones
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.memory import address_of, load_byte, load_int32, load_word, store_word
+from fastscore_machine.stopping import is_stopped
+from fastscore_machine.utf8 import decode
+
+from fastscore_kernels._lane_instructions import LANES, STATE_ROWS, advance_diagonal
+from fastscore_kernels._lanes import LONG
+from fastscore_kernels._myers import dense_symbols
+
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+_STRIP = 64 * LANES
+_STEPS = 256
+_NEVER = np.uint64(1 << 62)
+_PLUS = np.uint8(1)
+_SMALLEST_BOUND = 512
+_GROWTH = 8
+
+
+@inlined
+def _code_points(address, length, out):  # type: ignore[no-untyped-def]
+    """Write a row's code points and return how many there are."""
+    if all_ascii(address, length):
+        for at in range(length):
+            out[at] = load_byte(address, at)
+        return length
+    held = np.empty(length, np.uint8)
+    copy_bytes(address, length, held)
+    return decode(held, 0, length, out)
+
+
+@inlined
+def _begin(state):  # type: ignore[no-untyped-def]
+    """Make a state in which no lane is live."""
+    for lane in range(LANES):
+        state[0, lane] = _ALL
+        state[1, lane] = state[2, lane] = state[3, lane] = 0
+        state[4, lane] = _NEVER
+        state[5, lane] = state[6, lane] = 0
+
+
+@inlined
+def _take(state, lane, words, columns):  # type: ignore[no-untyped-def]
+    """Give a pattern of some words the lanes from ``lane`` on."""
+    for word in range(words):
+        state[4, lane + word] = word
+        state[5, lane + word] = columns + word - 1
+    # what enters the first lane comes from outside
+    state[6, lane] = _ONE if lane else 0
+
+
+@inlined
+def _fill(matches, width, words, text, columns, done, steps, equal, lane):  # type: ignore[no-untyped-def]
+    """Write which of a pattern's symbols equal the text's, word by word a step later."""
+    symbols, target = address_of(text), address_of(equal)
+    for word in range(words):
+        given = address_of(matches) + 8 * word
+        written = target + 8 * (lane + word)
+        for step in range(max(0, word - done), min(steps, columns + word - done)):
+            symbol = load_int32(symbols, 4 * (done + step - word))
+            store_word(written, 8 * LANES * step, load_word(given, 8 * width * symbol))
+
+
+@inlined
+def _column_sum(state, lane, words, m):  # type: ignore[no-untyped-def]
+    """Sum the vertical deltas of a pattern of ``m`` symbols."""
+    total = np.int64(0)
+    for word in range(words):
+        inside = _ALL
+        if word == words - 1:
+            inside = _ALL >> np.uint64((64 - (m & 63)) & 63)
+        total += count_ones(state[0, lane + word] & inside)
+        total -= count_ones(state[1, lane + word] & inside)
+    return total
+
+
+@inlined
+def _strip(matches, words, text, columns, carry, state, equal, stop):  # type: ignore[no-untyped-def]
+    """Run a strip over columns; ``carry`` holds the steps above it, then those below it.
+
+    ``carry`` begins `LANES` bytes before the first column. Returns whether it ran to its end.
+    """
+    _begin(state)
+    _take(state, 0, words, columns)
+    total = columns + words - 1
+    for done in range(0, total, _STEPS):
+        if is_stopped(stop):
+            return False
+        steps = min(_STEPS, total - done)
+        _fill(matches, LANES, words, text, columns, done, steps, equal, 0)
+        given = address_of(carry) + LANES + done
+        below = given - (LANES - 1)
+        advance_diagonal(address_of(equal), steps, done, address_of(state), given, below)
+    return True
+
+
+@inlined
+def _steps_sum(carry, columns):  # type: ignore[no-untyped-def]
+    """Sum horizontal steps over columns."""
+    total = np.int64(0)
+    for column in range(columns):
+        step = np.int64(carry[LANES + column])
+        total += (step & 1) - (step >> 1)
+    return total
+
+
+@inlined
+def _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, stop):  # type: ignore[no-untyped-def]
+    """Return the distance of paths within a band: exact where it is no more than the bound.
+
+    What enters the band from outside is taken for as large as it can be.
+    """
+    carry[:] = _PLUS
+    low, high = (n - m - bound) >> 1, (n - m + bound) >> 1
+    corner = np.int64(0)
+    for top in range(0, m, _STRIP):
+        bottom = min(m, top + _STRIP)
+        begin, end = max(0, top + low), min(n, bottom + high)
+        words, columns = (bottom - top + 63) >> 6, end - begin
+        for row in range(top, bottom):
+            matches[pattern[row] * LANES + ((row - top) >> 6)] |= _ONE << np.uint64(row & 63)
+        if bottom == m:
+            corner += _steps_sum(carry[begin:], columns)
+        went = _strip(matches, words, text[begin:], columns, carry[begin:], state, equal, stop)
+        for row in range(top, bottom):
+            matches[pattern[row] * LANES + ((row - top) >> 6)] = 0
+        if not went:
+            break
+        if bottom == m:
+            return corner + _column_sum(state, 0, words, m)
+        corner += bottom - top + _steps_sum(carry[begin:], max(0, bottom + low) - begin)
+    return np.int64(0)
+
+
+@inlined
+def _in_strips(a, a_length, b, b_length, state, equal, stop):  # type: ignore[no-untyped-def]
+    """Return the distance of a pair of long texts; 0 when stopped."""
+    pattern = np.empty(a_length, np.int32)
+    text = np.empty(b_length, np.int32)
+    m = _code_points(a, a_length, pattern)
+    n = _code_points(b, b_length, text)
+    matches = np.zeros(dense_symbols(pattern, m, text, n) * LANES, np.uint64)
+    carry = np.empty(n + 2 * LANES, np.uint8)
+    bound = abs(n - m) + _SMALLEST_BOUND
+    while True:
+        if bound + _STRIP >= max(m, n):
+            bound = m + n
+        distance = _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, stop)
+        if distance <= bound:
+            return distance
+        bound = min(distance, _GROWTH * bound)
+
+
+@inlined
+def _side_by_side(rows, pairs, shapes, matches, state, equal, stop, out):  # type: ignore[no-untyped-def]
+    """Write the distances of pairs whose patterns share the lanes."""
+    room = np.int64(0)
+    for row in rows:
+        room += pairs[row, 1] + pairs[row, 3]
+    symbols = np.empty(room, np.int32)
+    places = np.empty((rows.size, 2), np.int64)
+    used, held, lane = np.int64(0), np.int64(0), np.int64(0)
+    columns = np.int64(0)
+    _begin(state)
+    for number in range(rows.size):
+        row = rows[number]
+        m, n, words = shapes[row, 0], shapes[row, 1], (shapes[row, 0] + 63) >> 6
+        pattern = symbols[used:]
+        text = symbols[used + m :]
+        _code_points(pairs[row, 0], pairs[row, 1], pattern)
+        _code_points(pairs[row, 2], pairs[row, 3], text)
+        size = dense_symbols(pattern, m, text, n) * words
+        matches[held : held + size] = 0
+        for place in range(m):
+            at = held + pattern[place] * words + (place >> 6)
+            matches[at] |= _ONE << np.uint64(place & 63)
+        _take(state, lane, words, n)
+        places[number, 0], places[number, 1] = used + m, held
+        columns = max(columns, n + words - 1)
+        used, held, lane = used + m + n, held + size, lane + words
+    outside = np.full(_STEPS, _PLUS)
+    below = np.empty(_STEPS, np.uint8)
+    for done in range(0, columns, _STEPS):
+        if is_stopped(stop):
+            return
+        steps = min(_STEPS, columns - done)
+        lane = np.int64(0)
+        for number in range(rows.size):
+            row = rows[number]
+            words = (shapes[row, 0] + 63) >> 6
+            text = symbols[places[number, 0] :]
+            own = matches[places[number, 1] :]
+            _fill(own, words, words, text, shapes[row, 1], done, steps, equal, lane)
+            lane += words
+        advance_diagonal(
+            address_of(equal),
+            steps,
+            done,
+            address_of(state),
+            address_of(outside),
+            address_of(below),
+        )
+    lane = np.int64(0)
+    for row in rows:
+        words = (shapes[row, 0] + 63) >> 6
+        out[row] = shapes[row, 1] + _column_sum(state, lane, words, shapes[row, 0])
+        lane += words
+
+
+@kernel(
+    "int64[:], int64[:], int64[:], int64[:], int64[:], out(int32[:])",
+    fastmath=False,
+)
+def long_distances(  # type: ignore[no-untyped-def]
+    a_addresses, a_lengths, b_addresses, b_lengths, stop, out
+):
+    """Write the distances that `lane_distances` left open, unless asked to stop."""
+    count = np.int64(0)
+    for row in range(out.size):
+        count += out[row] == LONG
+    pairs = np.empty((out.size, 4), np.int64)
+    shapes = np.empty((out.size, 2), np.int64)
+    columns = np.zeros(count, np.int64)
+    open_rows = np.empty(count, np.int64)
+    state = np.empty((STATE_ROWS, LANES), np.uint64)
+    equal = np.zeros((_STEPS, LANES), np.uint64)
+    matches = np.empty((_STRIP + 1) * LANES, np.uint64)
+    count = np.int64(0)
+    for row in range(out.size):
+        if out[row] != LONG:
+            continue
+        if is_stopped(stop):
+            return
+        a, a_length, b, b_length = strip_affixes(
+            a_addresses[row], a_lengths[row], b_addresses[row], b_lengths[row]
+        )
+        m, n = count_code_points(a, a_length), count_code_points(b, b_length)
+        if ((m + 63) >> 6) * n > ((n + 63) >> 6) * m:
+            a, a_length, m, b, b_length, n = b, b_length, n, a, a_length, m
+        if m > _STRIP:
+            out[row] = _in_strips(a, a_length, b, b_length, state, equal, stop)
+            continue
+        pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3] = a, a_length, b, b_length
+        shapes[row, 0], shapes[row, 1] = m, n
+        open_rows[count], columns[count] = row, n
+        count += 1
+    order = open_rows[:count][np.argsort(columns[:count])]
+    first = 0
+    while first < count and not is_stopped(stop):
+        after, lanes = first, np.int64(0)
+        while after < count and lanes + ((shapes[order[after], 0] + 63) >> 6) <= LANES:
+            lanes += (shapes[order[after], 0] + 63) >> 6
+            after += 1
+        _side_by_side(order[first:after], pairs, shapes, matches, state, equal, stop, out)
+        first = after
+    for row in range(out.size):
+        if out[row] < LONG:
+            out[row] = out[-2 - out[row]]
