@@ -62,7 +62,7 @@ demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sampl
 
 test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
 	$(BIN)/fastscore kernels compile
-	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not llm"
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 	$(INSTALL) --no-build-isolation --constraint requirements/bench.constraints --editable '.[ray]'
@@ -102,12 +102,12 @@ mutations: $(VENV)/dev.installed $(VENV)/model.exported  ## Single mutations of 
 
 test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
-	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto tests/readers tests/kernels
+	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000
 test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported  ## All tests, the slow ones too, each as often as it takes; an hour or more
-	$(BIN)/python -m pytest -q -n auto -m "not llm"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not llm"
 
 browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
