@@ -10,7 +10,9 @@ COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 
-.PHONY: help demo browser fuzz mutations test test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
+PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
+
+.PHONY: help demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,7 +30,7 @@ $(VENV)/dev.installed: requirements/dev.lock $(VENV)/run.installed
 	$(INSTALL) --require-hashes -r requirements/dev.lock
 	@touch $@
 
-$(VENV)/docs.installed: requirements/docs.lock $(VENV)/run.installed
+$(VENV)/docs.installed: requirements/docs.lock $(VENV)/dev.installed
 	$(INSTALL) --require-hashes -r requirements/docs.lock
 	@touch $@
 
@@ -70,6 +72,11 @@ $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 
 test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too large for every development environment
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" -k ray tests/engines
+
+test-pythons:  ## All tests on every Python that the package claims, where this machine has it
+	set -e; for version in $(PYTHONS); do \
+	  if python$$version -c '' 2>/dev/null; then $(MAKE) test PYTHON=python$$version VENV=.venv-$$version; \
+	  else echo "no Python $$version here: it is left out" >&2; fi; done
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
 	$(BIN)/python -m pytest -q -m slow
@@ -136,5 +143,5 @@ bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
