@@ -13,7 +13,7 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api import inspect, scan, score
     from fastscore.errors import FastscoreError
-    from fastscore.logs.read.scan import RejectsWarning
+    from fastscore.logs.read.scan import LogsWarning, RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.report.write import write_report
@@ -27,6 +27,7 @@ _MODULE_OF = {
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
+    "LogsWarning": "fastscore.logs.read.scan",
     "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.results.scores",
@@ -45,6 +46,7 @@ __all__ = [
     "Comparison",
     "Embedder",
     "FastscoreError",
+    "LogsWarning",
     "RejectsWarning",
     "Run",
     "Scores",

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Literal, Unpack, overload
 
 import polars as pl
 
-from fastscore.errors import InputError, UsageError, counted
+from fastscore.errors import UsageError
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map, mapped
 from fastscore.logs.inputs.files import STDIN, Format
@@ -22,7 +23,7 @@ from fastscore.logs.plan.index import keys_alone
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import Part, join_parts
-from fastscore.logs.read.scan import scan_rejects, scan_rows
+from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.results.scores import Scores
@@ -31,7 +32,13 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.inputs import readable_inputs
-from fastscore.run.missing import notes_on_run, nothing_error, strict_error
+from fastscore.run.missing import (
+    no_row_error,
+    notes_on_run,
+    nothing_error,
+    strict_error,
+    told_reject,
+)
 from fastscore.run.progress import SilentReporter
 from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
@@ -176,7 +183,7 @@ def score(
     format: Format | None = None,
     limit: int | None = None,
     sample: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     **options: Any,
 ) -> Scores | Run:
     """Score dialogues by a suite.
@@ -318,7 +325,9 @@ def scan(
     pl.LazyFrame
         The columns ``file``, ``line`` (from 1; a row's number in Parquet and frames) and
         ``byte_offset`` (null where rows have none), then those of the suite, in input order; or
-        the rejects. A query over rows that meets rejects ends with a `RejectsWarning`.
+        the rejects. A query over rows that meets rejects ends with a `RejectsWarning`. Files in a
+        folder that are no logs of the suite are left aside, and a `LogsWarning` names them, or
+        what no row has that every metric of the suite needs.
 
     Raises
     ------
@@ -337,7 +346,9 @@ def scan(
     given = Given.of(source)
     if STDIN in given.paths:
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")
-    given.check(declared)
+    given, note = given.logs(declared, suite)
+    if note:
+        warnings.warn(note, LogsWarning, stacklevel=2)
     read = partial(given.read, threads=workers or available_processors())
     return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")
 
@@ -371,12 +382,6 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     else:
         parts = _scored_shards(config, context, declared)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
-    if tables[suite.tables[0].name].is_empty():
-        n_rejects = sum(part.counts["rejects"] for part in parts)
-        raise InputError(
-            f"Nothing was scored: there is no row for {suite.tables[0].name}, "
-            f"{counted(n_rejects, 'rows')} {'is a reject' if n_rejects == 1 else 'are rejects'}."
-        )
     summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
     cut = pl.concat([part.cut_texts for part in parts])
@@ -385,7 +390,11 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     for part in parts:
         for name, value in part.counts.items():
             counts[name] = counts.get(name, 0) + value
-    said = notes_on_run(counts, declared, summary, given.records(declared))
+    said = notes_on_run(counts, declared, summary, options, given.records(declared))
+    finest = suite.tables[0].name
+    if tables[finest].is_empty():
+        where = None if rejects.is_empty() else told_reject(rejects.row(0, named=True)) + "."
+        raise no_row_error(finest, counts, str(given), where)
     if said.nothing_scored:
         raise nothing_error(suite.name, said.lacking)
     if config.strict and said.lacking:

@@ -7,6 +7,12 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from fastscore.errors import UsageError, nearest
+from fastscore.suites.base import Column
+
+
+def other_ways(column: Column) -> tuple[str, ...]:
+    """Return what else gives what a column holds, the option as its flag."""
+    return tuple(map(flag_name, column.given_by[:1])) + column.given_by[1:]
 
 
 def option_values(options: Any) -> dict[str, Any]:

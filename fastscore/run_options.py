@@ -24,4 +24,4 @@ class RunOptions(TypedDict, total=False):
     format: Literal["csv", "json", "jsonl", "parquet"] | None
     limit: int | None
     sample: int | None
-    seed: int
+    seed: int | None

@@ -190,7 +190,7 @@ def _run_options(suite: Suite) -> list[click.Option]:
             help="Score so many dialogues, chosen by the hash of their names: the same ones in any "
             "order of the log.",
         ),
-        _option("--seed", heading=WHAT_IS_SCORED, type=int, default=0, help="Which sample."),
+        _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Which sample; 0 unless told."),
         _option(
             "--max-rejects",
             heading=WHAT_IS_SCORED,
@@ -307,7 +307,7 @@ def _callback(suite: Suite) -> Any:
         format: Format | None,
         limit: int | None,
         sample: int | None,
-        seed: int,
+        seed: int | None,
         max_rejects: float,
         layout: str | None,
         columns: tuple[str, ...],
@@ -353,7 +353,7 @@ def _callback(suite: Suite) -> Any:
             show_plan(preview(config, progress), as_json=as_json)
             return 0
         outcome = execute(config, progress)
-        if as_json or not quiet:
+        if outcome.is_scored and (as_json or not quiet):
             from fastscore.results.show import show_outcome
 
             show_outcome(config.output, as_json=as_json)

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
-from fastscore.options import flag_name
+from fastscore.logs.inputs.needs import Need
+from fastscore.options import flag_name, other_ways
 from fastscore.results.grids import Column, Grid, plain, print_grid
 from fastscore.results.number_text import counted
 from fastscore.suites.base import Suite
@@ -86,11 +87,19 @@ def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
     for fit in first.fits:
         flags = f" with {shlex.join(fit.flags)}" if fit.flags else ""
         console.print(f"fits {fit.suite}{plain(flags)}", soft_wrap=True)
-        for name, metrics in fit.lacking.items():
-            console.print(f"  without {name}, null everywhere: {', '.join(metrics)}")
+        for need in fit.lacking:
+            _show_lack(console, need)
     for suite, reason in first.unfit.items():
         console.print(f"not {suite}: {plain(reason)}", soft_wrap=True)
     console.print()
+
+
+def _show_lack(console: Console, need: Need) -> None:
+    without = f"  without {' or '.join((need.place, *other_ways(need.column)))}"
+    if need.column.needed_by:
+        console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
+    if need.column.sways:
+        console.print(f"{without}, scored all the same: {', '.join(need.column.sways)}")
 
 
 def _key_grid(inspected: InspectedFile) -> Grid:

@@ -55,7 +55,13 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.missing import notes_on_run, nothing_error, strict_error
+from fastscore.run.missing import (
+    no_row_error,
+    notes_on_run,
+    nothing_error,
+    strict_error,
+    told_reject,
+)
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.shared_files import absolute, absolute_files, check_workers, checked
@@ -78,6 +84,12 @@ class Outcome:
 
     manifest: Manifest
     refusal: InputError | None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether any metric has a value."""
+        finest = next(iter(self.manifest.tables.values()))
+        return finest["rows"] > 0 and not self.manifest.all_null
 
 
 @dataclass(slots=True)
@@ -377,7 +389,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[Inp
         counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
     source = run.context.source(run.suite)
     rows = (row for file in files for row in records(file, source.array_column))
-    said = notes_on_run(counts, source, summary, rows)
+    said = notes_on_run(counts, source, summary, run.options, rows)
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
@@ -401,12 +413,7 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     where = _first_reject(config.output, manifest) if counts.get("rejects") else None
     finest = next(iter(manifest.tables))
     if not manifest.tables[finest]["rows"]:
-        found = ", ".join(counted(value, name) for name, value in counts.items() if value)
-        return InputError(
-            f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
-            f"{_named_inputs(manifest)} ({found or 'nothing was read'}).",
-            where,
-        )
+        return no_row_error(finest, counts, _named_inputs(manifest), where)
     if manifest.all_null:
         return nothing_error(manifest.suite, manifest.lacking)
     if config.strict and manifest.lacking:
@@ -429,11 +436,7 @@ def _named_inputs(manifest: Manifest) -> str:
 def _first_reject(run: Path, manifest: Manifest) -> str:
     parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
     first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
-    field = f", field {first['field']}" if first["field"] else ""
-    return (
-        f"The first: {first['file']}:{first['line']}{field}: {first['reason']} (found "
-        f"{first['found']}, expected {first['expected']}); all are listed in {run / REJECTS}."
-    )
+    return f"{told_reject(first)}; all are listed in {run / REJECTS}."
 
 
 def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:

@@ -66,10 +66,14 @@ def kept_inputs(
     ------
     UsageError
         Nothing comes from standard input.
+    InputError
+        What is in memory lacks what every metric needs.
     RunError
         The folder cannot be written.
     """
     memory = config.memory
+    if memory is not None:
+        memory.screen(source, config.suite)  # what is kept has the wanted columns alone
     if memory is not None and memory.frame is not None:
         return (spool_frame(memory.frame, source.columns, folder),)
     if memory is not None:

@@ -90,14 +90,26 @@ class Column:
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``expects``, ``path`` and ``words`` count.
+        ``sways``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
     expects
         Of a text column that metrics need: words without each of which little can be scored.
+    knows
+        Of a text column: all words that mean something to the suite; one that ends in ``*`` stands
+        for all that begin so. Others are counted while rows are scored, and named.
+    in_any_case
+        Whether the suite takes these words stripped and in any case.
+    given_by
+        What else gives what the column holds: an option's name, then anything in words.
+    needed_where
+        As ``only_where``, of a column that is read in every row: where it is missed.
     path
         Where the value stands when a column map says so, in place of name and aliases: a key, or
         keys parted by dots that lead into nested objects. Of an item, from its object on.
+    is_asked_for
+        Whether the user said so: a path that leads nowhere is then an error.
     words
-        Values of a text column that a column map replaces: as found, as the suite knows them.
+        Values of a text column that a column map replaces: as found, as the suite knows them. An
+        object of an array in which the empty word is meant is left out.
     """
 
     name: str
@@ -112,13 +124,24 @@ class Column:
     sways: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
     expects: tuple[str, ...] = ()
+    knows: tuple[str, ...] = ()
+    in_any_case: bool = False
+    given_by: tuple[str, ...] = ()
+    needed_where: tuple[str, str] | None = None
     path: str = ""
+    is_asked_for: bool = False
     words: tuple[tuple[str, str], ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys under which the value is looked for, best first; the first may be a path."""
         return (self.path,) if self.path else (self.name, *self.aliases)
+
+    def is_known(self, word: str) -> bool:
+        """Tell whether a word means something to the suite."""
+        plain = word.strip().casefold() if self.in_any_case else word
+        begins = tuple(known[:-1] for known in self.knows if known.endswith("*"))
+        return not self.knows or plain in self.knows or (begins != () and plain.startswith(begins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,10 +347,21 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Nulls:
-    """How often a column or an item is absent or null, and where it should stand: rows, objects."""
+    """How often a column or an item lacks a value, or has one that means nothing.
+
+    Parameters
+    ----------
+    null
+        In how many rows, or objects, it is absent or null.
+    asked
+        In how many it should stand.
+    unknown
+        Words that the suite does not know, with their numbers.
+    """
 
     null: int
     asked: int
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
 
 PARTIAL_REJECTS = "partial_rejects"

@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.base import NULL_REASONS_DTYPE, NullReason
+from fastscore.suites.base import NULL_REASONS_DTYPE, Column, NullReason
 from fastscore.suites.distinct import distinct_numbers
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+MOST_UNKNOWN = 100
+"""How many words that a suite does not know are counted, of a column in a shard."""
 
 
 def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
@@ -42,6 +45,15 @@ def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
 def filled(values: pl.Series, value: Any) -> pl.Series:
     """Put a value in the place of nulls, where there are any."""
     return values.fill_null(value) if values.null_count() else values
+
+
+def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
+    """Count the words in a column that its suite does not know, `MOST_UNKNOWN` at most."""
+    if not column.knows:
+        return {}
+    others = values.filter(~values.is_in(column.knows)).value_counts(sort=True)
+    unknown = [each for each in others.iter_rows() if not column.is_known(each[0])]
+    return dict(unknown[:MOST_UNKNOWN])
 
 
 def offsets_of(rows: Indices, size: int) -> Indices:

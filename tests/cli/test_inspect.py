@@ -121,6 +121,30 @@ def test_metrics_that_would_be_null_are_named(tmp_path: Path) -> None:
     assert "ORA" in fit["null_for_want_of"]["target_order"]
 
 
+def test_columns_that_stand_in_arrays_are_not_missed(tmp_path: Path) -> None:
+    write_example("group_travel", tmp_path / "example")
+    (file,) = found(tmp_path, "example/logs")["files"]
+    (fit,) = file["fits"]
+    assert (fit["suite"], fit["null_for_want_of"], fit["scored_without"]) == (
+        "group_travel",
+        {},
+        {},
+    )
+    log = next((tmp_path / "example" / "logs").iterdir())
+    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for row in rows:
+        row.pop("metadata")
+        for turn in row["turns"]:
+            turn.pop("plan", None)
+            turn.pop("metadata", None)
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (file,) = found(tmp_path, "example/logs")["files"]
+    assert "W1" in file["fits"][0]["null_for_want_of"]["turns[].plan"]
+    assert file["fits"][0]["scored_without"] == {"turns[].metadata": ["M1"]}
+    shown = fast("inspect", "example/logs", folder=tmp_path).stdout
+    assert "  without turns[].metadata, scored all the same: M1" in shown
+
+
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         fastscore.inspect(tmp_path / "gone")

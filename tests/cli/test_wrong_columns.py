@@ -9,9 +9,10 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError
+from fastscore.examples import write_example
 from tests.conftest import fastscore_command
 from tests.logs.inputs.test_screening import OTHER_NAMES
-from tests.logs.inputs.wrong_logs import NEEDED, RIGHT, nulled, renamed, write
+from tests.logs.inputs.wrong_logs import NEEDED, RIGHT, changed, nulled, renamed, write
 
 MORE = {
     "score_dialogue": ("--lex-weight", "1"),
@@ -121,7 +122,10 @@ def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
     assert code == 0, error
     said = " ".join(out.split("\n")[:2])
     assert "judge_score_mean" in said
-    assert "are null in every row: no row has turns[].gt_turn_tags" in said
+    assert (
+        "are null in every row, compliance_label_acc is scored without it: no row has "
+        "turns[].gt_turn_tags" in said
+    )
     assert "type --column gt_turn_tags=turn_tags" in said
 
 
@@ -155,6 +159,7 @@ def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_pat
     theirs, ours = [], []
     for number, talk in enumerate(talks):
         turns = [{who: words[place % 2], said: text} for place, text in enumerate(talk)]
+        turns.insert(0, {who: "system", said: "Recommend movies."})
         theirs.append({"id": f"s{number}", "session_id": f"s{number}", array: turns})
         speakers = ("USER", "SYSTEM")
         turns = [{"speaker": speakers[at % 2], "text": text} for at, text in enumerate(talk)]
@@ -165,6 +170,181 @@ def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_pat
     for name, table in expected.tables.items():
         assert found.tables[name].equals(table), name
     assert found.signature.startswith(expected.signature + "|columns=")
+
+
+def talks(*speakers: tuple[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": f"s{number}",
+            "conversation": [
+                {"speaker": user, "text": "a comedy"},
+                {"speaker": system, "text": "Her, a comedy"},
+            ],
+        }
+        for number, (user, system) in enumerate(speakers)
+    ]
+
+
+def test_words_that_are_foreign_in_some_rows_are_named(tmp_path: Path) -> None:
+    rows = talks(("USER", "SYSTEM"), ("customer", "SYSTEM"), ("user", "assistant"))
+    log = write(tmp_path / "log.jsonl", rows)
+    code, out, error = score("preference_shift", tmp_path, log)
+    told = (
+        "conversation[].speaker: 'assistant' in 1, 'customer' in 1, 'user' in 1 of 6 objects; "
+        "known: USER, SYSTEM; type --value speaker:assistant=SYSTEM --value speaker:customer=USER "
+        "--value speaker:user=USER\n"
+    )
+    assert told in out
+    # a dialogue of which nothing pairs is a reject
+    assert code == 3
+    assert "2 of 3 lines are rejects, more than --max-rejects 0.001 allows" in error
+    flags = told.partition("type ")[2].split()
+    code, out, error = score("preference_shift", tmp_path, log, *flags, "--overwrite")
+    assert code == 0, error
+    assert "known: USER" not in out
+    # of one that pairs in part, turns are left aside
+    (row,) = talks(("USER", "SYSTEM"))
+    row["conversation"].append({"speaker": "customer", "text": "thanks"})
+    log = write(tmp_path / "part.jsonl", [row])
+    code, out, error = score("preference_shift", tmp_path, log, "--overwrite")
+    assert code == 0, error
+    assert "'customer' in 1 of 3 objects" in out
+
+
+FOREIGN_WORDS = {
+    "guest_simulation": (
+        [
+            {"conversation_id": "c", "role": "Agent", "content": "a burger"},
+            *({"conversation_id": "c", "role": "agent", "content": text} for text in "abc"),
+            {"conversation_id": "c", "role": "Assistant", "content": "bye"},
+        ],
+        ("role: 'Agent' in 1, 'Assistant' in 1 of 5 rows; known: agent, guest, ",),
+        "type --value role:Agent=agent --value role:Assistant=assistant",
+    ),
+    "score_dialogue": (
+        [*RIGHT["score_dialogue"], {**RIGHT["score_dialogue"][0], "event": "prediction"}],
+        ("event: 'prediction' in 1 of 4 rows; known: predicted, revealed, utterance_complete; ",),
+        "type --value event:prediction=predicted",
+    ),
+    "group_travel": (
+        [*RIGHT["group_travel"], {**RIGHT["group_travel"][1], "intent": "present_plan"}],
+        ("intent: 'present_plan' in 1 of 3 rows; known: user_provide_*, ",),
+        "type --value intent:present_plan=sys_present_plan",
+    ),
+    "memory_finance": (
+        changed(
+            "memory_finance",
+            lambda turn: {
+                **turn,
+                "turn_status": ("OK", "ok")[turn["turn_pair_id"] % 2],
+                "gt_turn_tags": {"compliance_label_gt": "Severe"},
+            },
+        ),
+        (
+            "turns[].turn_status: 'OK' in 1 of 2 objects; known: ok, timeout, error; ",
+            "turns[].gt_turn_tags.compliance_label_gt: 'Severe' in 2 of 2 objects, which no rule "
+            "knows",
+        ),
+        "type --value turn_status:OK=ok",
+    ),
+}
+
+
+@pytest.mark.parametrize("suite", FOREIGN_WORDS)
+def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> None:
+    rows, told, advice = FOREIGN_WORDS[suite]
+    log = write(tmp_path / "log.jsonl", rows)
+    code, out, error = score(suite, tmp_path, log)
+    assert code == 0, error
+    for each in (*told, advice):
+        assert each in out
+    # it does not depend on what is in a shard, and a run says what memory does
+    options = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
+    scores = fastscore.score(log, suite, embedder="none", **options)
+    assert list(scores.notes) == [
+        *fastscore.open_run(tmp_path / "run").manifest.lacking,
+        *fastscore.open_run(tmp_path / "run").manifest.notes,
+    ]
+
+
+def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> None:
+    chat = [{"from": "human", "value": "a burger"}, {"from": "gpt", "value": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"id": "same", "conversations": chat}] * 3)
+    code, out, error = score("guest_simulation", tmp_path, log, "--layout", "sharegpt")
+    assert code == 0, error
+    assert (
+        "conversation_id: 3 lines have the names of 1 dialogue and are put together by them; type "
+        "--column conversation_id=KEY if each line is a dialogue of its own\n" in out
+    )
+    # with a layout, too, the keys that stand beside are named
+    assert "found: conversations[].from (6), conversations[].value (6), id (3)" in out
+
+
+def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", FOREIGN_WORDS["guest_simulation"][0])
+    code, out, _ = score("guest_simulation", tmp_path, log)
+    assert code == 0
+    assert "no row has guest_persona (" in out
+    assert "also given by --personas)" in out
+    write_example("guest_simulation", tmp_path / "example")
+    personas = tmp_path / "example" / "personas.json"
+    code, out, error = score(
+        "guest_simulation", tmp_path, log, "--personas", personas, "--overwrite"
+    )
+    assert code == 0, error
+    assert "guest_persona" not in out.partition("\n\n")[0]
+
+
+def test_nothing_is_printed_where_nothing_was_scored(tmp_path: Path) -> None:
+    log = tmp_path / "empty.jsonl"
+    log.write_bytes(b"")
+    for more in ((), ("--json",)):
+        code, out, error = score("score_dialogue", tmp_path, log, *more)
+        assert (code, out) == (3, "")
+        assert "Nothing was scored: there is no row for steps in 0 lines of " in error
+
+
+def test_a_seed_without_a_sample_is_refused(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"])
+    code, _, error = score("score_dialogue", tmp_path, log, "--seed", "3")
+    assert (code, error) == (
+        2,
+        "Error: --seed is given without --sample. It says which sample is scored: add --sample "
+        "N.\n",
+    )
+
+
+@pytest.mark.parametrize("form", [list, pl.DataFrame])
+@pytest.mark.parametrize("rows", ["renamed", "nulled", "rejected", "none"])
+def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> None:
+    given = {
+        "renamed": renamed("score_dialogue", "text"),
+        "nulled": nulled("score_dialogue"),
+        "rejected": [{**row, "utterance_index": "x"} for row in RIGHT["score_dialogue"]],
+        "none": [],
+    }[rows]
+    said = []
+    for output in (None, tmp_path / "run"):
+        with pytest.raises(InputError) as caught:
+            fastscore.score(form(given), "score_dialogue", lex_weight=1.0, output=output)
+        said.append(str(caught.value).partition("; all are listed")[0].removesuffix("."))
+    assert said[0] == said[1]
+    if rows == "none" and form is list:
+        assert said[0].startswith("The source is an empty list: there is nothing to read.")
+
+
+def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: Path) -> None:
+    log = write(tmp_path / "logs" / "a.jsonl", renamed("score_dialogue", "text"))
+    with pytest.warns(fastscore.LogsWarning, match="Type --column prediction=text"):
+        rows = fastscore.scan(log, "score_dialogue")
+    assert rows.collect().height == 3
+    with pytest.warns(fastscore.LogsWarning, match="no such column"):
+        fastscore.scan(pl.read_ndjson(log), "score_dialogue")
+    write(tmp_path / "logs" / "a.jsonl", RIGHT["score_dialogue"])
+    write(tmp_path / "logs" / "b.jsonl", [{"results": 1}])
+    with pytest.warns(fastscore.LogsWarning, match="left aside, as 1 file is no log of"):
+        rows = fastscore.scan(tmp_path / "logs", "score_dialogue")
+    assert rows.collect().height == 3
 
 
 def test_frames_are_screened_too() -> None:

@@ -14,6 +14,9 @@ from fastscore.suites.base import Column, Source
 EACH = "[]."
 """Stands in a path between an array and what is found in each of its elements."""
 
+LEFT_OUT = ""
+"""What a word means that leaves out the object of an array in which it stands."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnMap:
@@ -25,11 +28,15 @@ class ColumnMap:
         Names of declared columns (``text``, or ``conversation[].text`` where it must be told from
         another) and the paths of their values: ``content``, ``meta.text``, ``turns[].content``.
     values
-        Names of text columns, words as they are found, and words as the suite knows them.
+        Names of text columns, words as they are found, and words as the suite knows them; or
+        `LEFT_OUT`.
+    optional
+        Names of columns that stand there only in some logs: others were asked for.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[str, str, str], ...] = ()
+    optional: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         """Whether anything stands elsewhere or is called otherwise."""
@@ -39,7 +46,11 @@ class ColumnMap:
         """Return both maps; where they name the same, the other one's counts."""
         columns = dict(self.columns) | dict(other.columns)
         values = {(column, found): meant for column, found, meant in (*self.values, *other.values)}
-        return ColumnMap(tuple(columns.items()), tuple((*key, to) for key, to in values.items()))
+        return ColumnMap(
+            tuple(columns.items()),
+            tuple((*key, to) for key, to in values.items()),
+            (self.optional - dict(other.columns).keys()) | other.optional,
+        )
 
     @property
     def signed(self) -> tuple[str, ...]:
@@ -121,7 +132,7 @@ def mapped(source: Source, columns: ColumnMap) -> Source:
         A name that the source does not declare, or a path that cannot lead to the column.
     """
     for name, path in columns.columns:
-        source = _moved(source, name, path)
+        source = _moved(source, name, path, is_asked_for=name not in columns.optional)
     for name, found, meant in columns.values:
         source = _reworded(source, name, found, meant)
     return source
@@ -162,7 +173,7 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
     return targets
 
 
-def _moved(source: Source, name: str, path: str) -> Source:
+def _moved(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
     """Read the columns of a name from a path."""
     array, each, inner = path.partition(EACH)
     if not path or "[" in array or (each and (not array or not inner or "[" in inner)):
@@ -182,10 +193,10 @@ def _moved(source: Source, name: str, path: str) -> Source:
                     f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
                     "Map it to a key beside the array.",
                 )
-            source = _with(source, replace(column, path=path))
+            source = _with(source, replace(column, path=path, is_asked_for=is_asked_for))
             source = _of_rows(source, name, array) if each else source
         else:
-            item = replace(column, path=inner if each else path)
+            item = replace(column, path=inner if each else path, is_asked_for=is_asked_for)
             items = tuple(item if each_.name == item.name else each_ for each_ in holder.items)
             found = next(each_ for each_ in source.columns if each_.name == holder.name)
             moved = replace(found, items=items, path=array if each else found.path)
@@ -216,6 +227,18 @@ def _reworded(source: Source, name: str, found: str, meant: str) -> Source:
             raise UsageError(
                 f"The column {name!r} holds no words: its kind is {column.kind}.",
                 "Only words of text columns can be mapped.",
+            )
+        if meant == LEFT_OUT and holder is None:
+            if name in {item.name for each in source.columns for item in each.items}:
+                continue
+            raise UsageError(
+                f"The word {found!r} of {name!r} means nothing.",
+                "Objects of an array can be left out, rows cannot.",
+            )
+        if meant != LEFT_OUT and not column.is_known(meant):
+            raise UsageError(
+                f"The word {found!r} of {name!r} means {meant!r}, which is none.",
+                nearest(meant, filter(None, column.knows)),
             )
         words = (*((a, b) for a, b in column.words if a != found), (found, meant))
         column = replace(column, words=words)

@@ -1,14 +1,17 @@
 """What the rows of a log hold: every key with how often it stands there, its types, an example."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.records import Record, json_of
+from fastscore.suites.base import Column, Source
 
+SHOWN = 8
+"""How many keys, words or files a message lists."""
 ROWS_COUNTED = 1000
 MOST_ELEMENTS = 100
 DEEPEST = 3
@@ -69,6 +72,26 @@ class FoundKeys:
             if path.startswith(prefix) and EACH not in path.removeprefix(prefix)
         }
 
+    def around(self, source: Source, holder: Column | None = None) -> dict[str, FoundKey]:
+        """Return the keys beside which a column stands, by the paths that a map names them by.
+
+        Parameters
+        ----------
+        source
+            How rows are read.
+        holder
+            The column whose array's objects hold the column, None where rows do.
+        """
+        if holder is not None:
+            arrays = (self.below(key) for key in holder.keys)
+            return next((keys for keys in arrays if keys), {})
+        return self.below_line(source.rows) | self.below("")
+
+    def below_line(self, array: str) -> dict[str, FoundKey]:
+        """Return the keys of an array's objects by their paths from the line; of no array none."""
+        inside = self.below(array) if array else {}
+        return {array + EACH + path: key for path, key in inside.items()}
+
     @property
     def arrays(self) -> tuple[str, ...]:
         """The paths of arrays of objects."""
@@ -82,6 +105,20 @@ def count_keys(rows: Iterable[Record], limit: int = ROWS_COUNTED) -> FoundKeys:
         found.rows += 1
         _count(row, "", found.keys, 1)
     return found
+
+
+def listed(keys: Mapping[str, FoundKey]) -> str:
+    """List keys with how often they stand there, the most frequent first."""
+    if not keys:
+        return "nothing"
+    by_count = sorted(keys.items(), key=lambda item: -item[1].count)
+    return shortened([f"{path} ({key.count:,})" for path, key in by_count])
+
+
+def shortened(parts: Sequence[str], between: str = ", ") -> str:
+    """Join parts, the first `SHOWN` of them and how many more there are."""
+    more = f" and {len(parts) - SHOWN:,} more" if len(parts) > SHOWN else ""
+    return between.join(parts[:SHOWN]) + more
 
 
 def json_type(value: Any) -> str:

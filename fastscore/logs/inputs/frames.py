@@ -61,7 +61,7 @@ def as_rows(given: Any) -> tuple[Any, ...] | None:
     if isinstance(given, Mapping):
         keys = ", ".join(repr(key) for key in itertools.islice(given, 5))
         raise UsageError(
-            f"The source is a {type(given).__name__} with the keys {keys}.",
+            f"The source is a {type(given).__name__} with the keys {keys or '(none)'}.",
             "Give one of its values, a list of dicts, or a frame of the columns.",
         )
     if not isinstance(given, Sequence) or not given or not isinstance(given[0], Mapping | list):

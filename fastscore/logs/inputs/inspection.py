@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, mapped, parse_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped, parse_map
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
     passed_over,
     resolve_inputs,
 )
-from fastscore.logs.inputs.found_keys import FoundKeys, count_keys
+from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.inputs.needs import Known, Need, all_columns, look, needs_of
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.base import ALL_METRICS, Column, Source
@@ -39,12 +40,12 @@ class Fit:
     flags
         What must be typed for it: layouts, columns, values.
     lacking
-        The metrics that are null everywhere for want of a column, by the column.
+        The columns that some metrics need, or whose absence sways some, and that stand nowhere.
     """
 
     suite: str
     flags: tuple[str, ...]
-    lacking: Mapping[str, tuple[str, ...]]
+    lacking: tuple[Need, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,18 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
             flags = (*flags, *more)
             columns = columns | _map_of(more, suite)
         else:
+            _check_words(file, mapped(source, columns))
             return Fit(suite, flags, _lacking(mapped(source, columns), found))
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
+
+
+def _check_words(file: InputFile, source: Source) -> None:
+    """Raise `InputError` where a column has none of the words that the suite knows."""
+    sights = look(file, source, Known()).sights
+    for need in needs_of(source):
+        sight = sights[need.place]
+        if sight.words and not sight.known:
+            raise InputError(f"{need.place}: found {shortened(list(map(repr, sight.words)))}")
 
 
 def _flags(error: InputError) -> tuple[str, ...]:
@@ -193,32 +204,22 @@ def _map_of(flags: Sequence[str], suite: str) -> ColumnMap:
     return columns | parse_map(given["--column"], given["--value"])
 
 
-def _lacking(source: Source, found: FoundKeys) -> dict[str, tuple[str, ...]]:
-    """Return the metrics that some column alone gives, by the columns that stand nowhere."""
-    lacking = {}
-    rows = _named(found, source.rows)
-    for column in source.columns:
-        if _is_partly_needed(column) and not _stands(column, rows):
-            lacking[column.name] = column.needed_by
-        objects = _named(found, column.keys[0])
-        for item in column.items:
-            if _is_partly_needed(item) and objects and not _stands(item, objects):
-                lacking[f"{column.name}{EACH}{item.name}"] = item.needed_by
-    return lacking
+def _lacking(source: Source, found: FoundKeys) -> tuple[Need, ...]:
+    """Return the columns that stand nowhere, neither in rows nor in an array's objects."""
+    lacking: dict[str, Need] = {}
+    given: set[str] = set()
+    for need in all_columns(source):
+        column, keys = need.column, found.around(source, need.holder)
+        if _stands(column, keys):
+            given.add(need.name)
+        elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.sways):
+            lacking[need.name] = need  # of two, the one in the array that is there
+    return tuple(need for need in lacking.values() if need.name not in given)
 
 
-def _is_partly_needed(column: Column) -> bool:
-    return bool(column.needed_by) and column.needed_by != ALL_METRICS
-
-
-def _named(found: FoundKeys, array: str) -> set[str]:
-    """Return the keys that stand in rows, or in an array's objects, with a value."""
-    keys = found.keys if not array else {**found.keys, **found.below(array)}
-    return {path for path, key in keys.items() if key.count > key.nulls}
-
-
-def _stands(column: Column, keys: Iterable[str]) -> bool:
-    known = {key.lower() for key in keys}
+def _stands(column: Column, keys: Mapping[str, FoundKey]) -> bool:
+    """Tell whether a column's key stands there with a value; names of CSV have no case."""
+    known = {path.lower() for path, key in keys.items() if key.count > key.nulls}
     return any(key.lower() in known for key in column.keys)
 
 
@@ -246,7 +247,14 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
             {
                 "suite": fit.suite,
                 "flags": list(fit.flags),
-                "null_for_want_of": {name: list(ids) for name, ids in fit.lacking.items()},
+                "null_for_want_of": {
+                    need.place: list(need.column.needed_by)
+                    for need in fit.lacking
+                    if need.column.needed_by
+                },
+                "scored_without": {
+                    need.place: list(need.column.sways) for need in fit.lacking if need.column.sways
+                },
             }
             for fit in inspected.fits
         ],

@@ -1,13 +1,14 @@
 """Named layouts: column maps as TOML that anybody can add, by a file or an entry point.
 
 A layout file has a ``title`` and the tables ``columns`` and ``values``, for any suite, or
-``SUITE.columns`` and ``SUITE.values`` for one. The entry points of the group ``fastscore.layouts``
-are paths of such files.
+``SUITE.columns`` and ``SUITE.values`` for one. A word that means the empty one leaves out the
+object of an array that it stands in, as a system's message is no turn. The entry points of the
+group ``fastscore.layouts`` are paths of such files.
 """
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -130,6 +131,7 @@ def _map(place: Traversable, suite: str, tables: Any) -> ColumnMap:
         if not isinstance(table, Mapping):
             raise UsageError(f"{place}: {key} is {table!r}, expected a table.")
     try:
-        return column_map(tables.get("columns"), tables.get("values"))
+        found = column_map(tables.get("columns"), tables.get("values"))
+        return replace(found, optional=frozenset(dict(found.columns)))
     except UsageError as error:
         raise UsageError(f"{place}: {error.message}", error.hint) from error

@@ -1,32 +1,40 @@
 """What a suite cannot do without, and which files have it: looked at before anything is scored.
 
 A few rows of each file are mostly proof enough: reading ends as soon as every needed column was
-seen with a value. Only of a file that seems to lack one is the rest looked at, up to its end, so
-that what is said to be absent is absent in every row.
+seen with a value. Of a file that seems to lack one the rest is searched, as text, for its key with
+a value; where that cannot be, the counts of what is read for scoring decide.
 """
 
+import itertools
 import mmap
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastscore.logs.inputs.column_map import EACH
+import zstandard
+
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import json_type
-from fastscore.logs.inputs.records import Record, json_of, records
+from fastscore.logs.inputs.records import Record, json_of, open_unpacked, records
 from fastscore.logs.inputs.similar_names import json_types
 from fastscore.suites.base import ALL_METRICS, Column, Source
 
 ROWS_LOOKED_AT = 20
 """How many rows are looked at to say what shape a file has."""
-_ROWS_BEFORE_SEARCH = 200
+MOST_ROWS_LOOKED_AT = 200
+"""And how many where something that is needed does not stand in those."""
 _MOST_ELEMENTS = 1000
+_SEARCHED_BYTES = 1 << 20
+_LONGEST_MATCH = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A column without which no metric is worth anything.
+    """A column and where it should stand.
 
     Parameters
     ----------
@@ -48,16 +56,26 @@ class Need:
         return f"{self.holder.name}{EACH}{self.name}" if self.holder else self.name
 
 
+def all_columns(source: Source) -> Iterator[Need]:
+    """Yield the columns of a source, arrays before what they hold."""
+    for column in source.columns:
+        yield Need(column.name, None, column)
+        for item in column.items:
+            yield Need(item.name, column, item)
+
+
 def needs_of(source: Source) -> tuple[Need, ...]:
     """Return what all metrics of a suite need, arrays before what they hold."""
-    needs = []
-    for column in source.columns:
-        if column.needed_by == ALL_METRICS:
-            needs.append(Need(column.name, None, column))
-        needs += [
-            Need(item.name, column, item) for item in column.items if item.needed_by == ALL_METRICS
-        ]
-    return tuple(needs)
+    return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
+
+
+def asked_for(source: Source) -> tuple[Need, ...]:
+    """Return what else the user said the place of."""
+    return tuple(
+        need
+        for need in all_columns(source)
+        if need.column.is_asked_for and need.column.needed_by != ALL_METRICS
+    )
 
 
 @dataclass(slots=True)
@@ -73,11 +91,13 @@ class Sight:
     given
         In how many it has a value.
     known
-        The words that the suite expects and that stand somewhere.
+        The words that the suite expects or knows and that stand somewhere.
     words
         Words that it does not know, with their numbers.
     unusable
         Values that reading makes null for their JSON type, by that, with their numbers.
+    may_follow
+        Whether it may have a value behind the rows that were looked at.
     """
 
     asked: int = 0
@@ -86,6 +106,7 @@ class Sight:
     known: set[str] = field(default_factory=set)
     words: dict[str, int] = field(default_factory=dict)
     unusable: Counter[str] = field(default_factory=Counter)
+    may_follow: bool = False
 
     def add(self, other: "Sight") -> None:
         """Count what was seen elsewhere as well."""
@@ -94,6 +115,7 @@ class Sight:
         self.given += other.given
         self.known |= other.known
         self.unusable += other.unusable
+        self.may_follow |= other.may_follow
         for word, count in other.words.items():
             self.words[word] = self.words.get(word, 0) + count
 
@@ -114,29 +136,53 @@ class Seen:
         Reads its rows again.
     rows
         How many rows were looked at.
+    is_whole
+        Whether these are all.
     sights
-        What was seen of each need, by its place.
+        What was seen of each need, by its place; nothing of a file that begins as one before it
+        that has everything.
     columns
         The declared columns of which a key stands in the first rows: the file's shape.
     """
 
     file: InputFile
     read: Callable[[], Iterator[Record]]
-    rows: int
-    sights: dict[str, Sight]
-    columns: frozenset[str]
+    rows: int = 0
+    is_whole: bool = False
+    sights: dict[str, Sight] = field(default_factory=dict)
+    columns: frozenset[str] = frozenset()
+
+    def open(self, needs: Iterable[Need]) -> list[Need]:
+        """Return the needs of which no value was seen, here or in an array."""
+        given = {need.name for need in needs if self.sights[need.place].given}
+        return [need for need in needs if need.name not in given]
 
     def lacks(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs whose keys stand in no row, though rows should have them."""
-        given = {need.name for need in needs if self.sights[need.place].keyed}
-        return [need for need in needs if self.sights[need.place].asked and need.name not in given]
+        if not self.sights:
+            return []
+        sights = {need: self.sights[need.place] for need in needs}
+        given = {need.name for need, sight in sights.items() if sight.keyed or sight.may_follow}
+        return [need for need, sight in sights.items() if sight.asked and need.name not in given]
 
 
-KnownShapes = dict[Hashable, frozenset[str]]
-"""First rows by their keys, of files that have all that is needed, and the columns of these."""
+@dataclass(slots=True)
+class Known:
+    """What files before have shown.
+
+    Parameters
+    ----------
+    shapes
+        First rows by their keys, of files that have all that is needed, and the columns of these.
+    words
+        By place the expected words that stand somewhere.
+    """
+
+    shapes: dict[Hashable, frozenset[str]] = field(default_factory=dict)
+    words: dict[str, set[str]] = field(default_factory=dict)
 
 
-def look(file: InputFile, source: Source, known: KnownShapes) -> Seen:
+def look(file: InputFile, source: Source, known: Known) -> Seen:
     """Look at a file's rows until everything that is needed was seen.
 
     Of a file that begins as one before it that has everything, the first row is enough.
@@ -150,38 +196,96 @@ def look(file: InputFile, source: Source, known: KnownShapes) -> Seen:
 
 
 def look_at(
-    read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: KnownShapes
+    read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
 ) -> Seen:
     """Look at rows, which errors say are of a file, until everything that is needed was seen."""
     source = _with_plain_paths(source) if file.format == "csv" else source
+    seen = Seen(file, read)
+    rows = read()
+    first = next(rows, None)
+    shape = None if first is None else _shape(first, source, file)
+    if first is None or shape in known.shapes:
+        seen.rows, seen.columns = int(first is not None), known.shapes.get(shape, frozenset())
+        seen.is_whole = first is None
+        return seen
     needs = needs_of(source)
-    seen = Seen(file, read, 0, {need.place: Sight() for need in needs}, frozenset())
-    keys: set[str] = set()
-    open_needs = list(needs)
-    shape: Hashable = None
-    for record in read():
-        seen.rows += 1
-        if shape is None:
-            shape = _shape(record, source, file)
-            if shape in known:
-                seen.columns = known[shape]
-                return seen
-        if seen.rows <= ROWS_LOOKED_AT:
-            keys.update(record)
-        for row in _rows(record, source) if open_needs else ():
-            _look_at(row, source, open_needs, seen.sights, of_cells=file.format == "csv")
-        open_needs = [need for need in open_needs if not seen.sights[need.place].proves(need)]
-        if seen.rows == _ROWS_BEFORE_SEARCH:
-            open_needs = [need for need in open_needs if _may_follow(file, need)]
-        if not open_needs and seen.rows >= ROWS_LOOKED_AT:
-            break
-        if seen.rows >= ROWS_LOOKED_AT and file.format in ("csv", "parquet"):
-            # such rows have the same columns all over
-            open_needs = [need for need in open_needs if _has_key(record, need)]
-    seen.columns = frozenset(column.name for column in source.columns if _is_among(column, keys))
-    if shape is not None and all(seen.sights[need.place].proves(need) for need in needs):
-        known[shape] = seen.columns
+    seen.sights = {need.place: Sight() for need in (*needs, *asked_for(source))}
+    _look_at_rows(itertools.chain([first], rows), source, needs, seen)
+    open_needs = seen.open(needs)
+    if not seen.is_whole:
+        for need in open_needs:
+            sight = seen.sights[need.place]
+            # all rows of such files have the same columns
+            in_columns = file.format in ("csv", "parquet") and not sight.keyed
+            sight.may_follow = not in_columns and may_follow(file, need)
+    _look_for_words(needs, seen, known)
+    if not open_needs:
+        known.shapes[shape] = seen.columns
     return seen
+
+
+def _look_at_rows(
+    rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: Seen
+) -> None:
+    """Look at the first rows, and at more where something that is needed has no value in them."""
+    keys: set[str] = set()
+    of_cells = seen.file.format == "csv"
+    open_needs = [*needs, *asked_for(source)]
+    seen.is_whole = True
+    for record in rows:
+        if seen.rows >= ROWS_LOOKED_AT:
+            open_needs = seen.open(needs)
+            # what is in memory has no text to be searched
+            if not open_needs or (seen.rows == MOST_ROWS_LOOKED_AT and seen.file.size):
+                seen.is_whole = False
+                break
+        else:
+            keys.update(record)
+        seen.rows += 1
+        for row in _rows(record, source):
+            _look_at(row, source, open_needs, seen.sights, of_cells=of_cells)
+    seen.columns = frozenset(column.name for column in source.columns if _is_among(column, keys))
+
+
+def _look_for_words(needs: Iterable[Need], seen: Seen, known: Known) -> None:
+    """Look for words that are expected and stood in no row of this file or of one before it."""
+    for need in needs:
+        if not need.column.expects:
+            continue
+        sight, before = seen.sights[need.place], known.words.setdefault(need.place, set())
+        before |= sight.known
+        for word in () if seen.is_whole else set(need.column.expects) - before:
+            if _stands_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
+                before.add(word)
+        sight.known |= before
+
+
+def may_follow(file: InputFile, need: Need) -> bool:
+    """Tell whether one of a need's keys stands with a value anywhere in a file's text.
+
+    Of what is no text, and of frames, that is not known: it may.
+    """
+    keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
+    return any(
+        _stands_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
+    )
+
+
+def _stands_in(file: InputFile, pattern: bytes) -> bool:
+    """Tell whether a pattern stands in a file's text, unpacked."""
+    if file.format not in ("json", "jsonl") or not file.size:
+        return True
+    with open_unpacked(file.location, file.compression) as stream:
+        if file.compression == "none":
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                return re.search(pattern, text) is not None
+        held = b""
+        with suppress(EOFError, OSError, zstandard.ZstdError):
+            while part := stream.read(_SEARCHED_BYTES):
+                held = held[-_LONGEST_MATCH:] + part
+                if re.search(pattern, held):
+                    return True
+        return False
 
 
 def _with_plain_paths(source: Source) -> Source:
@@ -204,23 +308,6 @@ def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
 def _is_among(column: Column, keys: set[str]) -> bool:
     """Tell whether a column's value, or what holds it, stands under one of the keys of rows."""
     return any(key in keys or key.split(".")[0].removesuffix("[]") in keys for key in column.keys)
-
-
-def _has_key(record: Record, need: Need) -> bool:
-    column = need.holder or need.column
-    return "." in column.path or _stored(record, column)[0]
-
-
-def _may_follow(file: InputFile, need: Need) -> bool:
-    """Tell whether a need's keys stand anywhere in a file, written as they mostly are."""
-    if file.format not in ("json", "jsonl") or file.compression != "none" or not file.size:
-        return True
-    keys = [key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys]
-    with (
-        open(file.location, "rb") as stream,
-        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text,
-    ):
-        return any(text.find(f'"{key}"'.encode()) >= 0 for key in keys)
 
 
 def _rows(record: Record, source: Source) -> Iterator[Record]:
@@ -274,23 +361,27 @@ def _is_usable(value: Any, column: Column) -> bool:
 
 def _is_asked(row: Record, column: Column, source: Source) -> bool:
     """Tell whether a column is read in a row."""
-    if column.only_where is None:
+    where = column.only_where or column.needed_where
+    if where is None:
         return True
-    name, value = column.only_where
+    name, value = where
     other = next(each for each in source.columns if each.name == name)
     found = _stored(row, other)[1]
     return bool(dict(other.words).get(found, found) == value) if isinstance(found, str) else False
 
 
 def _count(sight: Sight, column: Column, is_there: bool, value: Any) -> None:
+    meant = dict(column.words).get(value) if isinstance(value, str) else None
+    if meant == LEFT_OUT:
+        return
     sight.asked += 1
     sight.keyed += is_there
     if value is None:
         return
     sight.given += 1
-    if column.expects and isinstance(value, str):
-        word = dict(column.words).get(value, value)
-        if word in column.expects:
+    if (column.expects or column.knows) and isinstance(value, str):
+        word = meant or value
+        if word in column.expects or (column.knows and column.is_known(word)):
             sight.known.add(word)
         elif len(sight.words) < _MOST_ELEMENTS or word in sight.words:
             sight.words[word] = sight.words.get(word, 0) + 1

@@ -6,25 +6,42 @@ itself, or a run in which nothing has it, is an error that says what to type.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import EACH, mapped
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
-from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys
+from fastscore.logs.inputs.found_keys import (
+    SHOWN,
+    FoundKey,
+    FoundKeys,
+    count_keys,
+    listed,
+    shortened,
+)
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.needs import KnownShapes, Need, Seen, Sight, look, look_at, needs_of
+from fastscore.logs.inputs.needs import (
+    Known,
+    Need,
+    Seen,
+    Sight,
+    asked_for,
+    look,
+    look_at,
+    may_follow,
+    needs_of,
+)
 from fastscore.logs.inputs.records import Record, begins_with
 from fastscore.logs.inputs.similar_names import (
     KINDS,
+    column_flag,
     nearest_key,
-    nearest_word,
+    nearest_words,
     owned,
 )
 from fastscore.suites.base import Source
 
-_SHOWN = 8
 _SHOWN_CHARACTERS = 40
 
 
@@ -69,7 +86,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         return Screened(tuple(files), (), ())
     kept: list[Seen] = []
     left: list[tuple[Seen, list[Need]]] = []
-    known: KnownShapes = {}
+    known = Known()
     for file in files:
         seen = look(file, source, known)
         lacking = seen.lacks(needs)
@@ -81,7 +98,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
             raise _foreign_error(suite, source, [(seen, lacking)])
     if not kept:
         raise _foreign_error(suite, source, left)
-    _check_together(suite, source, needs, kept)
+    _check_together(suite, source, kept)
     notes = [_left_note(suite, source, left)] if left else []
     notes += _pooled_notes(kept)
     return Screened(
@@ -93,29 +110,39 @@ def screen_rows(
     read: Callable[[], Iterator[Record]], format: Format, name: str, source: Source, suite: str
 ) -> None:
     """Raise `InputError` where rows in memory lack what every metric needs; see `screen`."""
-    seen = look_at(read, source, InputFile(name, format, "none", 0), {})
+    seen = look_at(read, source, InputFile(name, format, "none", 0), Known())
     lacking = seen.lacks(needs_of(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
-    _check_together(suite, source, needs_of(source), [seen])
+    _check_together(suite, source, [seen])
 
 
-def _check_together(
-    suite: str, source: Source, needs: Iterable[Need], kept: Sequence[Seen]
-) -> None:
+def _check_together(suite: str, source: Source, kept: Sequence[Seen]) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
-    total: dict[str, Sight] = {}
+    needs, others = needs_of(source), asked_for(source)
+    total = {need.place: Sight() for need in (*needs, *others)}
     for seen in kept:
         for place, sight in seen.sights.items():
-            total.setdefault(place, Sight()).add(sight)
-    given = {need.name for need in needs if total[need.place].given}
-    lacking = [need for need in needs if total[need.place].asked and need.name not in given]
+            total[place].add(sight)
+    sights = {need: total[need.place] for need in needs}
+    given = {need.name for need, sight in sights.items() if sight.given or sight.may_follow}
+    lacking = [need for need, sight in sights.items() if sight.asked and need.name not in given]
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
-    for need in needs:
-        error = _words_error(suite, need, total[need.place])
+    for need, sight in sights.items():
+        error = _words_error(suite, need, sight)
         if error is not None:
             raise error
+    stands = {need.name for need in others if total[need.place].keyed}
+    for need in others:
+        if need.name not in stands and not any(_may_stand(seen, need) for seen in kept):
+            raise lacking_error(suite, source, [need], kept)
+
+
+def _may_stand(seen: Seen, need: Need) -> bool:
+    """Tell whether a key may stand behind the rows that were looked at."""
+    in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
+    return not seen.is_whole and not in_columns and may_follow(seen.file, need)
 
 
 def _beginning(seen: Seen) -> str:
@@ -153,21 +180,21 @@ def _what_is_read(seen: Seen) -> str:
 def lacking_error(
     suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[Seen]
 ) -> InputError:
-    """Make the error of rows that lack what all metrics need."""
+    """Make the error of rows that lack what all metrics need, or what was asked for."""
     found = count_keys(seen[0].read())
     advice = suggested(source, lacking, found)
-    lines = [f"{_named(seen)}: no row has what {suite} needs."]
-    listed: set[str | None] = set()
+    what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
+    lines = [f"{_named(seen)}: no row has {what}."]
+    told: set[str] = set()
     for need in lacking:
-        asked = sum(each.sights[need.place].asked for each in seen)
         lines += [
-            f"  {need.place}: {_absence(need, seen, asked)}",
+            f"  {need.place}: {_absence(need, seen)}",
             f"    looked for: {', '.join(need.column.keys)}",
         ]
-        array = _array_of(need, source, advice)
-        if array not in listed:
-            lines.append(f"    found: {_listed(found.below(array or ''))}")
-            listed.add(array)
+        keys = listed(_keys_beside(need, source, advice, found))
+        if keys not in told:
+            lines.append(f"    found: {keys}")
+            told.add(keys)
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
     return InputError("\n".join(lines), _to_type(suite, source, lacking, advice, found, seen[0]))
@@ -177,14 +204,13 @@ def _words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
     absent = [word for word in need.column.expects if word not in sight.known]
     words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
-    meant = {word: nearest_word(word, absent) for word, _ in words}
-    flags = [f"--value {need.name}:{word}={known}" for word, known in meant.items() if known]
-    if not words or not absent or (sight.known and not flags):
+    flags = nearest_words(need.name, [word for word, _ in words], absent)
+    if not words or not absent:
         return None
     return InputError(
         f"No row has what {suite} needs: {need.place} is never {' or '.join(map(repr, absent))}.\n"
         f"  looked for: {', '.join(need.column.expects)}\n"
-        f"  found: {', '.join(f'{word!r} ({count:,})' for word, count in words[:_SHOWN])}",
+        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
         f"Type {' '.join(flags)}."
         if flags
         else f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
@@ -203,6 +229,16 @@ def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict
     found
         The keys that were.
     """
+    if any(column.items for column in source.columns) or source.rows:
+        return _suggested(source, lacking, found, {})
+    # rows are lines, or the objects of one array
+    arrays = (found.below_line(array) for array in ("", *found.arrays) if EACH not in array)
+    return max((_suggested(source, lacking, found, keys) for keys in arrays), key=len)
+
+
+def _suggested(
+    source: Source, lacking: Sequence[Need], found: FoundKeys, in_array: Mapping[str, FoundKey]
+) -> dict[str, str]:
     advice: dict[str, str] = {}
     for need in lacking:
         siblings = need.holder.items if need.holder else source.columns
@@ -215,10 +251,7 @@ def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict
             }
             path = nearest_key(need.column, arrays) or next(iter(arrays), None)
         else:
-            array = _array_of(need, source, advice)
-            keys = found.below(array or "")
-            if need.holder is None and not any(column.items for column in source.columns):
-                keys = {**keys, **_in_arrays(found)}
+            keys = {**_keys_beside(need, source, advice, found), **in_array}
             path = nearest_key(need.column, keys, taken | set(advice.values()))
         if path is not None:
             advice[need.place] = path
@@ -229,15 +262,13 @@ def _array_key() -> FoundKey:
     return FoundKey(count=1, types=Counter(array=1))
 
 
-def _in_arrays(found: FoundKeys) -> dict[str, FoundKey]:
-    return {path: key for path, key in found.keys.items() if path.count(EACH) == 1}
-
-
-def _array_of(need: Need, source: Source, advice: Mapping[str, str]) -> str | None:
-    """Return the path of the array in whose objects a need stands, None for rows."""
-    if need.holder is None:
-        return source.rows or None
-    return advice.get(need.holder.name, need.holder.keys[0])
+def _keys_beside(
+    need: Need, source: Source, advice: Mapping[str, str], found: FoundKeys
+) -> dict[str, FoundKey]:
+    """Return the keys of the objects in which a need should stand, in an array by its new name."""
+    if need.holder is not None and need.holder.name in advice:
+        return found.below(advice[need.holder.name])
+    return found.around(source, need.holder)
 
 
 def _to_type(
@@ -252,9 +283,7 @@ def _to_type(
     for name in layout_names():
         if _fits(name, suite, source, seen):
             return f"Type --layout {name}."
-    flags = [
-        f"--column {need.name}={advice[need.place]}" for need in lacking if need.place in advice
-    ]
+    flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
         flags += _item_flags(source, lacking, advice, found)
@@ -279,7 +308,7 @@ def _item_flags(
             if item.needed_by and item.needed_by == need.column.needed_by and item.name not in keys:
                 path = nearest_key(item, keys, owned(need.column.items, item.name))
                 if path is not None:
-                    flags.append(f"--column {item.name}={path}")
+                    flags.append(column_flag(item.name, path))
     return flags
 
 
@@ -289,8 +318,10 @@ def _fits(layout: str, suite: str, source: Source, seen: Seen) -> bool:
         source = mapped(source, load_layout(layout).of(suite))
     except UsageError:
         return False
-    again = look_at(seen.read, source, seen.file, {})
-    return all(again.sights[need.place].proves(need) for need in needs_of(source))
+    needs = needs_of(source)
+    again = look_at(seen.read, source, seen.file, Known())
+    given = [need for need in needs if again.sights[need.place].given]
+    return not again.open(needs) and all(again.sights[need.place].proves(need) for need in given)
 
 
 def _named(seen: Sequence[Seen]) -> str:
@@ -298,19 +329,19 @@ def _named(seen: Sequence[Seen]) -> str:
     return first if len(seen) == 1 else f"{first} and {len(seen) - 1:,} more"
 
 
-def _absence(need: Need, seen: Sequence[Seen], asked: int) -> str:
+def _absence(need: Need, seen: Sequence[Seen]) -> str:
     """Say how a need is absent; files of columns lack one as a whole."""
-    unusable = sum((each.sights[need.place].unusable for each in seen), Counter[str]())
+    sights = [each.sights[need.place] for each in seen if each.sights]
+    asked = sum(sight.asked for sight in sights)
+    unusable = sum((sight.unusable for sight in sights), Counter[str]())
     if unusable:
         found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
         return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
     in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
-    if (
-        need.holder is None
-        and in_columns
-        and not any(each.sights[need.place].keyed for each in seen)
-    ):
+    if need.holder is None and in_columns and not any(sight.keyed for sight in sights):
         return "no such column"
+    if not all(each.is_whole for each in seen):
+        return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
     return f"absent or null in {_objects(need, asked)}"
 
 
@@ -321,27 +352,17 @@ def _objects(need: Need, asked: int) -> str:
     return f"1 object of {what}" if asked == 1 else f"{asked:,} objects of {what}"
 
 
-def _listed(keys: Mapping[str, FoundKey]) -> str:
-    """List keys with how often they stand there."""
-    if not keys:
-        return "nothing"
-    by_count = sorted(keys.items(), key=lambda item: -item[1].count)
-    shown = ", ".join(f"{path} ({key.count:,})" for path, key in by_count[:_SHOWN])
-    return shown + (f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else "")
-
-
 def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[Need]]]) -> str:
     names = []
-    for seen, lacking in left[:_SHOWN]:
+    for seen, lacking in left[:SHOWN]:
         if not lacking:
             names.append(f"{seen.file.path} ({_no_row(seen)})")
             continue
-        found = count_keys(seen.read(), 1)
+        found = listed(count_keys(seen.read(), 1).below(""))
         names.append(
-            f"{seen.file.path} (no {', '.join(need.place for need in lacking)}; found "
-            f"{_listed(found.below(''))})"
+            f"{seen.file.path} (no {', '.join(need.place for need in lacking)}; found {found})"
         )
-    more = f"; and {len(left) - _SHOWN:,} more" if len(left) > _SHOWN else ""
+    more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
     return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
 
@@ -354,10 +375,8 @@ def _pooled_notes(kept: Sequence[Seen]) -> list[str]:
     folders = Counter(os.path.dirname(path) or "." for path in paths if path != STDIN)
     if len(folders) > 1:
         counted = [f"{folder} ({count:,})" for folder, count in folders.items()]
-        more = f" and {len(counted) - _SHOWN:,} more" if len(counted) > _SHOWN else ""
         notes.append(
-            f"pools the files of {len(folders):,} folders as one run: "
-            f"{', '.join(counted[:_SHOWN])}{more}"
+            f"pools the files of {len(folders):,} folders as one run: {shortened(counted)}"
         )
     shapes = Counter(seen.columns for seen in kept if seen.rows)
     usual, _ = shapes.most_common(1)[0] if shapes else (frozenset(), 0)

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 
 from fastscore.logs.inputs.found_keys import FoundKey
@@ -29,7 +30,7 @@ _ALIKE = (
     "gt_turn_tags tags labels turn_tags",
     "profile_gt profile gold_profile user_profile",
     "tool_calls tools calls function_call",
-    "user human client customer",
+    "user human client customer guest",
     "system assistant bot gpt agent model chatgpt",
     "predicted prediction predict pred",
     "utterance_complete complete completed final",
@@ -132,8 +133,16 @@ def _side(path: str) -> int:
     return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
 
 
-def nearest_word(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that a word probably stands for."""
-    scored = [(likeness(each, word), each) for each in known]
-    score, best = max(scored, default=(0.0, None))
-    return best if score > 0.0 else None
+def column_flag(name: str, path: str) -> str:
+    """Return the flag to type that says where a column stands."""
+    return "--column " + shlex.quote(f"{name}={path}")
+
+
+def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the flags to type for words of a column that probably stand for known ones."""
+    flags = []
+    for word in words:
+        score, best = max(((likeness(each, word), each) for each in known), default=(0.0, ""))
+        if score > 0.0 and best and not best.endswith("*"):
+            flags.append("--value " + shlex.quote(f"{name}:{word}={best}"))
+    return flags

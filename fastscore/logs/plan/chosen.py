@@ -127,7 +127,7 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
     """
     if choice.limit is not None:
         return _headed(parts, source, choice.limit)
-    return Head(_sampled(parts, source, choice.sample or 0, str(choice.seed)), None, None)
+    return Head(_sampled(parts, source, choice.sample or 0, str(choice.seed or 0)), None, None)
 
 
 def _sampled(parts: Iterable[Part], source: Source, size: int, salt: str) -> ChosenDialogues:

@@ -1,17 +1,17 @@
 """What a caller gives to be read: paths, a frame, or rows."""
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError
+from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows
 from fastscore.logs.inputs.records import Record, frame_records, records, row_records
-from fastscore.logs.inputs.screening import screen_rows
+from fastscore.logs.inputs.screening import screen, screen_rows
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.frames import read_frame, read_objects
 from fastscore.logs.read.rows import Part
@@ -32,12 +32,15 @@ class Given:
         Dicts, or arrays; see `as_rows`.
     format
         The format of paths whose suffix names none.
+    left_aside
+        Files below these paths that are not read.
     """
 
     paths: tuple[str, ...] = ()
     frame: pl.DataFrame | None = None
     rows: tuple[Any, ...] = ()
     format: Format | None = None
+    left_aside: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, source: Any, format: Format | None = None) -> "Given":
@@ -48,10 +51,15 @@ class Given:
         UsageError
             It is nothing that can be read.
         InputError
-            It is a frame that cannot be read as Arrow.
+            It is empty, or a frame that cannot be read as Arrow.
         """
         if isinstance(source, str | os.PathLike):
             return cls(paths=(os.fspath(source),), format=format)
+        if isinstance(source, Sequence) and not source:
+            raise InputError(
+                f"The source is an empty {type(source).__name__}: there is nothing to read.",
+                "Give paths, a frame or rows (dicts).",
+            )
         frame = as_frame(source)
         if frame is not None:
             return cls(frame=frame)
@@ -61,9 +69,10 @@ class Given:
         try:
             return cls(paths=tuple(os.fspath(path) for path in source), format=format)
         except TypeError as error:
+            items = f" of {type(source[0]).__name__}" if isinstance(source, Sequence) else ""
             raise UsageError(
-                f"The source is of type {type(source).__name__}; expected a path, paths, a frame "
-                "or rows (dicts)."
+                f"The source is of type {type(source).__name__}{items}; expected a path, paths, a "
+                "frame or rows (dicts)."
             ) from error
 
     @property
@@ -74,10 +83,24 @@ class Given:
     def __str__(self) -> str:
         return FRAME_NAME if self.is_frame else ", ".join(self.paths)
 
-    def check(self, source: Source) -> None:
-        """Raise `InputError` where paths name nothing that a source reads."""
-        if not self.is_frame:
-            self._files(source)
+    def logs(self, source: Source, suite: str) -> tuple["Given", str]:
+        """Return what of it is read as a suite's logs, and what there is to say of that.
+
+        Raises
+        ------
+        InputError
+            Paths name nothing that a source reads.
+        """
+        files = () if self.is_frame else self._files(source)
+        try:
+            if self.is_frame:
+                self.screen(source, suite)
+                return self, ""
+            screened = screen(files, source, suite)
+        except InputError as error:
+            return self, str(error)
+        left = frozenset(file.path for file in screened.left_aside)
+        return replace(self, left_aside=left), screened.notes[0] if left else ""
 
     def screen(self, source: Source, suite: str) -> None:
         """Raise `InputError` where what is in memory lacks what every metric needs."""
@@ -110,4 +133,5 @@ class Given:
         return read_files(self._files(source), source, threads=threads)
 
     def _files(self, source: Source) -> tuple[InputFile, ...]:
-        return resolve_inputs(self.paths, source.formats, self.format)
+        files = resolve_inputs(self.paths, source.formats, self.format)
+        return tuple(file for file in files if file.path not in self.left_aside)

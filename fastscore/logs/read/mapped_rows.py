@@ -20,7 +20,7 @@ from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.names import NamedLines
 from fastscore_readers.json.places import Shape, find_places
 
-from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.columns import (
@@ -285,13 +285,17 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
     if elements is None:
         raise TypeError("an array's shape has elements")
     words = {item.name: dict(item.words) for item in column.items if item.words}
-    fields = []
+    fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
     for path, name in keys.items():
         value = elements
         for key in path.split("."):
             value = value.members[key]
         found = Places("jsonl", held.data, value.tags, value.start, value.end)
-        raw = _reworded(found, words[name]) if name in words else json_texts(found)
+        raw = json_texts(found)
+        if name in words:
+            meant = _meant(found, raw, words[name])
+            left_out |= (meant == _quoted(LEFT_OUT)).fill_null(False).to_numpy()
+            raw = pl.select(pl.coalesce(meant, raw)).to_series()
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
     whole = json_texts(Places("jsonl", held.data, elements.tags, elements.start, elements.end))
     objects = pl.select(
@@ -300,6 +304,7 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
         .then(_between("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
         .otherwise(whole.fill_null("null")),
     )
+    objects = objects.filter(~left_out) if left_out.any() else objects
     joined = objects.group_by("owner").agg(text=_between("[", pl.col("text").str.join(","), "]"))
     rows = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
     empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
@@ -333,9 +338,18 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
     return shape
 
 
-def _reworded(found: Places, words: Mapping[str, str]) -> pl.Series:
-    """Return values' JSON texts, of some words those that a suite knows."""
-    raw = json_texts(found)
+def _meant(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
+    """Return the JSON texts of the words that a suite knows in the place of some, null of others.
+
+    Parameters
+    ----------
+    found
+        Where values stand.
+    raw
+        Their JSON texts.
+    words
+        What some of them mean.
+    """
     said = raw.str.slice(1, raw.str.len_chars() - 2)
     rows = np.flatnonzero(found.tags == ESCAPED)
     if len(rows):
@@ -348,11 +362,8 @@ def _reworded(found: Places, words: Mapping[str, str]) -> pl.Series:
     is_text = (found.tags == STRING) | (found.tags == ESCAPED)
     known = {word: _quoted(meant) for word, meant in words.items()}
     meant = said.replace_strict(known, default=None, return_dtype=pl.String)
-    return pl.select(
-        pl.when(pl.Series(is_text)).then(pl.coalesce(meant, raw)).otherwise(raw)
-    ).to_series()
+    return pl.select(pl.when(pl.Series(is_text)).then(meant)).to_series()
 
 
 def _quoted(text: str) -> str:
-
     return json.dumps(text, ensure_ascii=False)

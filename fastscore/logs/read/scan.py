@@ -26,6 +26,10 @@ class RejectsWarning(UserWarning):
     """Lines that no row could be made of were left aside while logs were scanned."""
 
 
+class LogsWarning(UserWarning):
+    """Logs that are scanned lack what a suite needs, or some were left aside as no logs of it."""
+
+
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
     """Scan rows lazily.
 

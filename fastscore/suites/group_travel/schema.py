@@ -1,5 +1,7 @@
 """What the suite reads and writes: data only."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from fastscore.suites.base import (
@@ -12,7 +14,12 @@ from fastscore.suites.base import (
     Table,
 )
 from fastscore.suites.group_travel.metrics import CHANNELS, METRICS, REAL_NUMERATORS
-from fastscore.suites.group_travel.terms import CATALOGUE_COLUMNS, FLAGS
+from fastscore.suites.group_travel.terms import (
+    CATALOGUE_COLUMNS,
+    FLAGS,
+    INTENTS_OF_SLOTS,
+    PLAIN_INTENTS,
+)
 from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, TEXTS, WHOLE, column
 
 MEMBERS_DTYPE = pl.List(
@@ -46,9 +53,14 @@ def _cell(name: str, description: str, *needed_by: str) -> Column:
 _OF_PLANS = ("W1", "W2", "W3", "M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16")
 
 
+INTENT = replace(
+    _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
+    knows=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
+    in_any_case=True,
+)
 TURN_TEXTS = (
     _text("speaker", "System, or a member's name."),
-    _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
+    INTENT,
     _text("utterance", "What was said.", "text"),
 )
 TURN_CELLS = (

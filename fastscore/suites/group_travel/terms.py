@@ -38,6 +38,16 @@ CONDITIONS = {
     "C5": (True, True, True, True),
 }
 CUSTOM = "custom"
+INTENTS_OF_SLOTS = (
+    "user_provide",
+    "sys_synthesize",
+    "user_respond",
+    "sys_request_vote",
+    "user_vote",
+    "user_feedback",
+    "sys_feedback",
+)
+PLAIN_INTENTS = ("sys_present_plan", "user_accept_plan", "user_approve_approach")
 SYSTEM_SPEAKERS = ("system", "sys", "assistant", "agent", "planner", "mediator")
 EVERYONE = ("all", "everyone", "group")
 

@@ -12,12 +12,15 @@ import polars as pl
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Nulls
-from fastscore.suites.columns import gather_or_null
+from fastscore.suites.columns import gather_or_null, unknown_words
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.schema import INTENT
 from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     EVERYONE,
+    INTENTS_OF_SLOTS,
+    PLAIN_INTENTS,
     SLOT_ALIASES,
     SYSTEM_SPEAKERS,
 )
@@ -32,17 +35,8 @@ Cells = Mapping[str, pl.DataFrame]
 TEXTS = ("speaker", "intent", "utterance")
 CELLS = ("metadata", "constraint_state", "plan", *CATALOGUE_COLUMNS)
 
-PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE = (
-    "user_provide",
-    "sys_synthesize",
-    "user_respond",
-    "sys_request_vote",
-    "user_vote",
-)
-USER_FEEDBACK, SYS_FEEDBACK = "user_feedback", "sys_feedback"
-PRESENT_PLAN, ACCEPT_PLAN, APPROVE = "sys_present_plan", "user_accept_plan", "user_approve_approach"
-_OF_SLOTS = (PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK)
-_PLAIN = (PRESENT_PLAN, ACCEPT_PLAN, APPROVE)
+PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK = INTENTS_OF_SLOTS
+PRESENT_PLAN, ACCEPT_PLAN, APPROVE = PLAIN_INTENTS
 
 _ROW_DIALOGUES = r"(?i)\.(?:jsonl|ndjson)(?:\.(?:gz|zst))?$"
 _SUFFIX = r"(?i)(?:\.(?:csv|jsonl|ndjson|json|parquet))?(?:\.(?:gz|zst))?$"
@@ -100,6 +94,10 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     whole = rows.filter(is_whole)
     nested, rejects = _nested_turns(whole)
     nulls = {f"turns[].{name}": _nulls([frame[name] for frame, _ in nested]) for name in TEXTS}
+    intents = pl.concat([frame["intent"] for frame, _ in nested])
+    nulls["turns[].intent"] = replace(
+        nulls["turns[].intent"], unknown=unknown_words(intents, INTENT)
+    )
     n_turns = sum(frame.height for frame, _ in nested)
     n_plans = sum(of_part["plan"].height for _, of_part in nested)
     nulls["turns[].plan"] = Nulls(n_turns - n_plans, n_turns)
@@ -338,9 +336,9 @@ def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
 def _intent(intent: str) -> tuple[str | None, str | None]:
     """Return an intent's kind and slot."""
     name = intent.strip().casefold()
-    if name in _PLAIN:
+    if name in PLAIN_INTENTS:
         return name, None
-    for kind in _OF_SLOTS:
+    for kind in INTENTS_OF_SLOTS:
         if name.startswith(f"{kind}_") and len(name) > len(kind) + 1:
             return kind, canonical_slot(name[len(kind) + 1 :])
     return None, None

@@ -13,8 +13,8 @@ from fastscore_kernels import number_hashes, string_changes
 from fastscore.suites.columns import Indices, Mask, gather_or_null
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.schema import GUEST_ROLES
 
-GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 

@@ -1,5 +1,7 @@
 """What the suite reads and writes: data only."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from fastscore.suites.base import (
@@ -16,6 +18,8 @@ from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
 
+GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
+OTHER_ROLES = ("assistant", "order_taking_llm", "system", "developer", "tool", "function")
 STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
 ORDER_COLUMN = "current_items_in_order"
 DEFAULT_STATE = ("no", "does_not_explore_menu", "casual", "all_at_once")
@@ -31,7 +35,13 @@ ORA_SOURCES = ("states", "text")
 _DEFINITIONS = "Simulation quality assessment metrics, section"
 
 
-def _text(name: str, description: str, *aliases: str, needed_by: tuple[str, ...] = ()) -> Column:
+def _text(
+    name: str,
+    description: str,
+    *aliases: str,
+    needed_by: tuple[str, ...] = (),
+    knows: tuple[str, ...] = (),
+) -> Column:
     return Column(
         name=name,
         kind="text",
@@ -39,11 +49,16 @@ def _text(name: str, description: str, *aliases: str, needed_by: tuple[str, ...]
         aliases=aliases,
         description=description,
         needed_by=needed_by,
+        knows=knows,
     )
 
 
 def _json(name: str, description: str, *needed_by: str) -> Column:
     return Column(name=name, kind="json", description=description, needed_by=needed_by)
+
+
+def _of_case(name: str, description: str, *needed_by: str) -> Column:
+    return replace(_json(name, description, *needed_by), given_by=("personas",))
 
 
 SOURCE = Source(
@@ -55,6 +70,7 @@ SOURCE = Source(
             accepts=("string",),
             description="1 to 5: which tools and agents the guest had.",
             needed_by=("DEI", "CRRS"),
+            given_by=("level", "a folder exp1 to exp5"),
         ),
         _text("test_case", "Names the test case, the same at every level."),
         _text("message_id", "Names the message."),
@@ -62,6 +78,7 @@ SOURCE = Source(
             "role",
             "Who speaks; agent, guest and guest_simulation_* are the guest.",
             needed_by=ALL_METRICS,
+            knows=(*GUEST_ROLES, *OTHER_ROLES),
         ),
         _text("name", "The speaker's name; one that begins with guest is the guest."),
         _text(
@@ -79,8 +96,8 @@ SOURCE = Source(
         _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
         _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
         _json(ORDER_COLUMN, "State: the list of items ordered so far."),
-        _json("guest_persona", "The persona as an object, or its full name.", "PAS", "CRRS"),
-        _json("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
+        _of_case("guest_persona", "The persona as an object, or its full name.", "PAS", "CRRS"),
+        _of_case("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
     ),
     dialogue_key=("conversation_id", "experiment_level"),
     formats=("csv", "jsonl", "parquet"),

@@ -16,7 +16,7 @@ from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import Shape
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls, empty_rejects
-from fastscore.suites.columns import counts_of
+from fastscore.suites.columns import counts_of, unknown_words
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
 from fastscore.suites.json_scalars import (
@@ -41,7 +41,13 @@ from fastscore.suites.json_values import (
 from fastscore.suites.memory_finance.history import order_history, read_said
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.memory_finance.schema import LABELS, MEMORY_SOURCES, SOURCE
+from fastscore.suites.memory_finance.schema import (
+    COMPLIANCE_LABEL,
+    LABELS,
+    MEMORY_SOURCES,
+    SOURCE,
+    TURN_STATUS,
+)
 
 _TURN: Shape = {
     "turn_pair_id": None,
@@ -121,16 +127,18 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
 
 def _nulls(frames: Mapping[str, pl.DataFrame]) -> dict[str, Nulls]:
     """Count what turns lack; replies are asked of those that succeeded."""
-    turns = frames["turns"]
-    ok = turns_of_status(frames, "ok")
-    absent = {
-        "pred_assistant_text": (ok & ~turns["has_reply"].to_numpy(), int(ok.sum())),
-        "turn_status": (turns_of_status(frames, None), turns.height),
-        "gt_turn_tags": (~turns["has_labels"].to_numpy(), turns.height),
-    }
+    turns, labels = frames["turns"], frames["labels"]["text"]
+    ok, status = turns_of_status(frames, "ok"), labels.gather(turns["status"])
+    unreplied = int((ok & ~turns["has_reply"].to_numpy()).sum())
+    unlabelled = int((~turns["has_labels"]).sum())
+    label = unknown_words(labels.gather(turns["compliance_label"]), COMPLIANCE_LABEL)
     return {
-        f"turns[].{name}": Nulls(int(lacking.sum()), asked)
-        for name, (lacking, asked) in absent.items()
+        "turns[].pred_assistant_text": Nulls(unreplied, int(ok.sum())),
+        "turns[].turn_status": Nulls(
+            status.null_count(), turns.height, unknown_words(status, TURN_STATUS)
+        ),
+        "turns[].gt_turn_tags": Nulls(unlabelled, turns.height),
+        "turns[].gt_turn_tags.compliance_label_gt": Nulls(0, turns.height, label),
     }
 
 

@@ -83,6 +83,21 @@ def _label(name: str, description: str) -> Column:
     return Column(name=name, kind="text", otherwise="null", description=description)
 
 
+TURN_STATUS = Column(
+    name="turn_status",
+    kind="text",
+    description="ok, or why there is no reply.",
+    needed_by=ALL_METRICS,
+    expects=("ok",),
+    knows=("ok", "timeout", "error"),
+)
+COMPLIANCE_LABEL = Column(
+    name="compliance_label_gt",
+    kind="text",
+    description="In gt_turn_tags; any other word is compliant.",
+    knows=("", *COMPLIANCE_LABELS),
+    in_any_case=True,
+)
 SOURCE = Source(
     columns=(
         Column(
@@ -116,15 +131,13 @@ SOURCE = Source(
                     needed_by=ALL_METRICS,
                 ),
                 _json("turn_pair_id", "The number of the turn."),
+                TURN_STATUS,
                 Column(
-                    name="turn_status",
-                    kind="text",
-                    description="ok, or why there is no reply.",
-                    needed_by=ALL_METRICS,
-                    expects=("ok",),
-                ),
-                _json(
-                    "gt_turn_tags", "Object: what the turn's labels require.", *_RECALL, *_LABELLED
+                    name="gt_turn_tags",
+                    kind="json",
+                    description="Object: what the turn's labels require.",
+                    needed_by=(*_RECALL, *_LABELLED),
+                    sways=("compliance_label_acc",),
                 ),
                 _json("recall", "Object: what the assistant was reminded of."),
                 _json("compliance", "Object: violations that the assistant's own check found."),

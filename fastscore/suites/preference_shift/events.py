@@ -15,7 +15,12 @@ import polars as pl
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls
-from fastscore.suites.columns import first_of_group, list_column, place_in_group
+from fastscore.suites.columns import (
+    first_of_group,
+    list_column,
+    place_in_group,
+    unknown_words,
+)
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import (
     booleans,
@@ -26,11 +31,14 @@ from fastscore.suites.json_scalars import (
 )
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
+from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-USER, SYSTEM = "USER", "SYSTEM"
+_SPEAKER = next(
+    item for column in SOURCE.columns for item in column.items if item.name == "speaker"
+)
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _ALIASES = {"title": "name", "plot_keywords": PLOT}
 _SUFFIXES = r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$"
@@ -64,12 +72,16 @@ def read_logs(raw: pl.DataFrame, options: PreferenceShiftOptions) -> Events:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read, what could not be, and the parts that were left aside."""
+    """What was read, what could not be, the parts that were left aside, and what is null.
+
+    Of a conversation no turn of which pairs, one of the parts left aside weighs as a reject.
+    """
 
     frames: dict[str, pl.DataFrame]
     problems: Problems
     rejects: pl.DataFrame
     nulls: dict[str, Nulls]
+    n_without_pair: int
 
 
 def _events(
@@ -80,7 +92,7 @@ def _events(
         "dialogues": frames["dialogues"].height,
         "turns": frames["turns"].height,
         "unpaired_turns": int(frames["dialogues"]["n_unpaired"].sum()),
-        PARTIAL_REJECTS: read.rejects.height,
+        PARTIAL_REJECTS: read.rejects.height - read.n_without_pair,
     }
     as_empty = options.zero_without_turns
     return Events(frames, pl.concat(rejects), counts, read.nulls, nulls_are_empty=as_empty)
@@ -101,6 +113,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     metadata[said.dialogue[said.by(USER) & (said.meta.tags == OBJECT)]] = True
     gold, has_gold = _read_gold(said.meta.take(user), options, problems)
     lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
+    has_pair = np.bincount(said.dialogue[user], minlength=raw.height) > 0
     frames = {
         "dialogues": _dialogues(raw).with_columns(
             pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
@@ -118,18 +131,21 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
         problems,
         pl.concat([_unpaired_rejects(raw, turns, unpaired), ignored(raw)]),
         _nulls(turns),
+        int(np.count_nonzero((lost > 0) & ~has_pair)),
     )
 
 
 def _nulls(turns: "_Said") -> dict[str, Nulls]:
     """Count what turns lack; metadata are asked of the user's."""
     user = turns.by(USER)
-    absent = {
-        "speaker": (turns.speaker.null_count(), len(turns)),
-        "text": (int((~turns.has_text).sum()), len(turns)),
-        "user_meta": (int((user & (turns.meta.tags != OBJECT)).sum()), int(user.sum())),
+    words = unknown_words(turns.speaker, _SPEAKER)
+    return {
+        "conversation[].speaker": Nulls(turns.speaker.null_count(), len(turns), words),
+        "conversation[].text": Nulls(int((~turns.has_text).sum()), len(turns)),
+        "conversation[].user_meta": Nulls(
+            int((user & (turns.meta.tags != OBJECT)).sum()), int(user.sum())
+        ),
     }
-    return {f"conversation[].{name}": Nulls(*counted) for name, counted in absent.items()}
 
 
 @dataclass(frozen=True, slots=True)

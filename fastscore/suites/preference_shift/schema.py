@@ -22,6 +22,7 @@ from fastscore.suites.output_columns import (
     column,
 )
 
+SPEAKERS = USER, SYSTEM = "USER", "SYSTEM"
 LABELS = ("model", "true_genre")
 GROUPS = ("model",)
 SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
@@ -70,7 +71,8 @@ SOURCE = Source(
                     kind="text",
                     description="USER or SYSTEM.",
                     needed_by=ALL_METRICS,
-                    expects=("USER", "SYSTEM"),
+                    expects=SPEAKERS,
+                    knows=SPEAKERS,
                 ),
                 Column(
                     name="text",

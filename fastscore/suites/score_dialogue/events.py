@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import outer_whitespace, string_changes
 
-from fastscore.suites.base import REJECT_SCHEMA, Events, Nulls
+from fastscore.suites.base import REJECT_SCHEMA, Events
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 
 Indices = npt.NDArray[np.int64]
@@ -114,7 +114,6 @@ def group_events(raw: pl.DataFrame) -> Events:
             "other": rows.height - predicted - revealed - len(complete_rows),
         },
         # the published script takes a text that is null for an empty one
-        nulls={"step": Nulls(int((is_predicted & ~has_step).sum()), predicted)},
         nulls_are_empty=True,
     )
 

@@ -38,6 +38,7 @@ SOURCE = Source(
             "name their utterance.",
             needed_by=ALL_METRICS,
             expects=("predicted", "utterance_complete"),
+            knows=("predicted", "revealed", "utterance_complete"),
         ),
         Column(
             name="utterance_index",
@@ -53,6 +54,7 @@ SOURCE = Source(
             otherwise="null",
             description="Which step of the utterance, from 0; usable only as a 64-bit integer.",
             needed_by=ALL_METRICS,
+            needed_where=("event", "predicted"),
         ),
         Column(
             name="prediction",

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from fastscore.errors import InputError
+import fastscore
+from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
+from fastscore.logs.inputs.needs import ROWS_LOOKED_AT
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.suites.registry import load_suite
 from tests.logs.inputs.wrong_logs import (
@@ -137,6 +139,28 @@ def test_a_column_of_nulls(suite: str, tmp_path: Path) -> None:
     assert refusal(suite, log) == message(suite, log, found(suite, NEEDED[suite]), "")
 
 
+RETYPED: dict[str, tuple[str, Any, str]] = {
+    "score_dialogue": ("prediction", [1], "field prediction: wrong_type (found array"),
+    "preference_shift": ("text", 7, "field conversation[0].text: wrong_type (found integer"),
+    "memory_finance": ("turn_pair_id", {}, "field turns[0].turn_pair_id: wrong_type (found object"),
+    "guest_simulation": ("role", True, "field role: wrong_type (found true"),
+    "group_travel": ("utterance", {"a": 1}, "field utterance: wrong_type (found object"),
+}
+
+
+def test_a_column_of_another_type(suite: str, tmp_path: Path) -> None:
+    name, value, told = RETYPED[suite]
+    log = write(tmp_path / "log.jsonl", changed(suite, lambda row: {**row, name: value}))
+    options: dict[str, Any] = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
+    if suite == "preference_shift":
+        catalogue = tmp_path / "catalogue.json"
+        catalogue.write_text('[{"name": "Her", "genre": ["comedy"]}]')
+        options = {"catalogue": str(catalogue), "segments": "metadata"}
+    with pytest.raises(InputError) as caught:
+        fastscore.score(log, suite, embedder="none", output=tmp_path / "run", **options)
+    assert f"The first: {log}:1, {told}" in str(caught.value)
+
+
 def test_a_nested_column(suite: str, tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", nested(suite, "meta"))
     path = f"meta.{NEEDED[suite]}"
@@ -232,6 +256,81 @@ def test_words_in_another_case(tmp_path: Path) -> None:
     )
     words = {"event": {"Predicted": "predicted", "Utterance_Complete": "utterance_complete"}}
     screened("score_dialogue", log, columns=column_map(values=words))
+
+
+def test_words_that_are_all_foreign(tmp_path: Path) -> None:
+    """One speaker under his own word, the other under none that is known."""
+    turns = [{"speaker": "Ann", "text": "a comedy"}, {"speaker": "SYSTEM", "text": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"conversation": turns}])
+    assert refusal("preference_shift", log).startswith(
+        "No row has what preference_shift needs: conversation[].speaker is never 'USER'.\n"
+        "  looked for: USER, SYSTEM\n"
+        "  found: 'Ann' (1)\n"
+    )
+
+
+def test_a_column_that_was_asked_for_must_stand_somewhere(suite: str, tmp_path: Path) -> None:
+    optional = {
+        "score_dialogue": "miner_uid",
+        "preference_shift": "model_name",
+        "memory_finance": "run_id",
+        "guest_simulation": "message_id",
+        "group_travel": "plan",
+    }[suite]
+    log = write(tmp_path / "log.jsonl", RIGHT[suite])
+    said = refusal(suite, log, columns=column_map({optional: "nope"}))
+    assert said.startswith(f"{log}: no row has a column that is asked for.\n  ")
+    assert f"{optional}: absent or null in " in said
+    assert "    looked for: nope\n    found: " in said
+    # late in a long file, or in another file, is somewhere
+    late = [*RIGHT[suite] * 300, *changed(suite, lambda row: {**row, "nope": "x"})]
+    if suite not in ("preference_shift", "memory_finance"):
+        log = write(tmp_path / "late.jsonl", late)
+        assert screened(suite, log, columns=column_map({optional: "nope"})).files
+
+
+def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "a burger"}, {"role": "assistant", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"messages": chat}])
+    columns = load_layout("openai").of("guest_simulation")
+    assert screened("guest_simulation", log, columns=columns).files
+    # unless the user does so too
+    named = columns | column_map({"name": "messages[].nick"})
+    assert "looked for: messages[].nick" in refusal("guest_simulation", log, columns=named)
+
+
+def test_a_word_must_mean_one_that_is_known() -> None:
+    source = load_suite("preference_shift").source
+    with pytest.raises(UsageError, match="means 'USR', which is none"):
+        mapped(source, column_map(values={"speaker": {"user": "USR"}}))
+    mapped(source, column_map(values={"speaker": {"system": ""}}))
+    with pytest.raises(UsageError, match="Objects of an array can be left out, rows cannot"):
+        mapped(load_suite("guest_simulation").source, column_map(values={"role": {"system": ""}}))
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+def test_nulls_all_through_a_long_file_are_told(name: str, tmp_path: Path) -> None:
+    log = tmp_path / name
+    rows = [{**row, "prediction": None} for row in RIGHT["score_dialogue"][:2]] * 300
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    log.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    said = refusal("score_dialogue", log)
+    assert said.startswith(
+        f"{log}: no row has what score_dialogue needs.\n  prediction: absent or null in all rows\n"
+    )
+    # a value behind what was looked at is found in the text
+    last = json.dumps(RIGHT["score_dialogue"][0]).encode()
+    log.write_bytes(gzip.compress(text + last) if name.endswith("gz") else text + last)
+    assert screened("score_dialogue", log).files
+
+
+def test_a_log_of_completed_utterances_alone_is_one(tmp_path: Path) -> None:
+    """A miner that predicted nothing for a dialogue is scored, as published: no steps."""
+    good = write(tmp_path / "logs" / "a.jsonl", RIGHT["score_dialogue"])
+    bare = write(tmp_path / "logs" / "b.jsonl", RIGHT["score_dialogue"][2:])
+    seen = screened("score_dialogue", tmp_path / "logs")
+    assert [file.path for file in seen.files] == [str(good), str(bare)]
+    assert seen.left_aside == ()
 
 
 def test_a_known_layout_is_named(tmp_path: Path) -> None:
@@ -362,7 +461,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
 
     monkeypatch.setattr("fastscore.logs.inputs.needs.records", counted)
     screened("score_dialogue", log)
-    assert read == 20
+    assert read == ROWS_LOOKED_AT + 1
 
 
 def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
@@ -410,7 +509,7 @@ def test_a_column_of_another_type_is_not_called_absent(tmp_path: Path) -> None:
         for row in RIGHT["score_dialogue"]
     ]
     said = refusal("score_dialogue", write(tmp_path / "log.jsonl", rows))
-    assert "\n  step: found strings (2), expected integers, in 3 rows\n" in said
+    assert "\n  step: found strings (2), expected integers, in 2 rows\n" in said
     assert "step=step" not in said
     # one that can be read is enough; cells of CSV are read as numbers
     screened("score_dialogue", write(tmp_path / "log.jsonl", [*rows, *RIGHT["score_dialogue"]]))
