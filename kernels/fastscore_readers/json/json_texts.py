@@ -6,7 +6,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,11 @@ from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefe
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import (
     address_of,
-    copy_block,
     load_byte,
-    load_word,
     same_bytes,
-    store_byte,
-    store_word,
 )
 from fastscore_machine.validation import read_only, same_length
+from fastscore_machine.views import put_byte
 
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
 
@@ -37,6 +34,13 @@ r"""How a JSON string is written: without escapes, with such of two characters, 
 _AHEAD = 2
 _NONE, _1 = np.uint64(0), np.uint64(1)
 _SLASH = 0x2F
+
+
+class _Texts(NamedTuple):
+    """Where texts lie: addresses and lengths, int64 (n,)."""
+
+    addresses: Longs
+    lengths: Longs
 
 
 def joined_contain(
@@ -69,21 +73,17 @@ def joined_contain(
     found = np.zeros(haystacks.size, np.bool_)
     same_length("needles", len(wanted.lengths), "haystacks", found.size)
     same_length("written", len(parts.lengths), "escapes", escapes.size)
-    _search(
-        read_only(escapes),
-        read_only(parts.addresses),
-        read_only(parts.lengths),
-        read_only(offsets),
-        read_only(haystacks),
-        read_only(wanted.addresses),
-        read_only(wanted.lengths),
-        found,
-    )
+    ends = np.append(0, np.cumsum(parts.lengths + 1))
+    room = np.empty(int(np.diff(ends[offsets]).max(initial=0)), np.uint8)
+    haystack = _Texts(read_only(parts.addresses), read_only(parts.lengths))
+    needle = _Texts(read_only(wanted.addresses), read_only(wanted.lengths))
+    ways, places, chosen = read_only(escapes), read_only(offsets), read_only(haystacks)
+    _search(haystack, ways, places, chosen, needle, room, found)
     return found
 
 
 @inlined
-def _place(text: int, size: int, needle: int, length: int) -> int:
+def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
     """Where the bytes at one address hold those at another, at least one; -1 if nowhere."""
     last = length - 1
     # of a character the last byte tells most
@@ -112,7 +112,7 @@ def _place(text: int, size: int, needle: int, length: int) -> int:
 
 
 @inlined
-def _stands_for_itself(needle: int, length: int) -> bool:
+def _stands_for_itself(needle: Any, length: Any) -> bool:
     """Whether no escape of two characters can stand for any character of a text."""
     index = 0
     while index + BLOCK <= length:
@@ -130,106 +130,61 @@ def _stands_for_itself(needle: int, length: int) -> bool:
 
 
 @inlined
-def _holds_as_written(
-    parts: int, sizes: int, escapes: int, first: int, behind: int, needle: int, length: int
-) -> int:
+def _holds_as_written(parts: Any, escapes: Any, first: Any, behind: Any, needle: Any) -> int:
     """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
+    wanted, length = needle
     for part in range(first, behind):
-        how = load_byte(escapes, part)
-        if how == NUMBERED:
+        if escapes[part] == NUMBERED:
             return -1
-        text: Any = np.int64(load_word(parts, 8 * part))
-        size: Any = np.int64(load_word(sizes, 8 * part))
-        at = _place(text, size, needle, length)
+        text = parts.addresses[part]
+        at = _place(text, parts.lengths[part], wanted, length)
         if at < 0:
             continue
         # what follows a backslash may be its letter
-        if at > 0 and how != PLAIN and load_byte(text, at - 1) == BACKSLASH:
+        if at > 0 and escapes[part] != PLAIN and load_byte(text, at - 1) == BACKSLASH:
             return -1
         return 1
     return 0
 
 
-@inlined
-def _copied(source: int, target: int, length: int) -> int:
-    """Copy bytes from one address to another; return how many."""
-    at = 0
-    while at + BLOCK <= length:
-        copy_block(source, at, target, at)
-        at += BLOCK
-    while at + 8 <= length:
-        store_word(target, at, load_word(source, at))
-        at += 8
-    while at < length:
-        store_byte(target, at, load_byte(source, at))
-        at += 1
-    return length
-
-
 @kernel(
-    "uint8[:], int64[:], int64[:], int64[:], int64[:], int64[:], int64[:], out(bool[:])",
+    "_Texts(int64[:], int64[:]), uint8[:], int64[:], int64[:], _Texts(int64[:], int64[:]), "
+    "out(uint8[:]), out(bool[:])",
     fastmath=False,
+    allocates=False,
 )
 def _search(
-    escapes: Any,
-    parts: Any,
-    sizes: Any,
-    offsets: Any,
-    haystacks: Any,
-    needles: Any,
-    lengths: Any,
-    found: Any,
+    parts: Any, escapes: Any, offsets: Any, haystacks: Any, needles: Any, room: Any, found: Any
 ) -> None:
-    # addresses: an array costs a call much more
-    part_places, part_sizes = address_of(parts), address_of(sizes)
-    part_escapes = address_of(escapes)
-    room = np.empty(1 << 16, np.uint8)
-    searched: Any = np.int64(-1)
-    text: Any = np.int64(0)
-    size: Any = np.int64(0)
+    """Search haystacks; one that is not searched as it is written is written to a room."""
+    searched = text = size = np.int64(-1)
     for pair in range(haystacks.size):
         if pair + _AHEAD < haystacks.size:
-            prefetch_text(needles[pair + _AHEAD], lengths[pair + _AHEAD])
+            prefetch_text(needles.addresses[pair + _AHEAD], needles.lengths[pair + _AHEAD])
             ahead = haystacks[pair + _AHEAD]
             for part in range(offsets[ahead], offsets[ahead + 1]):
-                prefetch_text(parts[part], sizes[part])
-        if lengths[pair] == 0:
+                prefetch_text(parts.addresses[part], parts.lengths[part])
+        needle, length = needles.addresses[pair], needles.lengths[pair]
+        if length == 0:
             found[pair] = True
             continue
         first, behind = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
-        if _stands_for_itself(needles[pair], lengths[pair]):
-            held = _holds_as_written(
-                part_places,
-                part_sizes,
-                part_escapes,
-                first,
-                behind,
-                needles[pair],
-                lengths[pair],
-            )
+        if _stands_for_itself(needle, length):
+            held = _holds_as_written(parts, escapes, first, behind, (needle, length))
             if held >= 0:
                 found[pair] = held == 1
                 continue
         if haystacks[pair] != searched:
             searched = haystacks[pair]
             if behind - first == 1 and escapes[first] == PLAIN:
-                text, size = parts[first], sizes[first]
+                text, size = parts.addresses[first], parts.lengths[first]
             else:
-                needed = behind - first
-                for part in range(first, behind):
-                    needed += sizes[part]
-                if needed > room.size:
-                    room = np.empty(2 * needed, np.uint8)
-                text, size = address_of(room), 0
+                text, size = address_of(room), np.int64(0)
                 for part in range(first, behind):
                     if part > first:
-                        store_byte(text, size, NEWLINE)
+                        put_byte(room, size, NEWLINE)
                         size += 1
-                    if escapes[part] != PLAIN:
-                        size = max(size, unescape(parts[part], 0, sizes[part], text, size))
-                    else:
-                        size += _copied(parts[part], text + size, sizes[part])
-        found[pair] = _place(text, size, needles[pair], lengths[pair]) >= 0
-    # naming the array here keeps it alive until its address is used no more
-    if room.size == 0:
-        found[:] = False
+                    # half of a surrogate pair makes the empty text
+                    end = unescape(parts.addresses[part], 0, parts.lengths[part], room, size)
+                    size = max(size, end)
+        found[pair] = _place(text, size, needle, length) >= 0
