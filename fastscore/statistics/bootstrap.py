@@ -8,7 +8,7 @@ order, the block size, the number of threads or what else is resampled with them
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ SAMPLES = 2_000
 SEED = 0
 _BLOCK_CELLS = 2_000_000
 _LARGEST_PAIR_TABLE = 2_000
+_KEPT_CELLS = 1_000_000
 
 Estimator = Callable[[Values], Values]
 """From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
@@ -187,17 +188,34 @@ def _resample(
 ) -> Values:
     """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
     block = max(1, _BLOCK_CELLS // max(clusters, rows))
+    small = samples * clusters <= _KEPT_CELLS
+    kept = _kept_draws(samples, clusters, seed, stream) if small else None
 
     def estimate(start: int) -> Values:
-        draws = np.empty((min(block, samples - start), clusters))
-        for row in range(len(draws)):
-            generator = np.random.default_rng((seed, stream, start + row))
-            drawn = generator.integers(0, clusters, size=clusters)
-            draws[row] = np.bincount(drawn, minlength=clusters)
-        return estimator(draws)
+        stop = min(start + block, samples)
+        if kept is not None:
+            return estimator(kept[start:stop])
+        return estimator(_draw(range(start, stop), clusters, seed, stream))
 
     with ThreadPoolExecutor(available_processors()) as pool:
         return np.concatenate(list(pool.map(estimate, range(0, samples, block))))
+
+
+def _draw(rows: range, clusters: int, seed: int, stream: int) -> Values:
+    """Return how often each cluster is drawn in each of the samples, whatever others there are."""
+    draws = np.empty((len(rows), clusters))
+    for place, row in enumerate(rows):
+        drawn = np.random.default_rng((seed, stream, row)).integers(0, clusters, size=clusters)
+        draws[place] = np.bincount(drawn, minlength=clusters)
+    return draws
+
+
+@lru_cache(maxsize=4)
+def _kept_draws(samples: int, clusters: int, seed: int, stream: int) -> Values:
+    """Return all draws of a small bootstrap: an analysis asks for the same ones again and again."""
+    draws = _draw(range(samples), clusters, seed, stream)
+    draws.flags.writeable = False
+    return draws
 
 
 def _exact_parts(sums: Values) -> tuple[Values, Values]:

@@ -143,3 +143,13 @@ def test_too_little_to_resample() -> None:
     assert bootstrap_mean([1.0, 2.0], ["a", "a"]) == Interval(1.5, None, None, "too_few_values")
     with pytest.raises(ValueError, match=r"clusters has shape \(1,\), expected \(2,\)"):
         bootstrap_mean([1.0, 2.0], ["a"])
+
+
+def test_draws_that_are_kept_are_those_that_are_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(2)
+    x, y, clusters = rng.normal(size=40), rng.normal(size=40), np.arange(40) // 3
+    kept = [bootstrap_mean(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)]
+    monkeypatch.setattr(bootstrap, "_KEPT_CELLS", 0)
+    assert [bootstrap_mean(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)] == kept
