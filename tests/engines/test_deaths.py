@@ -35,7 +35,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
     rng.choice(workers).kill()
     stderr = finish(process)
     assert contents(run) == lexical
-    if moment < 4:
+    if moment < 4 and engine == "dask":  # Ray has processes that wait for tasks, too
         assert "workers died" in stderr
 
 

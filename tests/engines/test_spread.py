@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 from itertools import pairwise
 from pathlib import Path
 
@@ -100,7 +101,21 @@ def threads_here(number: int) -> tuple[int, int, int]:
     return available_processors(), pl.thread_pool_size(), thread_count(None)
 
 
-def test_processes_of_one_machine_share_its_processors(engine: str) -> None:
+def die_once(mark: Path) -> int:
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+def test_processes_share_the_processors_and_one_that_dies_is_counted(
+    engine: str, tmp_path: Path
+) -> None:
     each = max(1, available_processors() // 2)
+    lost: list[int] = []
     with open_engine(engine, None, 2) as opened:
         assert set(opened.map(threads_here, range(4))) == {(each, each, each)}
+        keys = [tmp_path / "mark"]
+        found = list(opened.map(die_once, keys, lost=lambda worker, tasks: lost.append(tasks)))
+    assert len(found) == 1
+    assert lost == [1]

@@ -20,6 +20,7 @@ from typing import Any
 import dask.config
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
 
+from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
@@ -39,7 +40,10 @@ CONNECT_SECONDS = 10
 WORKERLESS_SECONDS = 60
 """How long a cluster of our own may be without a worker: one that died is started anew in less."""
 
-_OWN_CLUSTER = {"distributed.worker.profile.enabled": False}
+_OWN_CLUSTER = {
+    "distributed.nanny.pre-spawn-environ": kept_memory_variables() | {"OMP_NUM_THREADS": "1"},
+    "distributed.worker.profile.enabled": False,
+}
 _SILENT = logging.CRITICAL + 1
 
 

@@ -21,6 +21,7 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
@@ -160,6 +161,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
     own: dict[str, Any] = {}
     if address is None:
         own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
+        runtime["env_vars"] |= kept_memory_variables()
         runtime["worker_process_setup_hook"] = prepare_own
     try:
         context = ray.init(

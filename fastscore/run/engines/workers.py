@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastscore.allocation import keep_freed_memory
 from fastscore.errors import FastscoreError
 from fastscore.garbage import collect_seldom
 from fastscore.processors import THREADS_VARIABLE, available_processors
@@ -39,8 +38,10 @@ def load_tasks() -> None:
 
 
 def prepare_own() -> None:
-    """Make a process that does nothing but our tasks as fast as the command itself is."""
-    keep_freed_memory()
+    """Make a process that does nothing but our tasks as fast as the command itself is.
+
+    It has `kept_memory_variables` in its environment besides.
+    """
     collect_seldom()
     load_tasks()
 
