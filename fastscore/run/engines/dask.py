@@ -7,6 +7,7 @@ of them (an embedding) takes the worker's only `ALONE`.
 import asyncio
 import contextlib
 import logging
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin
 
 from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
+from fastscore.processors import THREADS_VARIABLE
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
     attempt,
@@ -29,6 +31,7 @@ from fastscore.run.engines.workers import (
     prepare_own,
     result_of,
     set_threads,
+    thread_variables,
     threads_each,
 )
 
@@ -40,10 +43,6 @@ CONNECT_SECONDS = 10
 WORKERLESS_SECONDS = 60
 """How long a cluster of our own may be without a worker: one that died is started anew in less."""
 
-_OWN_CLUSTER = {
-    "distributed.nanny.pre-spawn-environ": kept_memory_variables() | {"OMP_NUM_THREADS": "1"},
-    "distributed.worker.profile.enabled": False,
-}
 _SILENT = logging.CRITICAL + 1
 
 
@@ -192,7 +191,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[DaskEngine]:
         target: Any = address
         if address is None:
             threads = threads_each(workers)
-            stack.enter_context(dask.config.set(_OWN_CLUSTER))
+            stack.enter_context(_own_processes(threads))
             target = stack.enter_context(_local_cluster(workers))
         try:
             client = stack.enter_context(
@@ -219,6 +218,31 @@ def _local_cluster(workers: int) -> LocalCluster:
         memory_limit=0,
         silence_logs=_SILENT,
     )
+
+
+@contextmanager
+def _own_processes(threads: int) -> Iterator[None]:
+    """Say how worker processes begin; the package gives this one their environment as well."""
+    begun_with = {
+        "OMP_NUM_THREADS": str(threads),
+        **thread_variables(threads),
+        **kept_memory_variables(),
+    }
+    del begun_with[THREADS_VARIABLE]  # which we listen to ourselves: workers are told later
+    before = {name: os.environ.get(name) for name in begun_with}
+    settings = {
+        "distributed.nanny.pre-spawn-environ": begun_with,
+        "distributed.worker.profile.enabled": False,
+    }
+    try:
+        with dask.config.set(settings):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
