@@ -18,6 +18,7 @@ from fastscore.logs.inputs.files import STDIN, Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.inspection import Inspection, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import choose
 from fastscore.logs.plan.index import keys_alone
 from fastscore.logs.plan.shards import plan_shards
@@ -175,6 +176,9 @@ def score(
     engine: str = LOCAL,
     address: str | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
+    max_memory: int | None = None,
+    max_unpacked: int = DEFAULT_LIMITS.unpacked,
+    max_ratio: float = DEFAULT_LIMITS.ratio,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     layout: str | None = None,
@@ -217,6 +221,12 @@ def score(
     max_rejects
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
+    max_memory
+        The most MiB of memory that reading and scoring may take; None for three quarters of the
+        machine's.
+    max_unpacked, max_ratio
+        The most MiB that one compressed file may unpack to, and how many times larger it may
+        become beyond 64 MiB.
     columns
         Where columns stand whose key is another: ``{"text": "turns[].content"}``.
     values
@@ -271,6 +281,7 @@ def score(
         strict=strict,
         format=format,
         choice=Choice(limit, sample, seed),
+        limits=Limits(max_memory, max_unpacked, max_ratio),
         memory=given if given.is_frame else None,
     )
     if output is None and engine != LOCAL:
@@ -420,6 +431,8 @@ def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> li
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         folder = Path(scratch)
         readable = readable_inputs(config, source, folder / "inputs")
-        plan = plan_shards(readable.files, source, scratch=folder, threads=config.workers)
+        plan = plan_shards(
+            readable.files, source, scratch=folder, threads=config.workers, limits=config.limits
+        )
         context = replace(context, run=folder, chosen=readable.chosen)
         return [compute_tables(context, shard) for shard in plan.shards]

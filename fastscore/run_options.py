@@ -16,6 +16,9 @@ class RunOptions(TypedDict, total=False):
     engine: Literal["local", "dask", "ray"]
     address: str | None
     max_rejects: float
+    max_memory: int | None
+    max_unpacked: int
+    max_ratio: float
     columns: Mapping[str, str] | None
     values: Mapping[str, Mapping[str, str]] | None
     layout: str | None

@@ -215,6 +215,11 @@ class ScoreDialogueKeywords(RunOptions, total=False):
     baseline_seed: int
     """Seed of those pairs, as Python's random.Random takes it. Default: 0."""
 
+    max_text: int
+    """The most characters of a prediction or a ground truth; a row with more is a reject. Edit
+    distances of longer texts take minutes (characters). Default: 1000000.
+    """
+
     pppl_model: str
     """A masked language model (`fastscore models export FOLDER --task fill-mask`): reports the
     pseudo-perplexity of predictions and ground truths.

@@ -1,6 +1,7 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -15,6 +16,7 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import ColumnMap, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES, Format
 from fastscore.logs.inputs.layout import layout_map, layout_names
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
 from fastscore.options import environment_name, flag_name, plain_type
 from fastscore.processors import available_processors
 from fastscore.run.config import (
@@ -27,6 +29,7 @@ from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import CHANGES_SCORE, WRITES_MORE, Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.precisions import EXACT, PRECISIONS
+from fastscore.vectors.trust import TRUST_VARIABLE
 
 MIB = 1024 * 1024
 
@@ -111,6 +114,12 @@ def _option(*flags: str, **declared: Any) -> click.Option:
     )
 
 
+def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: bool) -> None:
+    """Have this process, and the workers that it starts, trust stores."""
+    if is_trusted:
+        os.environ[TRUST_VARIABLE] = "1"
+
+
 def _run_options(suite: Suite) -> list[click.Option]:
     return [
         _option(
@@ -146,6 +155,14 @@ def _run_options(suite: Suite) -> list[click.Option]:
             help="The folder of vector stores.  [default: in the cache]",
         ),
         _option(
+            "--trust-store",
+            heading=WHERE_THINGS_ARE,
+            is_flag=True,
+            callback=_trust_store,
+            expose_value=False,
+            help="Read a vector store that is another user's, or that others can write to.",
+        ),
+        _option(
             "--workers",
             heading=HOW_IT_RUNS,
             type=click.IntRange(min=1),
@@ -169,6 +186,27 @@ def _run_options(suite: Suite) -> list[click.Option]:
             heading=HOW_IT_RUNS,
             type=click.IntRange(min=1),
             help=f"The most MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
+        ),
+        _option(
+            "--max-memory",
+            heading=HOW_IT_RUNS,
+            type=click.IntRange(min=256),
+            help="The most MiB of memory that reading and scoring may take; shards are scored one "
+            f"by one where several would take more.  [default: {MEMORY_SHARE:.0%} of the machine]",
+        ),
+        _option(
+            "--max-unpacked",
+            heading=HOW_IT_RUNS,
+            type=click.IntRange(min=1),
+            default=DEFAULT_LIMITS.unpacked,
+            help="The most MiB that one compressed file may unpack to.",
+        ),
+        _option(
+            "--max-ratio",
+            heading=HOW_IT_RUNS,
+            type=click.FloatRange(min=1.0),
+            default=DEFAULT_LIMITS.ratio,
+            help="How many times larger a compressed file may become, beyond 64 MiB.",
         ),
         _option(
             "--format",
@@ -304,6 +342,9 @@ def _callback(suite: Suite) -> Any:
         engine: str,
         address: str | None,
         shard_size: int | None,
+        max_memory: int | None,
+        max_unpacked: int,
+        max_ratio: float,
         format: Format | None,
         limit: int | None,
         sample: int | None,
@@ -345,6 +386,7 @@ def _callback(suite: Suite) -> Any:
             strict=strict,
             format=format,
             choice=Choice(limit, sample, seed),
+            limits=Limits(max_memory, max_unpacked, max_ratio),
         )
         progress = reporter(quiet=quiet)
         if dry_run:

@@ -231,7 +231,7 @@ def _rejects(run: Run) -> list[Finding]:
         return [Finding(kind="rejects", text="No line was rejected.")]
     commonest = (
         run.rejects.group_by("reason")
-        .agg(pl.len().alias("n"))
+        .agg(n=pl.col("count").sum())
         .sort("n", "reason", descending=[True, False])
         .head(1)
         .collect()

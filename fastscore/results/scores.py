@@ -53,4 +53,4 @@ class Scores:
 
     def _counts(self) -> dict[str, int]:
         counts = {name: table.height for name, table in self.tables.items()}
-        return {**counts, "rejects": self.rejects.height}
+        return {**counts, "rejects": int(self.rejects["count"].sum())}

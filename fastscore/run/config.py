@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastscore.logs.inputs.choice import EVERYTHING, Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
 from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import build_options
 from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import ChecksOptions, Source, Suite
@@ -87,6 +88,7 @@ class RunConfig:
     format: Format | None = None
     choice: Choice = EVERYTHING
     memory: "Given | None" = None
+    limits: Limits = DEFAULT_LIMITS
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""

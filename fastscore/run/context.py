@@ -9,6 +9,7 @@ from typing import Any
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import ChosenDialogues
 from fastscore.options import build_options, flag_name, option_values
 from fastscore.run.config import RunConfig
@@ -59,6 +60,7 @@ class RunContext:
     columns: ColumnMap = NO_MAP
     chosen: ChosenDialogues | None = None
     writer: str = ""
+    limits: Limits = DEFAULT_LIMITS
 
     def check_writer(self) -> None:
         """Raise `RunConflictError` unless the run directory is still held by this run's writer."""
@@ -97,6 +99,7 @@ def run_context(
         embedder=settings,
         perplexity=_perplexity_settings(config, suite, options),
         columns=config.columns,
+        limits=config.limits,
     )
 
 

@@ -23,6 +23,7 @@ from fastscore.logs.inputs.column_map import mapped
 from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import Screened
+from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.run import tasks
@@ -258,6 +259,7 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             threads=max(run.config.workers, run.engine.processes()),
             mapped=partial(run.engine.map, lost=progress.lost),
             watch=partial(stop_if_asked, 0, 0),
+            limits=run.config.limits,
         )
     accept_inputs(run.folder, run.manifest, plan)
     run.add_time("plan", len(files), time.monotonic() - started)
@@ -294,7 +296,13 @@ def _score(run: _Execution, plan: Plan) -> None:
         shown = {"evaluated": "texts"}
         run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, alone=True)
     shown = {"rows": "rows"}
-    run.map("score", tasks.score_shard, open_shards, shown)
+    run.map("score", tasks.score_shard, open_shards, shown, alone=_one_by_one(run, open_shards))
+
+
+def _one_by_one(run: _Execution, shards: Sequence[Shard]) -> bool:
+    """Tell whether as many shards at once as there are workers would take too much memory."""
+    largest = max((shard.n_bytes for shard in shards), default=0)
+    return run.config.workers * largest * SHARD_MEMORY > run.config.limits.memory_bytes
 
 
 def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
@@ -329,7 +337,8 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
         is None
     ]
     shown = {"distinct": "distinct texts", "missing": "to embed", "rows": "rows scored"}
-    run.map("texts", tasks.score_or_collect_texts, waiting, shown)
+    alone = _one_by_one(run, waiting)
+    run.map("texts", tasks.score_or_collect_texts, waiting, shown, alone=alone)
     left = _open_shards(run, shards)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
@@ -473,6 +482,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             threads=max(config.workers, engine.processes()),
             mapped=engine.map,
             watch=partial(stop_if_asked, 0, 0),
+            limits=config.limits,
         )
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
     scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]

@@ -75,6 +75,7 @@ def open_manifest(
         "workers": config.workers,
         "engine": config.engine,
         "max_rejects": config.max_rejects,
+        "max_memory": config.limits.memory_bytes,
     }
     if earlier is not None:
         remove_temporaries(folder)

@@ -112,14 +112,14 @@ def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder:
     files, left = screened.files, tuple(file.path for file in screened.left_aside)
     if not config.choice:
         return Readable(files, left)
-    parts = read_files(files, keys_alone(source), threads=config.workers)
+    parts = read_files(files, keys_alone(source), threads=config.workers, limits=config.limits)
     head = choose(parts, source, config.choice)
     if head.last_file is None:
         return Readable(files, left, head.chosen)
     before = itertools.takewhile(lambda file: file.path != head.last_file, files)
     last = next(file for file in files if file.path == head.last_file)
     if head.behind is not None and last.format in _CUT:
-        blocks = read_blocks(last.location, last.compression)
+        blocks = read_blocks(last.location, last.compression, limits=config.limits)
         last = spool_head(last, blocks, head.behind, folder)
     return Readable((*before, last), left, head.chosen)
 

@@ -5,17 +5,20 @@ sees the same folders, it leaves the same bytes under the same names. Only task 
 pass between a task and the engine that runs it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
+from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.errors import StoreError
+from fastscore.logs.integrity.limits import Limits
+from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.plan.shards import Shard
-from fastscore.logs.read.rows import Rows, join_parts, read_parts, read_shard
+from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
 from fastscore.run.context import EmbedderSettings, PerplexitySettings, RunContext
@@ -31,7 +34,7 @@ from fastscore.run.layout import (
 from fastscore.run.missing import count_nulls
 from fastscore.run.opened import open_embedder, open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
-from fastscore.suites.base import REJECT_SCHEMA, Events, ScoresPerplexity, Suite, Table
+from fastscore.suites.base import REJECTS_TABLE, Events, ScoresPerplexity, Suite, Table
 from fastscore.vectors.claims import claimed
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore
@@ -273,11 +276,11 @@ def _score_events(
     suite, options = context.load()
     vectors = vectors_of(context, events, compared)
     tables = suite.score(events, vectors, options)
-    rejects = _in_input_order(events.rejects, files)
+    rejects = _in_input_order(listed_rejects(events.rejects), files)
     return ShardScores(
         tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
         rejects=rejects,
-        counts={**counts, "rejects": rejects.height},
+        counts={**counts, "rejects": int(rejects["count"].sum())},
         cut_texts=compared.cut(context.embedder),
     )
 
@@ -315,10 +318,23 @@ def _read_events(
 
 def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
     source, chosen = context.source(suite), context.chosen
-    if chosen is None:
-        return read_shard(shard, source)
-    parts = read_parts(shard.byte_ranges, source)
-    return join_parts((chosen.kept(part, source) for part in parts), source)
+    parts = _within_limits(read_parts(shard.byte_ranges, source), context.limits, shard)
+    if chosen is not None:
+        parts = (chosen.kept(part, source) for part in parts)
+    return join_parts(parts, source)
+
+
+def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Iterator[Part]:
+    """Hand parts on until too much memory is taken or the run is asked to stop.
+
+    What is handed on will be joined, which takes as much again.
+    """
+    held = 0
+    for part in parts:
+        raise_if_stopped()
+        held += int(part.frame.estimated_size())
+        limits.check_memory(shard.byte_ranges[0].file, more=held)
+        yield part
 
 
 def _events(
@@ -327,7 +343,8 @@ def _events(
     events = suite.events(rows.frame, options)
     nulls = count_nulls(rows.frame, context.source(suite), events)
     counts = {**rows.counts, **events.counts, **nulls}
-    rejects = pl.concat([rows.rejects, events.rejects])
+    of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
+    rejects = pl.concat([rows.rejects, of_suite])
     return replace(events, rejects=rejects), counts
 
 
@@ -376,10 +393,10 @@ def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _in_input_order(rejects: pl.DataFrame, files: Sequence[str]) -> pl.DataFrame:
     if rejects.is_empty():
-        return rejects.select(REJECT_SCHEMA.keys())
+        return rejects.select(REJECTS_TABLE.keys())
     position = {file: index for index, file in enumerate(files)}
     file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
-    return rejects.sort(file_position, "line", maintain_order=True).select(REJECT_SCHEMA.keys())
+    return rejects.sort(file_position, "line", maintain_order=True).select(REJECTS_TABLE.keys())
 
 
 def _commit(

@@ -44,6 +44,7 @@ RejectReason = Literal[
     "unpaired_turn",
     "truncated_compression",
     "damaged_compression",
+    "text_too_long",
 ]
 REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
 """All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
@@ -384,6 +385,14 @@ REJECT_SCHEMA: dict[str, pl.DataType] = {
     "raw": pl.String(),
 }
 """One row a reject: where it stood, what was found, what was expected, the raw text (cut)."""
+
+REJECTS_TABLE: dict[str, pl.DataType] = {
+    **REJECT_SCHEMA,
+    "count": pl.Int64(),
+    "last_line": pl.Int64(),
+}
+"""A run's rejects: for how many a row stands, of which the last stood on ``last_line``. Of a file
+with very many the first are listed, one row each; of the others each reason is counted."""
 
 NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum(NULL_REASONS)}))
 """The data type of every table's ``null_reasons`` column."""

@@ -21,6 +21,7 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import json_type
 from fastscore.logs.inputs.records import Record, json_of, open_unpacked, records
 from fastscore.logs.inputs.similar_names import json_types
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.base import ALL_METRICS, Column, Source
 
 ROWS_LOOKED_AT = 20
@@ -143,6 +144,8 @@ class Seen:
         that has everything.
     columns
         The declared columns of which a key stands in the first rows: the file's shape.
+    given_up
+        Whether no row was seen for so long that the rest was not looked at.
     """
 
     file: InputFile
@@ -151,6 +154,7 @@ class Seen:
     is_whole: bool = False
     sights: dict[str, Sight] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
+    given_up: bool = False
 
     def open(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs of which no value was seen, here or in an array."""
@@ -192,7 +196,15 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
     InputError
         The file cannot be read.
     """
-    return look_at(lambda: records(file, source.array_column), source, file, known)
+    given_up: list[bool] = []
+
+    def read() -> Iterator[Record]:
+        return records(file, source.array_column, lambda: given_up.append(True))
+
+    seen = look_at(read, source, file, known)
+    if given_up:
+        seen.given_up, seen.is_whole = True, False
+    return seen
 
 
 def look_at(
@@ -279,9 +291,11 @@ def _stands_in(file: InputFile, pattern: bytes) -> bool:
         if file.compression == "none":
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
                 return re.search(pattern, text) is not None
-        held = b""
+        held, searched = b"", 0
         with suppress(EOFError, OSError, zstandard.ZstdError):
             while part := stream.read(_SEARCHED_BYTES):
+                searched += len(part)
+                DEFAULT_LIMITS.check_unpacked(file.path, file.size, searched)
                 held = held[-_LONGEST_MATCH:] + part
                 if re.search(pattern, held):
                     return True

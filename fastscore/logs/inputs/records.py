@@ -1,9 +1,11 @@
 """Rows of logs as Python reads them, one after another: to see what a log holds, never to score.
 
 What cannot be read is passed over: readers name it. Nothing is read ahead but a small buffer, so
-that the first rows of many files cost little.
+that the first rows of many files cost little; of a file in which no row follows for long, no more
+is looked at.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -20,10 +22,13 @@ import zstandard
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression, Format, InputFile
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 
 BUFFER_BYTES = 1 << 14
-_MOST_LINE_BYTES = 64 << 20
+_MOST_LINES = 20_000
+_MOST_BYTES = 64 << 20
+"""So much without a row is looked at."""
 _ROWS_AT_ONCE = 256
 _BOM = b"\xef\xbb\xbf"
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
@@ -31,7 +36,15 @@ _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 Record = dict[str, Any]
 
 
-def records(file: InputFile, array_column: str | None = None) -> Iterator[Record]:
+class _GivenUpError(Exception):
+    """No row follows for long."""
+
+
+def records(
+    file: InputFile,
+    array_column: str | None = None,
+    given_up: Callable[[], object] = lambda: None,
+) -> Iterator[Record]:
     """Yield a file's rows, each a dict.
 
     Parameters
@@ -41,6 +54,8 @@ def records(file: InputFile, array_column: str | None = None) -> Iterator[Record
     array_column
         The name under which an array stands that is a row by itself; without one, the elements of a
         document's array are rows, and other arrays are passed over.
+    given_up
+        Called where what follows is not looked at, as no row was seen for long.
 
     Raises
     ------
@@ -55,6 +70,8 @@ def records(file: InputFile, array_column: str | None = None) -> Iterator[Record
     }
     try:
         yield from row_records(readers[file.format](file), array_column)
+    except _GivenUpError:
+        given_up()
     except _DAMAGE:
         return  # what stands before the damage was seen
     except UNREADABLE_PARQUET as error:
@@ -99,13 +116,18 @@ def open_unpacked(path: str, compression: Compression) -> IO[bytes]:
 def _lines(file: InputFile) -> Iterator[Any]:
     """Yield the values of JSON Lines."""
     with open_unpacked(file.location, file.compression) as stream:
-        while line := stream.readline(_MOST_LINE_BYTES):
+        n_lines = n_bytes = 0
+        while line := stream.readline(MAX_RECORD_BYTES):
+            n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
             # a file of carriage returns alone is one line to Python
             for part in line.splitlines() if b"\r" in line else (line,):
                 text = part.removeprefix(_BOM).strip()
                 if text:
                     with suppress(ValueError, RecursionError):
                         yield _value(text)
+                        n_lines = n_bytes = 0
+            if n_lines > _MOST_LINES or n_bytes > _MOST_BYTES:
+                raise _GivenUpError
 
 
 def _value(text: bytes) -> Any:
@@ -119,10 +141,10 @@ def _value(text: bytes) -> Any:
 def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
     """Yield the values of a document, of an array its elements unless it is one row."""
     decoder = json.JSONDecoder()
+    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
     with open_unpacked(file.location, file.compression) as stream:
-        data = stream.read(BUFFER_BYTES)
-        is_read = len(data) < BUFFER_BYTES
-        text, at = data.removeprefix(_BOM).decode(errors="replace"), 0
+        data = stream.read(BUFFER_BYTES).removeprefix(_BOM)
+        is_read, text, at = not data, decode(data), 0
         while True:
             at = _next(text, at)
             if text[at : at + 1] == "[" and not whole_array:
@@ -133,8 +155,12 @@ def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
             except (ValueError, RecursionError):
                 if is_read:
                     return
-                data += stream.read()
-                text, is_read = data.removeprefix(_BOM).decode(errors="replace"), True
+                if len(text) - at > MAX_RECORD_BYTES:
+                    raise _GivenUpError from None
+                # as much again, so that a long value is not begun too often
+                data = stream.read(max(BUFFER_BYTES, len(text) - at))
+                is_read = not data
+                text, at = text[at:] + decode(data, is_read), 0
                 continue
             yield value
 
@@ -147,23 +173,33 @@ def _next(text: str, at: int) -> int:
 
 
 def _csv_rows(file: InputFile) -> Iterator[Record]:
-    csv.field_size_limit(1 << 30)
+    csv.field_size_limit(MAX_RECORD_BYTES)
     with open_unpacked(file.location, file.compression) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
         with suppress(csv.Error):
-            rows = csv.reader(text)
+            # a line is not read whole either
+            rows = csv.reader(iter(partial(text.readline, MAX_RECORD_BYTES), ""))
             header = next((row for row in rows if row), [])
             names = [name.strip().lower() for name in header]
+            n_lines = 0
             for row in rows:
+                n_lines += 1
                 if len(row) == len(names):
                     yield dict(zip(names, row, strict=True))
+                    n_lines = 0
+                elif n_lines > _MOST_LINES:
+                    raise _GivenUpError
 
 
 def _parquet_rows(file: InputFile) -> Iterator[Record]:
     source: Any = file.location
     if file.compression != "none":
+        source = io.BytesIO()
         with open_unpacked(file.location, file.compression) as stream:
-            source = io.BytesIO(stream.read())
+            while part := stream.read(1 << 20):
+                DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
+                source.write(part)
+        source.seek(0)
     scan = pl.scan_parquet(source, glob=False)
     n_rows = int(scan.select(pl.len()).collect().item())
     for start in range(0, n_rows, _ROWS_AT_ONCE):

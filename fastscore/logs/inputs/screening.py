@@ -90,7 +90,8 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     for file in files:
         seen = look(file, source, known)
         lacking = seen.lacks(needs)
-        if not lacking and not _beginning(seen):
+        # who reads all of it knows more
+        if seen.given_up or not (lacking or _beginning(seen)):
             kept.append(seen)
         elif file.pattern:
             left.append((seen, lacking))

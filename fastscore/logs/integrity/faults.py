@@ -12,6 +12,7 @@ from fastscore_readers.csv.records import (
 from fastscore_readers.json.documents import LINE_END_IN_STRING
 from fastscore_readers.json.lines import MAX_DEPTH, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
 
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import (
     FOUND_CHARACTERS,
     RAW_CHARACTERS,
@@ -22,7 +23,7 @@ from fastscore.logs.integrity.rejects import (
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.batches import Batch
 from fastscore.logs.read.line_scan import LineScan
-from fastscore.logs.read.streams import MAX_LINE_BYTES, MAX_RECORD_BYTES, Lines
+from fastscore.logs.read.streams import Lines
 from fastscore.suites.base import RejectReason
 
 FAULTS: dict[int, tuple[RejectReason, str]] = {
@@ -38,34 +39,32 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
 """The reason of each of the scanners' faults, and what was expected."""
 
 
-def line_faults(scan: LineScan, batch: Batch, files: Sequence[str]) -> list[tuple[int, Reject]]:
-    """Name what is wrong with each faulty line, with its start in the batch."""
-    parts, offsets = batch.places(scan.fault_start)
-    rejects: list[tuple[int, Reject]] = []
-    for index, status in enumerate(scan.fault_status):
-        start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
-        reason, expected = FAULTS[int(status)]
-        if status == WRONG_CELL_COUNT:
-            expected = f"{int(scan.fault_width[index])} cells, as the header has"
-        elif scan.syntax == "json" and status in (NOT_JSON, NOT_OBJECT):
-            expected = "a JSON object"
-        reject = Reject(
-            files[parts[index]],
-            int(scan.fault_line[index]),
-            int(offsets[index]),
-            None,
-            reason,
-            _found(scan, index),
-            expected,
-            raw_line(scan, start, end),
-        )
-        rejects.append((start, reject))
-    return rejects
+def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -> Reject:
+    """Name what is wrong with a faulty line."""
+    start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
+    status = int(scan.fault_status[index])
+    parts, offsets = batch.places(scan.fault_start[index : index + 1])
+    reason, expected = FAULTS[status]
+    if status == WRONG_CELL_COUNT:
+        expected = f"{int(scan.fault_width[index])} cells, as the header has"
+    elif scan.syntax == "json" and status in (NOT_JSON, NOT_OBJECT):
+        expected = "a JSON object"
+    return Reject(
+        files[parts[0]],
+        int(scan.fault_line[index]),
+        int(offsets[0]),
+        None,
+        reason,
+        _found(scan, index),
+        expected,
+        raw_line(scan, start, end),
+    )
 
 
 def raw_line(scan: LineScan, start: int, end: int) -> str:
-    """Decode the beginning of a line."""
-    return decode(scan.data[start : min(end, start + 8 * RAW_CHARACTERS)].tobytes())
+    """Decode the beginning of a line; of an element without the space behind it."""
+    raw = scan.data[start : min(end, start + 8 * RAW_CHARACTERS)].tobytes()
+    return decode(raw.rstrip(b" ") if scan.syntax == "json" else raw)
 
 
 def _found(scan: LineScan, index: int) -> str:
@@ -109,7 +108,7 @@ def long_line(file: str, lines: Lines) -> Reject:
         None,
         "line_too_long",
         f"{lines.long_line} bytes",
-        f"at most {MAX_LINE_BYTES} bytes",
+        f"at most {MAX_RECORD_BYTES} bytes",
         decode(bytes(lines.data)),
     )
 

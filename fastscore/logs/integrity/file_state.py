@@ -10,9 +10,11 @@ from typing import IO, TypeVar
 from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.inputs.files import Compression, InputFile
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.plain_blocks import map_blocks
 from fastscore.logs.read.csv_records import csv_header
+from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.streams import DamageError, passing_lines, read_blocks
 
 Result = TypeVar("Result")
@@ -42,11 +44,13 @@ class FileState:
     unpacked
         Whether it was unpacked to the scratch folder.
     header
-        Of a CSV file, once it was asked for.
+        What governs a file of CSV or a document from its beginning, once it was asked for.
     stamp
         Of the input before it was read; see `fingerprints.stamp`.
     watch
         Called with each block that is read; may raise.
+    limits
+        What it may take.
     """
 
     file: InputFile
@@ -62,6 +66,7 @@ class FileState:
     header: bytes = b""
     stamp: str = ""
     watch: Callable[[], object] = lambda: None
+    limits: Limits = DEFAULT_LIMITS
 
     def observe(self, block: bytes | memoryview) -> None:
         """Count and hash bytes as they are read from disk."""
@@ -72,15 +77,16 @@ class FileState:
 
     def header_before(self, start: int) -> bytes:
         """Return what governs the bytes from ``start`` on but stands before them."""
-        if self.file.format != "csv" or start == 0:
+        if self.file.format not in ("csv", "json") or start == 0:
             return b""
-        self.header = self.header or csv_header(self.path)
+        find = csv_header if self.file.format == "csv" else opening_bracket
+        self.header = self.header or find(self.path)
         return self.header
 
 
 def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[bytes]:
     """Stream a file's bytes; what is packed and larger than a shard is unpacked to a folder."""
-    blocks = read_blocks(state.path, state.compression, observe=state.observe)
+    blocks = read_blocks(state.path, state.compression, observe=state.observe, limits=state.limits)
     if state.compression == "none":
         return _counted(blocks, state)
     return _spilled(blocks, state, shard_bytes, scratch)

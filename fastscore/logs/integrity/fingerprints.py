@@ -39,6 +39,7 @@ def verified_blocks(byte_range: ByteRange) -> Iterator[bytes]:
             byte_range.stop,
             observe=digest.update,
             whole=True,
+            limits=None if byte_range.fingerprint else byte_range.limits,
         )
     except DamageError:
         _compare(byte_range, digest.digest().hex())

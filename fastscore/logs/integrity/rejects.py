@@ -1,11 +1,23 @@
-"""Rejects: lines and rows that cannot be scored, each with its place and one reason."""
+"""Rejects: lines and rows that cannot be scored, each with its place and one reason.
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+Of a file the first are listed; more of them are counted by field and reason, so that what is kept
+does not grow with a log that is bad throughout.
+"""
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.base import REJECT_SCHEMA, RejectReason, empty_rejects
+from fastscore.suites.base import REJECTS_TABLE, RejectReason
+
+Longs = npt.NDArray[np.int64]
+
+LISTED_REJECTS = 1000
+"""So many rejects of a file are listed one by one, of each shard that holds a part of it."""
 
 RAW_CHARACTERS = 200
 FOUND_CHARACTERS = 80
@@ -13,7 +25,10 @@ FOUND_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A line or row that is left aside; fields as in `REJECT_SCHEMA`."""
+    """A line or row that is left aside, or several of one kind; fields as in `REJECTS_TABLE`.
+
+    ``last_line`` is None where there is one.
+    """
 
     file: str
     line: int
@@ -23,6 +38,8 @@ class Reject:
     found: str
     expected: str
     raw: str
+    count: int = 1
+    last_line: int | None = None
 
 
 def cut(text: str, characters: int) -> str:
@@ -36,7 +53,93 @@ def decode(raw: bytes, characters: int = RAW_CHARACTERS) -> str:
 
 
 def reject_frame(rejects: Sequence[Reject]) -> pl.DataFrame:
-    """Make a frame of rejects in `REJECT_SCHEMA`."""
+    """Make a frame of rejects in `REJECTS_TABLE`."""
     if not rejects:
-        return empty_rejects()
-    return pl.DataFrame([astuple(reject) for reject in rejects], REJECT_SCHEMA, orient="row")
+        return pl.DataFrame(schema=REJECTS_TABLE)
+    frame = pl.DataFrame([astuple(reject) for reject in rejects], REJECTS_TABLE, orient="row")
+    return frame.with_columns(pl.col("last_line").fill_null(pl.col("line")))
+
+
+class FileRejects:
+    """Which rejects of each file are listed, and how many more there are."""
+
+    def __init__(self) -> None:
+        self._listed: Counter[str] = Counter()
+        self._more: dict[tuple[str, str | None, str], Reject] = {}
+
+    def take(self, rejects: Iterable[Reject]) -> list[Reject]:
+        """Return those of the next rejects that are listed; the others are counted."""
+        listed = []
+        for reject in rejects:
+            if reject.count == 1 and self._listed[reject.file] < LISTED_REJECTS:
+                self._listed[reject.file] += 1
+                listed.append(reject)
+            else:
+                self._count(reject)
+        return listed
+
+    def _count(self, reject: Reject) -> None:
+        kind = reject.file, reject.field, reject.reason
+        first = self._more.get(kind)
+        last = reject.line if reject.last_line is None else reject.last_line
+        count = reject.count if first is None else first.count + reject.count
+        self._more[kind] = replace(first or reject, count=count, last_line=last)
+
+    def more(self) -> list[Reject]:
+        """Return the others, one reject for each field and reason of a file."""
+        return list(self._more.values())
+
+
+def capped(rejects: Iterable[Reject]) -> list[Reject]:
+    """Return the rejects of whole files, or of parts of them, as they are kept."""
+    of_files = FileRejects()
+    return [*of_files.take(rejects), *of_files.more()]
+
+
+def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame of rejects, in `REJECTS_TABLE`, with no more of a file than are listed."""
+    place = pl.int_range(pl.len()).over("file", order_by=("count", "line"))
+    is_listed = (place < LISTED_REJECTS) & (pl.col("count") == 1)
+    kept = rejects.with_columns(is_listed=is_listed)
+    if kept["is_listed"].all():
+        return rejects
+    kind = ("file", "field", "reason")
+    more = kept.filter(~pl.col("is_listed")).sort("line", maintain_order=True)
+    counted = more.group_by(kind, maintain_order=True).agg(
+        pl.col("line", "byte_offset", "found", "expected", "raw").first(),
+        pl.col("count").sum(),
+        pl.col("last_line").max(),
+    )
+    return pl.concat(
+        [kept.filter("is_listed").select(*REJECTS_TABLE), counted.select(*REJECTS_TABLE)]
+    )
+
+
+def first_of_files(files: Longs) -> npt.NDArray[np.bool_]:
+    """Tell which of some rejects, given by the index of their file in order, can be listed."""
+    places = np.arange(files.size)
+    first = np.concatenate(([True], files[1:] != files[:-1])) if files.size else places == 0
+    begins = np.maximum.accumulate(np.where(first, places, 0))
+    return places - begins < LISTED_REJECTS
+
+
+def count_kinds(
+    kinds: Longs, lines: Longs, describe: Callable[[int], Reject]
+) -> list[tuple[int, Reject]]:
+    """Make one reject for all of a kind, each with the place of the first of them.
+
+    Parameters
+    ----------
+    kinds, lines
+        What each is, and its line, int64 (n,), in input order.
+    describe
+        Makes the reject of one by its place.
+    """
+    if not kinds.size:
+        return []
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    last = kinds.size - 1 - np.unique(kinds[::-1], return_index=True)[1]
+    return [
+        (one, replace(describe(one), count=count, last_line=int(lines[end])))
+        for one, count, end in zip(first.tolist(), counts.tolist(), last.tolist(), strict=True)
+    ]

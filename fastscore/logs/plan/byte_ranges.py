@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastscore.logs.inputs.files import Compression, Format
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,15 @@ class ByteRange:
     damage
         Why unpacking ended early where this byte range ends, None when it did not.
     header
-        The header of a CSV file, when the byte range starts after it.
+        The header of a CSV file, or the bracket of a document's array, when the byte range starts
+        after it.
+    goes_on
+        Whether more elements of a document stand behind it.
     fingerprint
         What tells that the file is still as it was planned: the hash of the bytes, of a Parquet
         file its `fingerprints.stamp`; empty for what nobody else can change.
+    limits
+        What unpacking may take where nothing was planned.
     """
 
     file: str
@@ -57,7 +63,9 @@ class ByteRange:
     first_line: int = 1
     damage: Damage | None = None
     header: bytes = b""
+    goes_on: bool = False
     fingerprint: str = ""
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

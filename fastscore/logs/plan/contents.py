@@ -79,6 +79,7 @@ def _byte_range(unread: UnreadPart) -> ByteRange:
         part.line,
         file.damage if part.stop == file.size and file.unpacked else None,
         file.header if part.start else b"",
+        file.file.format == "json" and part.stop < file.size,
     )
 
 

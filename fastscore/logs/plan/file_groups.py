@@ -18,6 +18,7 @@ import polars as pl
 from fastscore.durable import explain
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.file_state import FileState
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.spans import Spans
@@ -160,6 +161,7 @@ def index_group(
     groups: int,
     at_once: int,
     watch: Callable[[], object],
+    limits: Limits = DEFAULT_LIMITS,
 ) -> IndexedGroup:
     """Find where the dialogues of a group's files stand.
 
@@ -180,15 +182,17 @@ def index_group(
         each takes more threads.
     watch
         Called with each block that is read; may raise.
+    limits
+        What the reading may take.
 
     Raises
     ------
     InputError
-        A file cannot be read.
+        A file cannot be read, or takes too much.
     RunError
         The folders cannot be written.
     """
-    states = [FileState(file, watch=watch) for file in group.files]
+    states = [FileState(file, watch=watch, limits=limits) for file in group.files]
     threads = max(1, available_processors() // groups) if groups < at_once else 1
     found = Spans()
     for _ in index_files(states, found, source, shard_bytes, scratch, threads):

@@ -118,6 +118,7 @@ def _index_lines(
         while ready < int(batch.parts[0]):
             yield states[ready]
             ready += 1
+        states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
         spans.add(found.with_columns(pl.col("file") + offset))
     yield from states[ready:]
 
@@ -171,6 +172,7 @@ def _index_names(
         for names in line_names(
             read_lines(passing_blocks(state, shard_bytes, scratch)), keys, one_by_one=is_row
         ):
+            state.limits.check_memory(state.file.path)
             found.append((state.index, names))
             waiting += names.line.size
             if waiting >= _NAMES_AT_ONCE:

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from fastscore.durable import explain
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.plan.contents import UnreadPart, UnreadShard, read_shards
 from fastscore.logs.plan.file_groups import (
@@ -98,6 +99,7 @@ def plan_shards(
     threads: int = 1,
     mapped: Mapped | None = None,
     watch: Callable[[], object] = _nothing,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Plan:
     """Pack small files together, cut large ones between dialogues.
 
@@ -120,12 +122,14 @@ def plan_shards(
         Who does the tasks; None for threads of this process.
     watch
         Called with each block that a task reads; may raise.
+    limits
+        What the reading may take.
 
     Raises
     ------
     InputError
-        When a file cannot be read or changes meanwhile, or rows of one dialogue stand in two files
-        (unless `Source.key_within_file`).
+        When a file cannot be read, takes too much or changes meanwhile, or rows of one dialogue
+        stand in two files (unless `Source.key_within_file`).
     RunError
         When the folder cannot be written.
     """
@@ -145,6 +149,7 @@ def plan_shards(
             folder=folder,
             at_once=threads,
             watch=watch,
+            limits=limits,
         )
         indexed = _indexed(files, index, progress, threads, mapped)
         if not source.key_within_file and len(files) > 1:

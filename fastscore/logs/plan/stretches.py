@@ -35,8 +35,8 @@ def stretches_of(spans: pl.DataFrame, states: Sequence[FileState]) -> Stretches:
     states
         The files, each of which has a stretch at least.
     """
-    # neither packed bytes nor an array can be entered in the middle
-    entered = [state.compression == "none" and state.file.format != "json" for state in states]
+    # packed bytes cannot be entered in the middle
+    entered = [state.compression == "none" for state in states]
     weights = [
         state.file.size / max(state.size, 1) if state.file.format == "parquet" else 1.0
         for state in states

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.stopping import raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 
 from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
@@ -103,7 +104,10 @@ class Batch:
 
 
 def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
-    """Gather the lines of parts, given with their index, into batches of about `BLOCK_BYTES`."""
+    """Gather the lines of parts, given with their index, into batches of about `BLOCK_BYTES`.
+
+    Lines that are very many are batches by themselves.
+    """
     waiting: list[tuple[int, Lines]] = []
     size = 0
     for part, stream in streams:
@@ -115,13 +119,13 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 waiting, size = [], 0
                 continue
             # a block less its last, cut line is not joined to another
-            is_large = len(lines.data) >= BLOCK_BYTES // 2
+            is_large = len(lines.data) >= BLOCK_BYTES // 2 or lines.dense
             if is_large and waiting:
                 yield _batch(waiting)
                 waiting, size = [], 0
             waiting.append((part, lines))
             size += len(lines.data)
-            if size >= BLOCK_BYTES // 2 or lines.damage is not None:
+            if is_large or size >= BLOCK_BYTES // 2 or lines.damage is not None:
                 yield _batch(waiting)
                 waiting, size = [], 0
     if waiting:
@@ -156,12 +160,15 @@ def map_ordered(
 ) -> Iterator[Result]:
     """Yield ``work(item)`` in the order of the items, with a few of them in flight."""
     if threads <= 1:
-        yield from map(work, items)
+        for item in items:
+            raise_if_stopped()
+            yield work(item)
         return
     with ThreadPoolExecutor(threads) as pool:
         # what is in flight is not cancelled, however this ends: work may wait for work before it
         flying: deque[Future[Result]] = deque()
         for item in items:
+            raise_if_stopped()
             flying.append(pool.submit(work, item))
             if len(flying) > threads:
                 yield flying.popleft().result()

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from fastscore_readers.csv.records import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
 from fastscore_readers.json.lines import ESCAPED, NOT_UTF8
 
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.columns import wanted_keys
 from fastscore.logs.read.streams import (
     BOM,
-    MAX_RECORD_BYTES,
     DamageError,
     Lines,
     first_end,
@@ -29,6 +29,7 @@ from fastscore.suites.base import Column, RejectReason
 
 Longs = npt.NDArray[np.int64]
 
+_MOST_SCANS = 16
 _NO_CELLS = np.empty(0, np.int64)
 
 
@@ -127,11 +128,12 @@ def _read(
     line: int,
 ) -> Iterator[Lines]:
     """Read the records after the header."""
+    begin = 0
     while True:
-        buffer = np.frombuffer(pending, np.uint8)
+        buffer = np.frombuffer(pending, np.uint8)[begin:]
         scans: list[CsvScan] = []
         at, first_line = 0, line
-        while at < buffer.size:
+        while at < buffer.size and len(scans) < _MOST_SCANS:
             scan = scan_csv(
                 buffer, *slots, start=at, line=line, final=stream.final, limit=MAX_RECORD_BYTES
             )
@@ -141,16 +143,19 @@ def _read(
             at, line = scan.stop, scan.next_line
         if scans:
             # a view: whole blocks are not copied for their last, cut record
-            whole = memoryview(pending)[:at]
-            yield Lines(whole, offset, first_line, records=tuple(scans), width=slots[0].size)
-        pending, offset = pending[at:], offset + at
+            whole = memoryview(pending)[begin : begin + at]
+            many = len(scans) == _MOST_SCANS
+            width = slots[0].size
+            yield Lines(whole, offset, first_line, records=tuple(scans), width=width, dense=many)
+        begin, offset = begin + at, offset + at
         if scans and scans[-1].cut:
             pending, dropped = _after_line(stream)
-            offset += dropped
-        elif stream.ended:
-            break
-        else:
-            pending += stream.more(len(pending))
+            begin, offset = 0, offset + dropped
+        elif len(scans) < _MOST_SCANS:
+            pending, begin = pending[begin:], 0
+            if stream.ended:
+                break
+            pending += stream.more(min(len(pending), MAX_RECORD_BYTES + 1 - len(pending)))
     if stream.damage is not None:
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
 

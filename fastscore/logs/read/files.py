@@ -7,13 +7,20 @@ from pathlib import Path
 
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import FileState, read_whole
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.parquet import parquet_rows
 from fastscore.logs.read.rows import Part, read_parts
 from fastscore.suites.base import Source
 
 
-def read_files(files: Sequence[InputFile], source: Source, *, threads: int = 1) -> Iterator[Part]:
+def read_files(
+    files: Sequence[InputFile],
+    source: Source,
+    *,
+    threads: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Part]:
     """Read files in order; memory is bounded by a few batches.
 
     Parameters
@@ -22,30 +29,40 @@ def read_files(files: Sequence[InputFile], source: Source, *, threads: int = 1) 
         What to read, and by which declared columns.
     threads
         How many threads scan at once; the result does not depend on it.
+    limits
+        What the reading may take.
 
     Raises
     ------
     InputError
-        When a file cannot be read.
+        When a file cannot be read, or takes too much.
     """
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         for format, group in itertools.groupby(files, lambda file: file.format):
             if format == "parquet":
                 for file in group:
-                    yield from read_parts([_parquet_range(file, Path(scratch))], source)
+                    yield from read_parts([_parquet_range(file, Path(scratch), limits)], source)
             else:
                 ranges = [
-                    ByteRange(file.path, file.location, file.format, file.compression, 0, file.size)
+                    ByteRange(
+                        file.path,
+                        file.location,
+                        file.format,
+                        file.compression,
+                        0,
+                        file.size,
+                        limits=limits,
+                    )
                     for file in group
                 ]
                 yield from read_parts(ranges, source, threads=threads)
 
 
-def _parquet_range(file: InputFile, scratch: Path) -> ByteRange:
+def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> ByteRange:
     """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
     path = file.location
     if file.compression != "none":
-        state = FileState(file, path=path, compression=file.compression)
+        state = FileState(file, path=path, compression=file.compression, limits=limits)
         read_whole(state, scratch)
         path = state.path
     return ByteRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))

@@ -1,26 +1,92 @@
 """JSON documents as lines: the elements of an array, or values one after another.
 
-A document is read whole, so one that is larger than `MAX_DOCUMENT_BYTES` is a reject: JSON Lines
-is the format for logs of that size.
+Elements are handed on as they are read, so a document may be of any size. One that is longer than
+`MAX_RECORD_BYTES` is passed over and named; an element that the blocks cut is scanned again when as
+much again was read, so a long one costs twice at most.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from fastscore_readers.json.documents import JsonElements, elements
+import numpy.typing as npt
+from fastscore_readers.json.documents import (
+    AT_START,
+    BEHIND_COMMA,
+    BEHIND_ELEMENT,
+    BETWEEN_VALUES,
+    JsonElements,
+    PassedValue,
+    elements,
+)
 
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.plan.byte_ranges import Damage
-from fastscore.logs.read.streams import BOM, DamageError, Lines
-
-MAX_DOCUMENT_BYTES = 1 << 30
+from fastscore.logs.read.streams import BOM, MOST_LINES, DamageError, Lines, read_blocks
 
 _SHOWN_BYTES = 1 << 10
 _EXPECTED = "a JSON object or an array"
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a document is entered, and whether it goes on behind the stream.
+
+    Parameters
+    ----------
+    offset, line
+        Byte and line of the first element.
+    in_array
+        Whether that stands in the document's array.
+    goes_on
+        Whether more elements follow.
+    """
+
+    offset: int = 0
+    line: int = 1
+    in_array: bool = False
+    goes_on: bool = False
+
+    @property
+    def place(self) -> int:
+        """What `elements` calls the place."""
+        if not self.offset:
+            return AT_START
+        return BEHIND_COMMA if self.in_array else BETWEEN_VALUES
+
+
+_WHOLE = Entry()
+
+
+class _Blocks:
+    """Blocks without their byte order mark; their damage is kept as data."""
+
+    def __init__(self, blocks: Iterator[bytes], at_start: bool, damage: Damage | None) -> None:
+        self.damage = damage
+        self.mark = 0
+        self._blocks = blocks
+        self._at_start = at_start
+
+    def next(self) -> bytes | None:
+        """Return the next block, None behind the last."""
+        try:
+            block = next(self._blocks, None)
+        except DamageError as error:
+            block, self.damage = None, error.damage
+        if self._at_start and block is not None and block.startswith(BOM):
+            block, self.mark = block[len(BOM) :], len(BOM)
+        self._at_start = False
+        return block
+
+
 def read_document(
-    blocks: Iterator[bytes], file: str, *, whole_array: bool, damage: Damage | None = None
+    blocks: Iterator[bytes],
+    file: str,
+    *,
+    whole_array: bool,
+    damage: Damage | None = None,
+    entry: Entry = _WHOLE,
 ) -> Iterator[Lines]:
     """Part a document into lines.
 
@@ -34,51 +100,128 @@ def read_document(
         Whether an array is one line.
     damage
         Damage that is known to stand past the stream's end.
+    entry
+        Where the stream begins and how it ends.
 
     Yields
     ------
     Lines
         The elements; then the reject that stands for what follows a fault between two of them.
     """
-    joined: list[bytes] = []
-    size = 0
-    try:
-        for block in blocks:
-            size += len(block)
-            if size <= MAX_DOCUMENT_BYTES:
-                joined.append(block)
-    except DamageError as error:
-        damage = error.damage
-    text = b"".join(joined)
-    if size > MAX_DOCUMENT_BYTES:
-        yield Lines(b"", 0, 1, refused=_too_long(file, size, text))
-        return
-    if not text.removeprefix(BOM).strip() and damage is None:
+    stream = _Blocks(blocks, entry.offset == 0, damage)
+    place, line = entry.place, entry.line
+    pending, offset, wanted = b"", entry.offset, 0
+    ended = False
+    while not ended:
+        block = stream.next()
+        offset += stream.mark
+        stream.mark = 0
+        ended = block is None
+        pending += block or b""
+        if not ended and len(pending) < wanted:
+            continue
+        found = elements(
+            np.frombuffer(pending, np.uint8),
+            whole_array=whole_array,
+            place=place,
+            line=line,
+            final=ended and not entry.goes_on,
+        )
+        yield from _pieces(found, file, pending, offset, stream.damage if ended else None)
+        if found.fault >= 0 and (stream.damage is None or not ended):
+            rest = pending[found.fault :]
+            left = len(rest)
+            while (block := stream.next()) is not None:  # who reads a file hashes all of it
+                left += len(block)
+                rest += block[: max(0, _SHOWN_BYTES - len(rest))]
+            offset += found.fault
+            if stream.damage is not None:
+                numbers = np.empty((0, 2), np.int64)
+                lost = stream.damage
+                yield Lines(b"", offset, found.fault_line, damage=lost, numbers=numbers)
+            else:
+                refused = _broken(file, found, rest, left, offset)
+                yield Lines(b"", offset, found.fault_line, refused=refused)
+            return
+        pending, place, line = pending[found.stop :], found.place, found.next_line
+        offset += found.stop
+        wanted = min(2 * len(pending), MAX_RECORD_BYTES + 1)
+        if len(pending) > MAX_RECORD_BYTES and not ended:
+            passed, rest = _pass(stream, pending, line)
+            refused = _too_long(file, passed.n_bytes, pending, offset, line)
+            yield Lines(b"", offset, line, refused=refused)
+            pending, line, wanted = rest, passed.line, 0
+            offset += passed.n_bytes
+            place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else BEHIND_ELEMENT
+    if place == AT_START and stream.damage is None:
         yield Lines(b"", 0, 1, refused=_empty(file))
-        return
-    offset = len(BOM) if text.startswith(BOM) else 0
-    found = elements(np.frombuffer(text, np.uint8)[offset:], whole_array=whole_array)
-    if found.start.size or damage is not None:
-        first = int(found.start[0]) if found.start.size else found.data.size
-        numbers = np.stack([found.start - first, found.line], 1)
-        data = found.data[first:].tobytes()
-        line = int(found.line[0]) if found.start.size else 1
-        yield Lines(data, offset + first, line, damage=damage, numbers=numbers)
-    if found.fault >= 0 and damage is None:
-        refused = _broken(file, found, text[offset:], offset)
-        yield Lines(b"", offset + found.fault, found.fault_line, refused=refused)
 
 
-def _too_long(file: str, size: int, text: bytes) -> Reject:
-    """Name a document that is not read for its length."""
+def opening_bracket(path: str) -> bytes:
+    """Return how a document that is not compressed begins: its first byte but white space."""
+    for block in read_blocks(path, "none"):
+        text = block.removeprefix(BOM).lstrip(b" \t\r\n")
+        if text:
+            return text[:1]
+    return b""
+
+
+def _pieces(
+    found: JsonElements, file: str, text: bytes, offset: int, damage: Damage | None
+) -> Iterator[Lines]:
+    """Hand elements on as lines, very many in several pieces; damage stands behind the last."""
+    ends = np.append(found.start, found.data.size)[1:]
+    is_long = {
+        element: size
+        for element in np.flatnonzero(ends - found.start > MAX_RECORD_BYTES).tolist()
+        if (size := _size(found.data[found.start[element] : ends[element]])) > MAX_RECORD_BYTES
+    }
+    long, many_edges = np.array([*is_long], np.int64), np.arange(0, ends.size, MOST_LINES)
+    edges = np.unique(np.concatenate((many_edges, long, long + 1, [ends.size])))
+    for first, after in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        begin, line = int(found.start[first]), int(found.line[first])
+        end = int(found.start[after]) - 1 if after < found.start.size else found.data.size
+        if first in is_long:
+            refused = _too_long(file, is_long[first], text[begin:end], offset + begin, line)
+            yield Lines(b"", offset + begin, line, refused=refused)
+            continue
+        numbers = np.stack([found.start[first:after] - begin, found.line[first:after]], 1)
+        own = damage if after == found.start.size else None
+        data = found.data[begin:end].tobytes()
+        many = len(many_edges) > 1
+        yield Lines(data, offset + begin, line, damage=own, numbers=numbers, dense=many)
+    if damage is not None and not found.start.size:
+        numbers = np.empty((0, 2), np.int64)
+        yield Lines(b"", offset + found.data.size, 1, damage=damage, numbers=numbers)
+
+
+def _size(element: npt.NDArray[np.uint8]) -> int:
+    """Count an element's bytes without what follows it."""
+    return len(element.tobytes().rstrip(b" \t\n"))
+
+
+def _pass(stream: _Blocks, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
+    """Pass over a value that is too long; return what was read behind it."""
+    passed = PassedValue(line)
+    block: bytes | None = pending
+    while block is not None:
+        end = passed.go_on(block)
+        if end >= 0:
+            return passed, block[end:]
+        block = stream.next()
+    return passed, b""
+
+
+def _too_long(file: str, size: int, text: bytes, offset: int, line: int) -> Reject:
+    """Name an element that is not read for its length."""
     return Reject(
         file,
-        1,
-        0,
+        line,
+        offset,
         None,
         "line_too_long",
-        f"a document of {size} bytes",
-        f"at most {MAX_DOCUMENT_BYTES} bytes; JSON Lines may be of any length",
+        f"{size} bytes",
+        f"at most {MAX_RECORD_BYTES} bytes",
         decode(text[:_SHOWN_BYTES]),
     )
 
@@ -88,17 +231,16 @@ def _empty(file: str) -> Reject:
     return Reject(file, 1, 0, None, "not_json", "an empty file", _EXPECTED, "")
 
 
-def _broken(file: str, found: JsonElements, text: bytes, offset: int) -> Reject:
+def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int) -> Reject:
     """Name the fault between two elements of a document; what follows it is left aside."""
-    rest = text[found.fault :]
     what = "the end of the document"
     if rest:
         byte = rest[:4].decode(errors="replace")[:1]
-        what = f"{byte!r}, from which on {len(rest)} bytes are left aside"
+        what = f"{byte!r}, from which on {left} bytes are left aside"
     return Reject(
         file,
         found.fault_line,
-        offset + found.fault,
+        offset,
         None,
         "not_json",
         what,

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from fastscore.errors import InputError
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.plan.byte_ranges import ByteRange
@@ -13,7 +14,6 @@ from fastscore.logs.read.stored_columns import StoredColumns, check_stored, conv
 from fastscore.suites.base import Column
 
 MOST_ROWS = 1 << 18
-_LEAST_ROWS = 1 << 10
 _READ_BYTES = 64 << 20
 
 
@@ -53,8 +53,36 @@ def read_parquet(
     rows = rows or _rows_at_once(byte_range)
     for start in range(byte_range.start, byte_range.stop, rows):
         count = min(rows, byte_range.stop - start)
-        frame, rejects = convert_stored(stored, _read(byte_range, stored, start, count), start + 1)
+        raw = _read(byte_range, stored, start, count)
+        frame, rejects = convert_stored(stored, raw, start + 1)
+        long = _too_long(byte_range.file, raw, start + 1)
+        if long:
+            lines = {reject.line for reject in long}
+            frame = frame.filter(~pl.col("line").is_in(lines))
+            rejects = [*long, *(reject for reject in rejects if reject.line not in lines)]
+            rejects.sort(key=lambda reject: reject.line)
         yield count, frame, rejects
+
+
+def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
+    """Name the rows whose texts are too long together."""
+    texts = [name for name, dtype in raw.schema.items() if dtype == pl.String]
+    if not texts:
+        return []
+    sizes = raw.select(pl.sum_horizontal(pl.col(texts).str.len_bytes().cast(pl.Int64))).to_series()
+    return [
+        Reject(
+            file,
+            first_line + row,
+            None,
+            None,
+            "line_too_long",
+            f"{sizes[row]} bytes",
+            f"at most {MAX_RECORD_BYTES} bytes a row",
+            "",
+        )
+        for row in (sizes > MAX_RECORD_BYTES).arg_true().to_list()
+    ]
 
 
 def _unreadable(path: str, error: BaseException) -> InputError:
@@ -81,7 +109,7 @@ def _rows_at_once(byte_range: ByteRange) -> int:
         raise _unreadable(byte_range.file, error) from error
     n_bytes = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
     rows = int(_READ_BYTES * footer.num_rows // max(n_bytes, 1))
-    return min(max(rows, _LEAST_ROWS), MOST_ROWS)
+    return min(max(rows, 1), MOST_ROWS)
 
 
 def _read(byte_range: ByteRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:

@@ -5,7 +5,7 @@ polars part by part.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,9 +13,17 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.integrity.faults import line_faults, long_line, note_damage, raw_line
+from fastscore.logs.integrity.faults import line_fault, long_line, note_damage, raw_line
 from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
-from fastscore.logs.integrity.rejects import Reject, reject_frame
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
+from fastscore.logs.integrity.rejects import (
+    FileRejects,
+    Reject,
+    capped,
+    count_kinds,
+    first_of_files,
+    reject_frame,
+)
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.columns import (
@@ -29,11 +37,15 @@ from fastscore.logs.read.columns import (
     wanted_keys,
 )
 from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.json_documents import Entry, read_document
+from fastscore.logs.read.line_scan import LineScan
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
-from fastscore.logs.read.streams import MAX_LINE_BYTES, Lines, read_lines
+from fastscore.logs.read.streams import Lines, read_lines
 from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Source
+
+_SPARSE = 4
+"""Rows are few where they are less than one such part of the lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,8 @@ class Rows:
     frame
         The rows in input order: the columns of `ROW_SCHEMA`, then the declared ones.
     rejects
-        What no row could be made of, in the schema of `REJECT_SCHEMA`, in input order.
+        What no row could be made of, in the schema of `REJECTS_TABLE`: the first of each file in
+        input order, then how many more there are.
     counts
         ``lines`` = ``blank`` + ``rows`` + ``rejects`` + ``left_out`` (rows of dialogues that are
         not scored, where some are not). A compressed file that is cut off between two lines counts
@@ -105,15 +118,17 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
 
 def join_parts(parts: Iterable[Part], source: Source) -> Rows:
     """Join what was read by a source."""
-    parts = list(parts)
-    frames = [part.frame for part in parts]
-    rejects = [reject for part in parts for reject in part.rejects]
+    of_files = FileRejects()
+    # of rejects that are not listed nothing is kept
+    parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
+    frames = [part.frame for part in parts if part.frame.height]
+    rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
     frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
     counts = {
         "lines": sum(part.lines for part in parts),
         "blank": sum(part.blank for part in parts),
         "rows": frame.height,
-        "rejects": len(rejects),
+        "rejects": sum(reject.count for reject in rejects),
     }
     left_out = sum(part.left_out for part in parts)
     if left_out:
@@ -200,8 +215,14 @@ def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
     blocks = verified_blocks(byte_range)
     if byte_range.format == "json":
         whole_array = source.array_column is not None
+        in_array = byte_range.header == b"[" and not whole_array
+        entry = Entry(byte_range.start, byte_range.first_line, in_array, byte_range.goes_on)
         return read_document(
-            blocks, byte_range.file, whole_array=whole_array, damage=byte_range.damage
+            blocks,
+            byte_range.file,
+            whole_array=whole_array,
+            damage=byte_range.damage,
+            entry=entry,
         )
     if byte_range.format == "csv":
         return read_records(
@@ -224,7 +245,7 @@ def _lines_of(
         offset=byte_range.start,
         line=byte_range.first_line,
         damage=byte_range.damage,
-        max_line=MAX_LINE_BYTES,
+        max_line=MAX_RECORD_BYTES,
         stop=byte_range.stop if byte_range.compression == "none" else None,
     )
 
@@ -252,11 +273,10 @@ def _read_batch(
         fresh = (bad == 0) & (converted.faults > 0)
         bad[fresh], culprit[fresh] = converted.faults[fresh], index
     frame = pl.DataFrame(columns, schema=row_schema(source))
-    rejects = line_faults(scan, batch, files)
-    for row in np.flatnonzero(bad).tolist():
-        start = int(scan.start[row])
+
+    def bad_row(row: int) -> Reject:
         column = source.columns[culprit[row]]
-        reject = Reject(
+        return Reject(
             files[parts[row]],
             int(scan.line[row]),
             int(offsets[row]),
@@ -264,11 +284,15 @@ def _read_batch(
             REJECT_REASONS[bad[row] - 1],
             describe(found[culprit[row]], row),
             EXPECTED[column.kind],
-            raw_line(scan, start, int(scan.end[row])),
+            raw_line(scan, int(scan.start[row]), int(scan.end[row])),
         )
-        rejects.append((start, reject))
+
+    rejects = _rejects(scan, batch, files, np.flatnonzero(bad), culprit * 256 + bad, bad_row)
     if bad.any():
         frame = frame.filter(pl.Series(bad == 0))
+    if frame.height < scan.n_lines // _SPARSE:
+        # the columns have room for every line: it is not kept for those that are no rows
+        frame = frame.select(pl.all().gather(pl.int_range(pl.len())))
     lines = scan.n_lines
     if last.damage is not None:
         lines += note_damage(last.damage, rejects, scan, batch, files)
@@ -277,10 +301,57 @@ def _read_batch(
     return mapped_part(part, declared, scan.syntax)
 
 
+def _rejects(
+    scan: LineScan,
+    batch: Batch,
+    files: Sequence[str],
+    rows: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.int64],
+    bad_row: Callable[[int], Reject],
+) -> list[tuple[int, Reject]]:
+    """Name faulty lines and rows, each with its start in the batch; very many are counted.
+
+    Parameters
+    ----------
+    scan, batch, files
+        What was read.
+    rows, kinds
+        The rows that are bad, and what is wrong with every row.
+    bad_row
+        Names one.
+    """
+    starts = np.concatenate((scan.fault_start, scan.start[rows]))
+    lines = np.concatenate((scan.fault_line, scan.line[rows]))
+    # faults of whole lines are none of a column
+    what = np.concatenate((-1 - scan.fault_status, kinds[rows]))
+    order = np.argsort(starts, kind="stable")
+    n_faults = scan.fault_start.size
+
+    def describe(place: int) -> Reject:
+        if place < n_faults:
+            return line_fault(scan, batch, files, place)
+        return bad_row(int(rows[place - n_faults]))
+
+    of_file = batch.places(starts[order])[0]
+    is_listed = first_of_files(of_file)
+    if n_faults and batch.segments[-1].damage is not None:
+        # damage may take the place of the last
+        is_listed[order == n_faults - 1] = True
+    rejects = [(int(starts[place]), describe(place)) for place in order[is_listed].tolist()]
+    others = order[~is_listed]
+    _, of_kind = np.unique(
+        np.stack((of_file[~is_listed], what[others]), 1), axis=0, return_inverse=True
+    )
+    counted = count_kinds(
+        of_kind.reshape(-1), lines[others], lambda one: describe(int(others[one]))
+    )
+    return rejects + [(int(starts[others[one]]), reject) for one, reject in counted]
+
+
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
     """Make the declared columns where a map leads into nested values."""
     frame, rejects = mapped_rows(part.frame, source, format)
-    return replace(part, frame=frame, rejects=[*part.rejects, *rejects])
+    return replace(part, frame=frame, rejects=capped([*part.rejects, *rejects]))
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:

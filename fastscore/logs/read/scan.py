@@ -12,9 +12,9 @@ from dataclasses import replace
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from fastscore.logs.integrity.rejects import Reject, reject_frame
+from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
 from fastscore.logs.read.rows import Part, row_schema
-from fastscore.suites.base import REJECT_SCHEMA, Column, Source
+from fastscore.suites.base import REJECTS_TABLE, Column, Source
 
 _FEW = 4
 """Rows are few where they are less than one such part of a batch."""
@@ -66,20 +66,28 @@ def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
 
 
 def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
-    """Scan lazily what no row can be made of, in `REJECT_SCHEMA`; arguments as `scan_rows`."""
+    """Scan lazily what no row can be made of, in `REJECTS_TABLE`; arguments as `scan_rows`."""
 
     def rejects(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         narrowed = _narrowed(source, [])
-        frames = (reject_frame(part.rejects) for part in read(narrowed) if part.rejects)
-        for frame in _limited(frames, limit):
+        for frame in _limited(_reject_frames(read(narrowed)), limit):
             found = frame if predicate is None else frame.filter(predicate)
             yield found if names is None else found.select(names)
 
     return register_io_source(
-        rejects, schema=REJECT_SCHEMA, is_pure=True, explain_name="fastscore", explain_detail=name
+        rejects, schema=REJECTS_TABLE, is_pure=True, explain_name="fastscore", explain_detail=name
     )
+
+
+def _reject_frames(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
+    """Yield rejects as they come, and at the end how many more there are."""
+    of_files = FileRejects()
+    for part in parts:
+        if part.rejects:
+            yield reject_frame(of_files.take(part.rejects))
+    yield reject_frame(of_files.more())
 
 
 def _told(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
@@ -87,7 +95,7 @@ def _told(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
     count = lines = 0
     for part in parts:
         rejects += part.rejects[: 1 - len(rejects)]
-        count += len(part.rejects)
+        count += sum(reject.count for reject in part.rejects)
         lines += part.lines - part.blank
         yield part
     if rejects:

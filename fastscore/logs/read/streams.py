@@ -2,14 +2,14 @@
 
 Damage to a compressed file ends its stream early and is handed on as data: what stands before it
 is read. Memory is bounded by the block size and by the longest line that is read
-(`MAX_LINE_BYTES`); longer lines are skipped and named.
+(`MAX_RECORD_BYTES`); longer lines are skipped and named.
 """
 
 import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +19,27 @@ from fastscore_readers.json.line_ends import count_line_ends
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.buffer_pool import take_room
 
 BLOCK_BYTES = 8 << 20
-MAX_LINE_BYTES = 64 << 20
 _LARGEST_WHOLE = 8
 _SHORT_PART = 8
 """A cut line is read again if it is less than one such part of a block."""
 # whoever looks at such a block finds it in the cache
 _PASSING_BYTES = 4 << 20
-MAX_RECORD_BYTES = 256 << 20
+MOST_LINES = 1 << 18
+"""More lines of a block are handed on in several pieces: what is noted of each takes memory."""
+_SAMPLED_BYTES = 1 << 16
 
 # small enough that the densest zstd input unpacks to some 64 MB a step
 _ZST_STEP = 2 << 10
 _ZST_WINDOW = 1 << 27
 _HEAD_BYTES = 1 << 10
 BOM = b"\xef\xbb\xbf"
+_NEWLINE, _RETURN = 10, 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Lines:
         How many cells a record has.
     refused
         Why a part of the file is no line at all; there are no data then.
+    dense
+        Whether they are very many for their bytes, so that no others are joined to them.
     """
 
     data: bytes | memoryview
@@ -75,6 +80,7 @@ class Lines:
     records: tuple[CsvScan, ...] = ()
     width: int = 0
     refused: Reject | None = None
+    dense: bool = False
 
 
 class DamageError(Exception):
@@ -93,6 +99,7 @@ def read_blocks(
     observe: Callable[[bytes], object] | None = None,
     *,
     whole: bool = False,
+    limits: Limits | None = DEFAULT_LIMITS,
 ) -> Iterator[bytes]:
     """Yield a file's bytes in blocks of about `BLOCK_BYTES`, unpacked.
 
@@ -107,11 +114,13 @@ def read_blocks(
     whole
         Take a part of a file that is not compressed for one block if it is no larger than
         `_LARGEST_WHOLE` of them: what is kept until it is scored need not be cut.
+    limits
+        How much a compressed file may become, None where that is known.
 
     Raises
     ------
     InputError
-        When the file cannot be read.
+        When the file cannot be read, or becomes more.
     DamageError
         After the last bytes that could be unpacked.
     """
@@ -133,7 +142,10 @@ def read_blocks(
                 while block := read(max(left, 1) if fits else BLOCK_BYTES):
                     yield block
             else:
-                yield from _gathered(_gunzip(read) if compression == "gz" else _unzstd(read))
+                parts = _gunzip(read) if compression == "gz" else _unzstd(read)
+                if limits is not None:
+                    parts = _bounded(parts, path, os.fstat(file.fileno()).st_size, limits)
+                yield from _gathered(parts)
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -225,6 +237,15 @@ def _line_blocks(
 def unreadable(path: str, error: OSError) -> InputError:
     """Say why a file cannot be read."""
     return InputError(f"The file {path!r} cannot be read: {error.strerror}.")
+
+
+def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
+    """Hand on what is unpacked of a file as long as it is not too much."""
+    unpacked = 0
+    for part in parts:
+        unpacked += len(part)
+        limits.check_unpacked(path, packed, unpacked)
+        yield part
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -331,7 +352,7 @@ def read_lines(
     offset: int = 0,
     line: int = 1,
     damage: Damage | None = None,
-    max_line: int = MAX_LINE_BYTES,
+    max_line: int = MAX_RECORD_BYTES,
     stop: int | None = None,
 ) -> Iterator[Lines]:
     """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
@@ -361,7 +382,7 @@ def read_lines(
             break
         if isinstance(block, memoryview):
             if not pending and (offset or block[: len(BOM)] != BOM):
-                yield Lines(block, offset, line)
+                yield from _pieces(Lines(block, offset, line))
                 offset += len(block)
                 if offset != stop:
                     line += count_line_ends(np.frombuffer(block, np.uint8))
@@ -392,7 +413,7 @@ def read_lines(
         if cut:
             # a view: whole blocks are not copied for their last, cut line
             whole = memoryview(data)[:cut]
-            yield Lines(whole, offset, line)
+            yield from _pieces(Lines(whole, offset, line))
             offset += cut
             if offset != stop:
                 line += count_line_ends(np.frombuffer(whole, np.uint8))
@@ -404,4 +425,39 @@ def read_lines(
         yield Lines(head or rest[:_HEAD_BYTES], offset, line, long_line=length)
         offset, line, rest = offset + dropped + len(rest), line + 1, b""
     if rest or damage:
-        yield Lines(rest, offset, line, damage=damage)
+        yield from _pieces(Lines(rest, offset, line, damage=damage))
+
+
+def _pieces(lines: Lines) -> Iterator[Lines]:
+    """Part lines that are very many; damage stands behind the last of them."""
+    data = memoryview(lines.data)
+    if len(data) <= MOST_LINES or _guessed_ends(data) <= MOST_LINES:
+        yield lines
+        return
+    half = len(data) // 2
+    middle = _cut(data[:half])
+    if not middle:
+        after = first_end(bytes(data[half:]))[1]
+        middle = half + after if after > 0 else len(data)
+    if middle == len(data):
+        yield lines
+        return
+    count = count_line_ends(np.frombuffer(data[:middle], np.uint8))
+    first = replace(lines, data=data[:middle], damage=None, dense=True)
+    last = replace(
+        lines,
+        data=data[middle:],
+        offset=lines.offset + middle,
+        line=lines.line + count,
+        dense=True,
+    )
+    yield from _pieces(first)
+    yield from _pieces(last)
+
+
+def _guessed_ends(data: memoryview) -> int:
+    """Guess by a sample how many lines there are."""
+    sample = np.frombuffer(data, np.uint8)[:: max(1, len(data) // _SAMPLED_BYTES)]
+    return int(
+        np.count_nonzero((sample == _NEWLINE) | (sample == _RETURN)) * len(data) / sample.size
+    )

@@ -523,7 +523,7 @@ def _nulls(one: Named) -> Values:
 
 
 def _rejects(one: Named) -> Values:
-    counts = one.run.rejects.group_by("reason").agg(pl.len().alias("n"))
+    counts = one.run.rejects.group_by("reason").agg(n=pl.col("count").sum())
     first = one.run.rejects.head(REJECTS_SHOWN)
     by_reason, rows = pl.collect_all([counts, first], engine="streaming")
     return {

@@ -39,7 +39,7 @@ class ScoreDialogueSuite:
         """Group raw rows into dialogues, utterances and steps."""
         from fastscore.suites.score_dialogue.events import group_events
 
-        return group_events(raw)
+        return group_events(raw, options.max_text)
 
     def texts(self, events: Events, options: ScoreDialogueOptions) -> pl.Series:
         """Return the distinct predictions and ground truths that need a vector."""

@@ -17,6 +17,7 @@ import polars as pl
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import REJECT_SCHEMA, Events
+from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 
 Indices = npt.NDArray[np.int64]
@@ -31,17 +32,21 @@ PYTHON_WHITESPACE = (
 )
 """What Python's ``str.strip`` and ``str.split`` take as white space: more than Unicode's own."""
 
+_TEXTS = ("prediction", "ground_truth")
+_SHOWN_CHARACTERS = 200
 _FILE_SUFFIX = r"(?i)\.((?:jsonl|ndjson|json|parquet)(?:\.(?:gz|zst))?)$"
 _ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
 
 
-def group_events(raw: pl.DataFrame) -> Events:
+def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
     """Group raw rows into dialogues, utterances and steps.
 
     Parameters
     ----------
     raw
         Rows in input order: `ROW_SCHEMA`, then the columns of the suite's source.
+    max_text
+        The most characters of a text.
 
     Returns
     -------
@@ -49,11 +54,11 @@ def group_events(raw: pl.DataFrame) -> Events:
         ``dialogues`` by first appearance; ``utterances``, the completed ones, by dialogue and
         ascending index, with the row of its dialogue in ``dialogues`` as ``dialogue_row``;
         ``steps`` by utterance and ascending step, with ``utterance_row``. Rejected are revealed
-        rows of a step beyond `MAXIMUM_STEPS`. Counted are the rows ``ignored`` for want of an
-        utterance_index, and the others by event.
+        rows of a step beyond `MAXIMUM_STEPS`, and rows of longer texts. Counted are the rows
+        ``ignored`` for want of an utterance_index, and the others by event.
     """
-    too_far = _revealed_too_far(raw)
-    used_rows = raw["utterance_index"].is_not_null() & ~too_far
+    too_far, too_long = _revealed_too_far(raw), _is_too_long(raw, max_text)
+    used_rows = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
     rows = raw if used_rows.all() else raw.filter(used_rows)
     dialogue_of_row, dialogues = _number_dialogues(rows)
     utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
@@ -101,7 +106,12 @@ def group_events(raw: pl.DataFrame) -> Events:
             ],
         )
     )
-    rejects = _reject_too_far(raw.filter(too_far))
+    rejects = pl.concat(
+        [
+            _reject_too_far(raw.filter(too_far & ~too_long)),
+            _reject_too_long(raw.filter(too_long), max_text),
+        ]
+    ).sort("line", maintain_order=True)
     predicted, revealed = int(is_predicted.sum()), int(is_revealed.sum())
     return Events(
         frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
@@ -321,5 +331,32 @@ def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:
         "found": pl.format("integer {}", pl.col("step")),
         "expected": pl.lit(f"a step below {MAXIMUM_STEPS}"),
         "raw": pl.lit(None, dtype=pl.String),
+    }
+    return rows.with_columns(**reasons).select(*REJECT_SCHEMA)
+
+
+def _is_too_long(raw: pl.DataFrame, max_text: int) -> pl.Series:
+    """Mark rows with a text of more characters."""
+    # bytes are no fewer than characters, and known without counting
+    longest = raw.select(pl.max_horizontal(pl.col(_TEXTS).str.len_bytes().max())).item()
+    if longest is None or longest <= max_text:
+        return pl.repeat(False, raw.height, dtype=pl.Boolean, eager=True)
+    longer = pl.any_horizontal(pl.col(_TEXTS).str.len_chars() > max_text)
+    return raw.select(longer.fill_null(False)).to_series()
+
+
+def _reject_too_long(rows: pl.DataFrame, max_text: int) -> pl.DataFrame:
+    texts = [pl.col(name) for name in _TEXTS]
+    first = pl.coalesce(pl.when(text.str.len_chars() > max_text).then(text) for text in texts)
+    name = pl.coalesce(
+        pl.when(text.str.len_chars() > max_text).then(pl.lit(name))
+        for text, name in zip(texts, _TEXTS, strict=True)
+    )
+    reasons: dict[str, Any] = {
+        "field": name,
+        "reason": pl.lit("text_too_long"),
+        "found": pl.format("{} characters", first.str.len_chars()),
+        "expected": pl.lit(f"at most {max_text} characters"),
+        "raw": first.str.slice(0, _SHOWN_CHARACTERS),
     }
     return rows.with_columns(**reasons).select(*REJECT_SCHEMA)

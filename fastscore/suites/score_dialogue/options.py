@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from fastscore.errors import UsageError
 from fastscore.suites.base import NullReason, option
 
+MAXIMUM_TEXT = 1_000_000
+"""So many characters a text may have unless told."""
+
 SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
 
 
@@ -39,6 +42,13 @@ class ScoreDialogueOptions:
         maximum=2**63 - 1,
     )
 
+    max_text: int = option(
+        MAXIMUM_TEXT,
+        help="The most characters of a prediction or a ground truth; a row with more is a reject. "
+        "Edit distances of longer texts take minutes.",
+        minimum=1,
+        unit="characters",
+    )
     pppl_model: str = option(
         "",
         help="A masked language model (`fastscore models export FOLDER --task fill-mask`): reports "

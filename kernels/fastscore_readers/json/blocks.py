@@ -56,6 +56,7 @@ FOREVER = (1 << 62, 0)
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
 _STATE_ITEMS = 10
+_SHORT_LINE = 64
 _COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES]
 
 
@@ -242,9 +243,16 @@ class Walker:
         """Note the faults of suspected lines; mend those that have none, and return their bytes."""
         good = []
         suspects = room.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
+        # of very many bad lines most are alike
+        judged: dict[bytes, tuple[int, int] | None] = {}
         for number, start, end in suspects.tolist():
             line = room.data[start:end].tobytes()
-            fault = fault_of(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
+            if line in judged:
+                fault = judged[line]
+            else:
+                fault = fault_of(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
+                if len(line) <= _SHORT_LINE:
+                    judged[line] = fault
             if fault is None:
                 room.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
                 good.append((start, end))

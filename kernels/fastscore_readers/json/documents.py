@@ -32,13 +32,17 @@ from fastscore_readers.json.tokens import (
     ends_line,
 )
 
-__all__ = ["LINE_END_IN_STRING", "JsonElements", "elements"]
+__all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
+AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, BEHIND_COMMA, BEHIND_ELEMENT, BEHIND_ARRAY = range(6)
+"""Where in a document a part of it may begin."""
+
 LINE_END_IN_STRING = 0x1E
 """Stands for a line end within a string, which is a fault as any control character is."""
+_OUTSIDE, _IN_STRING, _IN_ESCAPE = range(3)
 _BETWEEN = b" \t\n"
 
 _string_marks = byte_marks(b'"\\\n\r')
@@ -58,6 +62,10 @@ class JsonElements:
     fault, fault_line
         Position and line at which the document goes wrong between two elements; its size when an
         array is not closed; -1 and 0 when nothing is wrong. No element behind it is listed.
+    stop, next_line
+        How much of the text was parted, and the line at which that ends: what its end cuts is left.
+    place
+        Where in a document that is, one of `AT_START` and the others.
     """
 
     data: Bytes
@@ -65,9 +73,19 @@ class JsonElements:
     line: Longs
     fault: int
     fault_line: int
+    stop: int
+    next_line: int
+    place: int
 
 
-def elements(data: Bytes, *, whole_array: bool) -> JsonElements:
+def elements(
+    data: Bytes,
+    *,
+    whole_array: bool,
+    place: int = AT_START,
+    line: int = 1,
+    final: bool = True,
+) -> JsonElements:
     """Part a JSON document: the elements of its array, or values one behind another.
 
     Elements are told apart by brackets and strings alone, so one that is faulty mostly leaves the
@@ -76,24 +94,58 @@ def elements(data: Bytes, *, whole_array: bool) -> JsonElements:
     Parameters
     ----------
     data
-        The document without a byte order mark, uint8; read-only is fine.
+        The document without a byte order mark, or a part of it, uint8; read-only is fine.
     whole_array
         Whether an array is one element.
+    place, line
+        Where in the document the part begins, and on which line.
+    final
+        Whether the document ends with it.
     """
     parted = data.copy()
-    fault = int(_part_elements(parted, whole_array))
-    size = parted.size if fault < 0 else fault
+    fault, stop, place = _part_elements(parted, whole_array, place, final)
+    size = stop if fault < 0 else fault
+    # a return at the very end may be half of a line end
+    if not final and fault < 0 and size == data.size and size and data[-1] == RETURN:
+        size -= 1
     begins = np.flatnonzero(parted[:size] == NEWLINE) + 1
     if size and parted[0] not in _BETWEEN:
         begins = np.insert(begins, 0, 0)
-    line_begins = line_starts(data)
-    if data.size and data[-1] == RETURN:
-        line_begins = np.append(line_begins, data.size)
-    places = np.append(begins, max(fault, 0))
-    lines = 1 + np.searchsorted(line_begins, places, side="right")
+    begins = begins[begins < size]
+    lines = line + np.searchsorted(_line_begins(data), np.append(begins, size), side="right")
+    end = int(lines[-1])
     return JsonElements(
-        parted[:size], begins, lines[:-1], fault, int(lines[-1]) if fault >= 0 else 0
+        parted[:size], begins, lines[:-1], fault, end if fault >= 0 else 0, size, end, place
     )
+
+
+def _line_begins(data: Bytes) -> Longs:
+    """Return where lines but the first begin, also the one behind the data's end."""
+    begins = line_starts(data)
+    if data.size and data[-1] == RETURN:
+        begins = np.append(begins, data.size)
+    return begins
+
+
+class PassedValue:
+    """A value that is passed over, block by block."""
+
+    def __init__(self, line: int) -> None:
+        self.n_bytes, self.line = 0, line
+        self._depth, self._within, self._returned = 0, _OUTSIDE, False
+
+    def go_on(self, data: bytes) -> int:
+        """Pass over the value's next bytes; return where it ends in them, -1 where it goes on."""
+        text = np.frombuffer(data, np.uint8)
+        end, self._depth, self._within = _pass_value(text, self._depth, self._within)
+        passed = text if end < 0 else text[:end]
+        # a line end that the blocks part is one
+        is_half = self._returned and data[:1] == b"\n" and passed.size > 0
+        ends = np.searchsorted(_line_begins(passed), passed.size, side="right")
+        self.line += int(ends) - is_half
+        self._returned = passed.size > 0 and passed[-1] == RETURN
+        self.n_bytes += passed.size
+        return int(end)
 
 
 @always_inlined
@@ -163,24 +215,76 @@ def _value_end(text: Any, at: Any) -> Any:
     return text.size
 
 
-@kernel("out(uint8[:]), bool", returns="int64", fastmath=False)
-def _part_elements(text: Any, whole_array: bool) -> int:
+@inlined
+def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
+    """Where in a document a text ends."""
+    if closed:
+        return BEHIND_ARRAY
+    if not in_array:
+        return BETWEEN_VALUES
+    if first:
+        return IN_EMPTY_ARRAY
+    return BEHIND_COMMA if parted else BEHIND_ELEMENT
+
+
+@kernel("uint8[:], int64, int64", returns="int64, int64, int64", fastmath=False)
+def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
+    """Go on through a value by its brackets and strings alone, from how deep it was.
+
+    Returns the position behind the value, or -1 where it goes on behind the text, with how deep
+    that is and within what.
+    """
+    for at in range(text.size):
+        byte = byte_at(text, at)
+        if within == _IN_ESCAPE:
+            within = _IN_STRING
+        elif within == _IN_STRING:
+            if byte == BACKSLASH:
+                within = _IN_ESCAPE
+            elif byte == QUOTE:
+                within = _OUTSIDE
+                if depth == 0:
+                    return at + 1, 0, _OUTSIDE
+        elif byte == QUOTE:
+            within = _IN_STRING
+        elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+            depth += 1
+        elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY:
+            if depth <= 1:
+                return at + depth, 0, _OUTSIDE
+            depth -= 1
+        elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
+            return at, 0, _OUTSIDE
+    return -1, depth, within
+
+
+@kernel("out(uint8[:]), bool, int64, bool", returns="int64, int64, int64", fastmath=False)
+def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tuple[int, int, int]:
     """Make lines of a document's elements in place: a line end stands before each.
 
-    Every other byte between elements becomes a space. Returns the position at which the document
-    goes wrong between two elements, ``text.size`` when its array is not closed, or -1.
+    Every other byte between elements becomes a space. ``place`` says where in the document the text
+    begins, and ``final`` whether it ends here; otherwise an element that its end cuts is left.
+    Returns the position at which the document goes wrong between two elements, ``text.size`` when
+    its array is not closed, or -1; how much of the text was parted; and the place behind that.
     """
     stop = text.size
     at = _skip_space(text, 0)
-    in_array = at < stop and byte_at(text, at) == OPEN_ARRAY and not whole_array
-    parted, closed, first = True, False, True
-    if in_array:
-        put_byte(text, at, SPACE)
-        at += 1
+    if place == AT_START and at < stop:
+        place = BETWEEN_VALUES
+        if byte_at(text, at) == OPEN_ARRAY and not whole_array:
+            put_byte(text, at, SPACE)
+            at += 1
+            place = IN_EMPTY_ARRAY
+    in_array = place == IN_EMPTY_ARRAY or place == BEHIND_COMMA or place == BEHIND_ELEMENT
+    parted = place != BEHIND_ELEMENT and place != BEHIND_ARRAY
+    closed, first = place == BEHIND_ARRAY, place == IN_EMPTY_ARRAY
+    begin = at
     while True:
         at = _skip_space(text, at)
         if at >= stop:
-            return stop if in_array else -1
+            if place != AT_START:
+                place = _place(in_array, parted, closed, first)
+            return (stop if in_array and final else -1), stop, place
         byte = byte_at(text, at)
         if in_array and byte == CLOSE_ARRAY and (first or not parted):
             put_byte(text, at, SPACE)
@@ -193,12 +297,17 @@ def _part_elements(text: Any, whole_array: bool) -> int:
             at += 1
             continue
         if closed or (in_array and not parted):
-            return int(at)
+            return int(at), int(at), place
         if byte == COMMA or byte == COLON or byte == CLOSE_ARRAY or byte == CLOSE_OBJECT:
-            return int(at)
+            return int(at), int(at), place
         # outside of an array, values that touch stay one line, which then is a fault
-        if at > 0 and _is_blank(byte_at(text, at - 1)):
+        if at == 0 or _is_blank(byte_at(text, at - 1)):
+            begin = at
+        end = _value_end(text, at)
+        if end == stop and not final:
+            return -1, int(begin), _place(in_array, parted, closed, first)
+        if begin == at and at > 0:
             put_byte(text, at - 1, NEWLINE)
-        at = _value_end(text, at)
+        at = end
         first = False
         parted = not in_array

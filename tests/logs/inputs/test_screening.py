@@ -453,7 +453,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"] * 5000)
     read = 0
 
-    def counted(file: Any, array: str | None) -> Iterator[dict[str, Any]]:
+    def counted(file: Any, array: str | None, given_up: Any) -> Iterator[dict[str, Any]]:
         nonlocal read
         for row in RIGHT["score_dialogue"] * 5000:
             read += 1

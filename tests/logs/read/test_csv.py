@@ -19,7 +19,7 @@ from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import batches, csv_records, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
-from fastscore.suites.base import REJECT_SCHEMA, Column, Source
+from fastscore.suites.base import REJECTS_TABLE, Column, Source
 from tests.oracles.logs import naive_read_csv
 
 SOURCE = Source(
@@ -97,7 +97,7 @@ def test_oracle_rows_rejects_and_counts(
     path.write_bytes(data)
     read = read_shard(whole_file(str(path), "csv"), SOURCE)
     assert read.frame.schema == row_schema(SOURCE)
-    assert read.rejects.schema == REJECT_SCHEMA
+    assert read.rejects.schema == REJECTS_TABLE
     rows, rejects, counts = as_rows(read)
     expected_rows, expected_rejects, expected_counts = naive_read_csv(str(path), data, SOURCE)
     assert repr(rows) == repr(expected_rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from fastscore_readers.json.documents import LINE_END_IN_STRING, elements
 from hypothesis import given
@@ -203,11 +204,45 @@ def test_json_lines_under_another_name(tmp_path: Path) -> None:
     assert rows.frame.select("line", "id").rows() == [(1, "a"), (3, "b")]
 
 
-def test_a_document_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_documents, "MAX_DOCUMENT_BYTES", 10)
-    rows = read(tmp_path, '[{"id":"a"}]')
+@pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])
+def test_an_element_that_is_too_long_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(json_documents, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(streams, "BLOCK_BYTES", block)
+    long = '{"id":\n"b]\\"}{,\r\n"}'
+    rows = read(tmp_path, f'[{{"id":"a"}},\n{long},\n {{"id":"c"}} , {{"id":"d"}}\n]')
+    assert rows.frame.select("id", "line").rows() == [("a", 1), ("c", 5), ("d", 5)]
     (reject,) = rows.rejects.rows(named=True)
-    assert (reject["reason"], reject["found"]) == ("line_too_long", "a document of 12 bytes")
+    assert (reject["line"], reject["byte_offset"], reject["reason"]) == (2, 13, "line_too_long")
+    assert reject["found"] == f"{len(long)} bytes"
+    assert rows.counts == {"lines": 4, "blank": 0, "rows": 3, "rejects": 1}
+
+
+DOCUMENTS = (
+    '[{"id":"a","turns":[1,"]",{"x":"\\\\"}]},\r\n\t{"id":"b"} ,{"id":"c\\""}\n]\n',
+    '{"id":"a"}\r\n{"id":"b"}{"id":"c"}\r\n\r\n {"id":"d"}',
+    '[{"id":"a"},{"id":"b"} {"id":"c"}]',
+    '[{"id":"a"},',
+    "\ufeff[ ]\r\n ",
+    '[{"id":"a"},1,"x",null]',
+    '[{"id":"a"}] , {"id":"b"}',
+)
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+@pytest.mark.parametrize("whole_array", [False, True])
+def test_blocks_do_not_change_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, *, whole_array: bool
+) -> None:
+    source = WHOLE if whole_array else ROWS
+    expected = read(tmp_path, text, source)
+    for block in range(3, 12):  # a byte order mark is in one block
+        monkeypatch.setattr(streams, "BLOCK_BYTES", block)
+        found = read(tmp_path, text, source)
+        assert found.frame.equals(expected.frame)
+        assert found.rejects.equals(expected.rejects)
+        assert found.counts == expected.counts
 
 
 def test_a_damaged_document_gives_its_whole_elements(tmp_path: Path) -> None:
@@ -240,15 +275,12 @@ def test_documents_and_lines_are_packed_and_scored_alike(
         read_back = [read_shard(shard, ROWS, threads=2) for shard in planned.shards]
         ids = [name for part in read_back for name in part.frame["id"]]
         assert ids == [row["id"] for row in rows]
-        # a document is never cut
+        # documents are cut between elements, and every place stays what it is
+        whole = [read_shard(whole_file(file.path, file.format), ROWS).frame for file in files]
+        assert pl.concat([part.frame for part in read_back]).equals(pl.concat(whole))
+        assert not any(part.rejects.height for part in read_back)
         starts = [byte_range.start for shard in planned.shards for byte_range in shard.byte_ranges]
         assert (len(planned.shards) == 1) == (shard_bytes == 1 << 20)
-        assert all(
-            byte_range.start == 0
-            for shard in planned.shards
-            for byte_range in shard.byte_ranges
-            if byte_range.format == "json"
-        )
         assert any(starts) == (shard_bytes < 5000)
 
 

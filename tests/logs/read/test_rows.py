@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard, whole_file
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
-from fastscore.suites.base import REJECT_REASONS, REJECT_SCHEMA, Column, Source
+from fastscore.suites.base import REJECT_REASONS, REJECTS_TABLE, Column, Source
 from tests.conftest import often
 from tests.oracles.logs import comparable, naive_read
 
@@ -80,7 +80,7 @@ def shard_of(folder: Path, contents: list[bytes]) -> Shard:
 def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None:
     expected = [naive_read(name, content, source) for name, content in contents]
     assert rows.frame.schema == row_schema(source)
-    assert rows.rejects.schema == REJECT_SCHEMA
+    assert rows.rejects.schema == REJECTS_TABLE
     found = [comparable(row, source) for row in rows.frame.rows(named=True)]
     assert found == [comparable(row, source) for file in expected for row in file[0]]
     places = rows.rejects.select("file", "line", "byte_offset", "field", "reason").rows()
@@ -203,7 +203,7 @@ def test_a_line_beyond_the_limit_is_a_reject(
     monkeypatch.setattr(streams, "BLOCK_BYTES", block)
     monkeypatch.setattr(streams, "_LARGEST_WHOLE", 1)
     monkeypatch.setattr(batches, "BLOCK_BYTES", block)
-    monkeypatch.setattr("fastscore.logs.read.rows.MAX_LINE_BYTES", 64)
+    monkeypatch.setattr("fastscore.logs.read.rows.MAX_RECORD_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'
     for end in (b"\n", b"\r\n", b"\r"):
         parts = [

@@ -14,7 +14,7 @@ from fastscore.errors import InputError
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.scan import RejectsWarning, scan_rejects, scan_rows
-from fastscore.suites.base import REJECT_SCHEMA, Source
+from fastscore.suites.base import REJECTS_TABLE, Source
 from tests.logs.read.test_rows import SOURCE, files
 from tests.oracles.logs import comparable, naive_read
 
@@ -96,7 +96,7 @@ def test_equals_plain_reading(
             found = query.select(names).collect(engine=engine)
         refused = rejects.collect(engine=engine)
     assert shown(found.rows(named=True), names) == shown(expected, names)
-    assert refused.schema == REJECT_SCHEMA
+    assert refused.schema == REJECTS_TABLE
     places = refused.select("file", "line", "byte_offset", "field", "reason").rows()
     assert places == [reject for file in read for reject in file[1]]
 

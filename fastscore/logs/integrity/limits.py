@@ -1,0 +1,113 @@
+"""What reading may take: the length of a record, what is unpacked, and memory.
+
+Each bound is an error or a reject that says so, never a log that is read in part without a word.
+The memory is what this process has taken from the system for itself, looked at between the pieces
+that are read; files that are mapped do not count.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fastscore.errors import InputError
+
+MAX_RECORD_BYTES = 64 << 20
+"""A line, a CSV record, an element of a document or the texts of a Parquet row are no longer."""
+
+MEMORY_SHARE = 0.75
+"""The part of the machine's memory that may be taken unless told."""
+
+SHARD_MEMORY = 16
+"""A shard that is scored takes about so many times its bytes."""
+
+_MIB = 1 << 20
+_STATUS = Path("/proc/self/status")
+_MACHINE = Path("/proc/meminfo")
+_CONTAINER = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+# below that, a ratio says little
+_SMALL_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a run.
+
+    Parameters
+    ----------
+    memory
+        The most MiB of memory, None for `MEMORY_SHARE` of the machine's.
+    unpacked
+        The most MiB that one compressed file holds.
+    ratio
+        How many times larger a compressed file becomes at most, beyond 64 MiB.
+    """
+
+    memory: int | None = None
+    unpacked: int = 100 << 10
+    ratio: float = 250.0
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most bytes of memory."""
+        if self.memory is None:
+            return int(MEMORY_SHARE * machine_memory())
+        return self.memory * _MIB
+
+    def check_memory(self, reading: str, more: int = 0) -> None:
+        """Raise `InputError` where the process takes more memory than it may, with so much more."""
+        taken, most = own_memory() + more, self.memory_bytes
+        if taken > most:
+            raise InputError(
+                f"Reading {reading} takes {taken / _MIB:,.0f} MiB of memory, more than "
+                f"--max-memory allows ({most / _MIB:,.0f} MiB).",
+                "Allow more, or take fewer --workers or a smaller --shard-size.",
+            )
+
+    def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:
+        """Raise `InputError` where a compressed file of ``packed`` bytes has become too large."""
+        if unpacked > self.unpacked * _MIB:
+            raise InputError(
+                f"The file {path!r} unpacks to more than {self.unpacked:,} MiB, the most that "
+                "--max-unpacked allows.",
+                "Raise it if the file is what it should be.",
+            )
+        if unpacked > _SMALL_BYTES and unpacked > self.ratio * max(packed, 1):
+            raise InputError(
+                f"The file {path!r} of {packed:,} bytes unpacks to more than {self.ratio:g} times "
+                f"as much ({unpacked:,} bytes so far), the most that --max-ratio allows.",
+                "Raise it if the file is what it should be.",
+            )
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@cache
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine, or the container, has."""
+    found = [int(text) for path in _CONTAINER if (text := _read(path).strip()).isdecimal()]
+    found.append(_field(_MACHINE, "MemTotal:"))
+    return min(size for size in (*found, 1 << 62) if size)
+
+
+def own_memory() -> int:
+    """Return the bytes of memory that this process holds for itself; 0 where none can say."""
+    return _field(_STATUS, "RssAnon:")
+
+
+def _field(path: Path, name: str) -> int:
+    """Return the bytes that a line of /proc names in kB; 0 without one."""
+    for line in _read(path).splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""

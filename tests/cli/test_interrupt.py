@@ -1,0 +1,123 @@
+"""Ctrl-C ends the command soon, whatever it is doing."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from fastscore import cli
+
+LETTERS = "abcdefgh "
+LISTENING = """
+import signal
+
+# what is started in the background ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fastscore.cli import main
+
+main()
+"""
+
+
+def long_log(folder: Path) -> Path:
+    rng = random.Random(1)
+    texts = ["".join(rng.choices(LETTERS, k=1_000_000)) for _ in range(2)]
+    base = {"dialogue_uid": "d", "utterance_index": 0}
+    rows = [
+        {**base, "event": "predicted", "step": 0, "prediction": texts[0]},
+        {**base, "event": "utterance_complete", "ground_truth": texts[1]},
+    ]
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return log
+
+
+def is_planned(run: Path) -> bool:
+    try:
+        return bool(json.loads((run / "manifest.json").read_text())["inputs"])
+    except (OSError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_distance_of_two_megabytes_is_interrupted(
+    tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    run = tmp_path / "run"
+    words = ["score", "score_dialogue", str(long_log(tmp_path)), "-o", str(run)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", LISTENING, *words, "--lex-weight", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(sent)
+    began = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < 5.0, said
+    assert process.returncode == code, said
+    assert "Interrupted" in said
+    assert "Traceback" not in said
+
+
+def test_an_interrupt_that_was_swallowed_is_seen_later() -> None:
+    """What a callback swallows, the next look at the word of memory raises."""
+    script = """
+import os, signal, sys
+import fastscore.run.interrupt as interrupt
+from fastscore import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def swallowing(*arguments, **options):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(10**6):
+            pass
+    except KeyboardInterrupt:
+        pass
+    interrupt.stop_if_asked(0, 1)
+    print("went on")
+
+cli.cli.main = swallowing
+cli.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_texts_beyond_a_length_are_rejects(tmp_path: Path) -> None:
+    log = long_log(tmp_path)
+    short = {"dialogue_uid": "e", "utterance_index": 0}
+    with log.open("a") as out:
+        for row in (
+            {**short, "event": "predicted", "step": 0, "prediction": "a"},
+            {**short, "event": "utterance_complete", "ground_truth": "b"},
+        ):
+            out.write(json.dumps(row) + "\n")
+    run = tmp_path / "run"
+    words = ["score", "score_dialogue", str(log), "-o", str(run), "--lex-weight", "1", "-q"]
+    result = CliRunner().invoke(
+        cli.cli, [*words, "--max-text", "999999", "--max-rejects", "1"], standalone_mode=False
+    )
+    assert result.exception is None
+
+    rejects = pl.read_parquet(run / "rejects" / "*.parquet")
+    assert rejects.select("line", "field", "reason", "found", "expected").rows() == [
+        (1, "prediction", "text_too_long", "1000000 characters", "at most 999999 characters"),
+        (2, "ground_truth", "text_too_long", "1000000 characters", "at most 999999 characters"),
+    ]
