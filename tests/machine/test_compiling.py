@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
 from fastscore_machine import objects
-from fastscore_machine.compiling import JIT_DISABLED, Kernel, declared_kernels
+from fastscore_machine.compiling import JIT_DISABLED, Kernel, declared_kernels, prepared
+from fastscore_readers.json.line_ends import _count_ends
 
 from tests.conftest import BRIEF, often
 
@@ -212,6 +213,15 @@ def test_unknown_names_are_refused():
 def test_every_public_name_exists_and_is_documented():
     for name in fastscore_kernels.__all__:
         assert getattr(fastscore_kernels, name).__doc__
+
+
+def test_a_prepared_call_reads_what_its_arrays_hold_now():
+    data = np.zeros(100, np.uint8)
+    count = prepared(_count_ends, data)
+    assert count() == 0
+    data[::10] = ord("\n")
+    del data
+    assert count() == 10
 
 
 def test_an_argument_of_another_type_is_refused():
