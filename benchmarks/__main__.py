@@ -36,6 +36,7 @@ QUICK = {
     "simulation": ["--quick"],
     "engines": ["--quick", "--engine", "dask"],
     "process_settings": ["--quick"],
+    "screening": ["--quick"],
 }
 
 

@@ -51,8 +51,11 @@ def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     """Count the words in a column that its suite does not know, `MOST_UNKNOWN` at most."""
     if not column.knows:
         return {}
-    others = values.filter(~values.is_in(column.knows)).value_counts(sort=True)
-    unknown = [each for each in others.iter_rows() if not column.is_known(each[0])]
+    others = values.filter(~values.is_in(column.knows))
+    if others.is_empty():
+        return {}
+    counts = others.value_counts(sort=True).iter_rows()
+    unknown = [(word, count) for word, count in counts if not column.is_known(word)]
     return dict(unknown[:MOST_UNKNOWN])
 
 
