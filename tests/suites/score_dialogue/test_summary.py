@@ -115,6 +115,17 @@ def test_equal_values_have_no_deviation() -> None:
     assert summary["mean"].to_list() == [0.1, 0.1]
 
 
+def test_the_interval_is_196_standard_errors_wide_on_both_sides_of_the_mean() -> None:
+    rows = [(0, value, 0.0, 0) for value in (1.0, 2.0, 3.0, 6.0)]
+    summary = summarise(rows)
+    # the mean is 3, the squares of what differs from it 4 + 1 + 0 + 9: sd = sqrt(14 / 3)
+    half = 1.96 * math.sqrt(14 / 3) / 2
+    assert summary["sd"].to_list() == pytest.approx([math.sqrt(14 / 3)] * 2, rel=1e-15)
+    assert summary["ci_low"].to_list() == pytest.approx([3 - half] * 2, rel=1e-14)
+    assert summary["ci_high"].to_list() == pytest.approx([3 + half] * 2, rel=1e-14)
+    assert summarise(rows[:1])["ci_low"].to_list() == [None, None]
+
+
 def test_values_beyond_64_bits_are_added_up_exactly() -> None:
     rows = [(0, 2.0**80, 0.0, 0), (0, 2.0**81, 0.0, 0), (0, 2.0**80 * 3, 0.0, 0)]
     summary = summarise(rows)
