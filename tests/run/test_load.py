@@ -33,8 +33,11 @@ import json, resource, sys
 from pathlib import Path
 from tests.run.running import run_lexical
 output, *logs = map(Path, sys.argv[1:])
-run_lexical(logs[:1], output / "warm", shard_bytes=1)
-run_lexical(logs, output / "run", shard_bytes=1, workers=2)
+largest = max(path.stat().st_size for path in logs)
+outcome = run_lexical(logs, output / "run", shard_bytes=largest, workers=2)
+assert outcome.manifest.tables["dialogues"]["rows"] > len(logs)
+shards = len(list((output / "run" / "receipts").glob("score-*.json")))
+assert len(logs) <= shards <= 2 * len(logs) + 2  # the last ones are smaller
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 

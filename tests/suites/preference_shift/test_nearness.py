@@ -65,6 +65,19 @@ def test_of_equal_values_the_first_wins(catalogue: str) -> None:
     assert concepts.names(found).to_list() == [["genre=crime"]]
 
 
+def test_of_almost_equal_values_the_nearest_wins(catalogue: str) -> None:
+    """Their cosines differ by less than the margin of the search that chooses candidates."""
+    chosen = options(catalogue, extract="embed", embed_top=1, fields="genre")
+    concepts = concepts_of(load_catalogue(catalogue), chosen)
+    values = concepts.terms["value"].to_list()
+    angles = [0.9 - 2e-6 * place for place in range(len(values))]
+    vectors = view(
+        ["film", *values], [[1.0, 0.0], *([np.cos(angle), np.sin(angle)] for angle in angles)]
+    )
+    found = nearest_concepts(pl.Series(["film"]), concepts, vectors, chosen)
+    assert concepts.names(found).to_list() == [[concepts.terms["concept"].to_list()[-1]]]
+
+
 def wanted(logs: list[Any], catalogue: str, **values: Any) -> set[str]:
     chosen = options(catalogue, **values)
     return set(SUITE.texts(read(logs, chosen), chosen).to_list())
