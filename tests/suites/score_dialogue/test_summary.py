@@ -126,6 +126,13 @@ def test_the_interval_is_196_standard_errors_wide_on_both_sides_of_the_mean() ->
     assert summarise(rows[:1])["ci_low"].to_list() == [None, None]
 
 
+@pytest.mark.parametrize(("minimum", "maximum"), [(None, 1.0), (0.0, None), (None, None)])
+def test_a_metric_may_have_one_bound_or_none(minimum: float | None, maximum: float | None) -> None:
+    tables = frames([(0, 0.5, 1.0, 1), (1, 0.25, 1.0, 1)])
+    metric = replace(METRIC, minimum=minimum, maximum=maximum)
+    assert summarise_metrics(tables, [metric], (), suite="s")["mean"].to_list() == [0.375]
+
+
 def test_values_beyond_64_bits_are_added_up_exactly() -> None:
     rows = [(0, 2.0**80, 0.0, 0), (0, 2.0**81, 0.0, 0), (0, 2.0**80 * 3, 0.0, 0)]
     summary = summarise(rows)
