@@ -27,7 +27,7 @@ def test_a_signature_holds_versions_options_and_model() -> None:
     )
     assert signature(suite, build_options(suite.options, {"lex_weight": 0.25}), embedder) == (
         f"fastscore={__version__}|suite=score_dialogue.1|lex_weight=0.25|semantic=calibrated|"
-        "baseline_pairs=20000|baseline_seed=0|pppl_model=none|pppl_weight=0.0|embedder=tiny@01234567,fp32,dim=64"
+        "baseline_pairs=20000|baseline_seed=0|max_text=1000000|pppl_model=none|pppl_weight=0.0|embedder=tiny@01234567,fp32,dim=64"
     )
 
 
