@@ -13,7 +13,8 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError, nearest
 from fastscore.logs.inputs.column_map import ColumnMap
-from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.files import STDIN, resolve_inputs
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, read_shard
@@ -288,7 +289,14 @@ class _Logs:
 
 
 def log_is_gone(file: str) -> InputError:
-    """Say that a log is not where it was."""
+    """Say that a log is not where it was, or never was a file."""
+    if file in (STDIN, FRAME_NAME):
+        what = "standard input" if file == STDIN else "a frame"
+        return InputError(
+            f"The run was scored from {what}, of which nothing is kept: no dialogue can be read "
+            "again.",
+            "Write it to a file and score that.",
+        )
     here = "" if Path(file).is_absolute() else f" (looked for from {Path.cwd()})"
     return InputError(
         f"{file}: the log is no longer there{here}.",
