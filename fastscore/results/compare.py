@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, counted, nearest
 from fastscore.results.dialogue_sums import (
     KEY,
     LABEL,
@@ -365,7 +365,9 @@ def _levels_of(
     if selection.by is not None:
         unlabelled = values[LABEL].null_count()
         if unlabelled:
-            notes.append(f"{run.path}: {unlabelled:,} dialogues of {table} have no {selection.by}")
+            notes.append(
+                f"{run.path}: no {selection.by} in {counted(unlabelled, 'dialogues')} of {table}"
+            )
         values = values.drop_nulls(LABEL)
     unnamed = values[KEY].null_count()
     if unnamed:
@@ -452,11 +454,12 @@ def _without_partner(
             alone = side.sums.values.height - paired
             if alone and must_pair:
                 group = "" if side.group is None else f" with {by} {side.group}"
-                notes.append(f"{alone:,} dialogues of {side.name}{group} have no partner")
-            elif alone:
                 notes.append(
-                    f"{alone:,} dialogues of {by} {side.name} have no partner at {other.name}"
+                    f"{counted(alone, 'dialogues')} of {side.name}{group} without a partner"
                 )
+            elif alone:
+                alone_here = f"{counted(alone, 'dialogues')} of {by} {side.name}"
+                notes.append(f"{alone_here} without a partner at {other.name}")
     return notes
 
 

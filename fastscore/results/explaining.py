@@ -181,7 +181,7 @@ def print_explanations(
             facts["ratio"] = f"{_counted(one.numerator or 0)} / {_counted(one.denominator)}"
         if one.lines:
             ends = sorted({one.lines[0], one.lines[-1]})
-            facts["lines"] = f"{'-'.join(map(str, ends))} of the log"
+            facts["lines" if ends[1:] else "line"] = f"{'-'.join(map(str, ends))} of the log"
         console.print(_facts(facts))
         for evidence in one.evidence[:EVIDENCE_SHOWN]:
             print_evidence(console, evidence)

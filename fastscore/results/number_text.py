@@ -14,8 +14,8 @@ def decimals_for(values: Iterable[float | None]) -> int:
 
 
 def number_text(value: float | None, decimals: int = 4) -> str:
-    """Write a number, a dash for none."""
-    return NONE if value is None else f"{value:,.{decimals}f}"
+    """Write a number, a dash for none; what rounds to zero has no sign."""
+    return NONE if value is None else f"{value:z,.{decimals}f}"
 
 
 def half_interval_text(value: float | None, low: float | None, decimals: int = 4) -> str:

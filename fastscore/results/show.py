@@ -92,7 +92,7 @@ def show_summary(
         grids += shown
     if format == "table":
         console = result_console()
-        console.print(_counted(run), soft_wrap=True)
+        console.print(_counted(run))
         for grid in grids:
             console.print()
             print_grid(console, grid)

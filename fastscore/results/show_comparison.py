@@ -136,6 +136,9 @@ def headline(comparison: Comparison) -> str:
             f"against {largest['a']}."
         )
     row = rows[0]
+    differences = [one["difference"] for one in rows if one["difference"] is not None]
+    if differences and not any(differences):
+        return f"{row['b']} equals {row['a']} in the mean of every metric."
     if all(one["t_p"] is None and one["rank_p"] is None for one in rows):
         return f"{row['b']} against {row['a']}: too few dialogues to tell any difference."
     if not clear:

@@ -422,7 +422,7 @@ def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
     words = ["compare", base.path, better.path, "--table", "utterances"]
     shown = fastscore_command(words, COLUMNS="200")
     assert shown.returncode == 0, shown.stderr
-    for words in ("U_best", "missing_input", "Wilcoxon", "Holm", "better", "note: 1 dialogues of"):
+    for words in ("U_best", "missing_input", "Wilcoxon", "Holm", "better", "note: 1 dialogue of"):
         assert words in shown.stdout
     printed = json.loads(fastscore_command(["compare", base.path, better.path, "--json"]).stdout)
     found = fastscore.compare(base, better)

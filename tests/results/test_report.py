@@ -16,6 +16,7 @@ import pytest
 import fastscore
 from fastscore.errors import UsageError
 from fastscore.results.findings import find
+from fastscore.results.report.charts import Charts, shortened
 from fastscore.results.report.marked import LONGEST_TEXT, marked
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
@@ -150,6 +151,23 @@ def test_marks_are_cut_to_the_text_and_escape_it() -> None:
         'a<mark class="good" title="&#34;x">&lt;b&gt;</mark><mark class="bad" title="">c</mark>'
     )
     assert "3 more characters" in marked("x" * (LONGEST_TEXT + 3), ())
+
+
+def texts_of(drawing: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", drawing)
+
+
+def test_axes_count_in_whole_numbers_and_show_the_range_of_a_single_value() -> None:
+    counts = texts_of(Charts().histogram([0.0, 1.0, 2.0], [("run", [1, 2])], "values"))
+    assert counts[-4:] == ["0", "1", "2", "values"]
+    rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, None, None)]
+    ends = texts_of(Charts().intervals(rows, "means", minimum=0.0, maximum=1.0))
+    assert (ends[0], ends[-3]) == ("0.0", "1.0")
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    assert shortened("dialogue", 8) == "dialogue"
+    assert shortened("dialogue_of_guest_17", 9) == "dial…t_17"
 
 
 def test_two_runs_stand_side_by_side(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:

@@ -81,27 +81,47 @@ class Charts:
                 else:
                     shares = np.asarray(heights) / max(1, sum(heights))
                     axis.stairs(
-                        shares, edges, color=colour, lw=1.6, ls=LINES[place], label=_short(name)
+                        shares, edges, color=colour, lw=1.6, ls=LINES[place], label=shortened(name)
                     )
-            axis.set_ylabel("values" if len(counts) == 1 else "share of values")
+            if len(counts) == 1:
+                axis.set_ylabel("values")
+                axis.locator_params(axis="y", integer=True)
+            else:
+                axis.set_ylabel("share of values")
             axis.set_xlim(edges[0], edges[-1])
             axis.grid(axis="x", visible=False)
             if len(counts) > 1:
-                axis.legend()
+                _add_legend(figure)
             return self._drawn(figure, title)
 
     def intervals(
-        self, rows: Sequence[tuple[str, float, float | None, float | None]], title: str
+        self,
+        rows: Sequence[tuple[str, float, float | None, float | None]],
+        title: str,
+        *,
+        beside: Sequence[float] = (),
+        minimum: float | None = None,
+        maximum: float | None = None,
     ) -> Markup:
-        """Draw means of groups with their intervals, one a line."""
+        """Draw means of groups with their intervals, one a line.
+
+        The axis is that of the charts that stand `beside` it, and where there is only one value
+        the range from `minimum` to `maximum`.
+        """
         with _figure(0.55 + 0.24 * len(rows)) as figure:
             axis = figure.add_subplot()
             for place, (_, mean, low, high) in enumerate(rows):
                 if low is not None and high is not None:
                     axis.plot([low, high], [place, place], color=COLOURS[0], lw=1.6)
                 axis.plot([mean], [place], "o", color=COLOURS[0])
-            axis.set_yticks(range(len(rows)), [_short(name) for name, *_ in rows])
+            axis.set_yticks(range(len(rows)), [shortened(name) for name, *_ in rows])
             axis.set_ylim(len(rows) - 0.5, -0.5)
+            ends = [*beside, *(end for _, *reach in rows for end in reach if end is not None)]
+            low, high = min(ends), max(ends)
+            if low == high:
+                low, high = _around(low, minimum, maximum)
+            margin = 0.03 * (high - low)
+            axis.set_xlim(low - margin, high + margin)
             axis.grid(axis="y", visible=False)
             return self._drawn(figure, title)
 
@@ -122,7 +142,7 @@ class Charts:
                 axis.set_xlabel(chart.x_label)
                 axis.set_ylabel(chart.y_label)
             if len(chart.series) > 1:
-                axis.legend()
+                _add_legend(figure)
             return self._drawn(figure, chart.title)
 
     def placed(self, svg: str, title: str) -> Markup:
@@ -157,7 +177,7 @@ def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: boo
     frame, colour = series.frame, COLOURS[place]
     x, y = frame["x"].to_list(), frame["y"].to_list()
     if bars and flat:
-        axis.barh([_short(str(name)) for name in x], y, color=colour, height=0.7)
+        axis.barh([shortened(str(name)) for name in x], y, color=colour, height=0.7)
     elif bars:
         axis.bar(x, y, color=colour, width=0.8)
     else:
@@ -167,8 +187,23 @@ def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: boo
         axis.plot(x, y, color=colour, ls=LINES[place], marker=MARKERS[place], label=series.name)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 28 else f"{name[:13]}…{name[-14:]}"
+def _add_legend(figure: Figure) -> None:
+    """Name the series above the drawing, where the legend hides no value."""
+    figure.legend(loc="outside upper left", ncols=2)
+
+
+def _around(value: float, minimum: float | None, maximum: float | None) -> tuple[float, float]:
+    """Choose the ends of an axis for one value alone: its range, where that has ends."""
+    room = max(1.0, abs(value))
+    low = value - room if minimum is None else minimum
+    high = max(value, low) + room if maximum is None else maximum
+    return low, high
+
+
+def shortened(name: str, length: int = 28) -> str:
+    """Cut a long name in its middle: names of one log begin alike, or end alike."""
+    head, tail = (length - 1) // 2, length // 2
+    return name if len(name) <= length else f"{name[:head]}…{name[-tail:]}"
 
 
 def _named(svg: str, name: str, title: str) -> str:

@@ -246,10 +246,13 @@ def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
 
 def _groups(metric: Metric, named: Sequence[Named], charts: Charts) -> list[Values]:
     found = []
-    for one in named:
-        summary = one.run.summary.filter(
+    summaries = [
+        one.run.summary.filter(
             pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0
         )
+        for one in named
+    ]
+    for one, summary in zip(named, summaries, strict=True):
         for (group,), rows in summary.group_by("group", maintain_order=True):
             if not rows.height >= 2:
                 continue
@@ -266,10 +269,22 @@ def _groups(metric: Metric, named: Sequence[Named], charts: Charts) -> list[Valu
                         {**row, "text": with_interval(row), "reason": _reason(row)} for row in shown
                     ],
                     "more": rows.height - len(shown),
-                    "chart": charts.intervals(points, f"Mean of {name} with 95 % intervals"),
+                    "chart": charts.intervals(
+                        points,
+                        f"Mean of {name} with 95 % intervals",
+                        beside=[end for other in summaries for end in _ends(other, group)],
+                        minimum=metric.minimum,
+                        maximum=metric.maximum,
+                    ),
                 }
             )
     return found
+
+
+def _ends(summary: pl.DataFrame, group: object) -> list[float]:
+    """List what an axis must reach to show the groups of a run."""
+    rows = summary.filter(pl.col("group") == group).head(GROUPS_SHOWN)
+    return [end for name in ("mean", "ci_low", "ci_high") for end in rows[name].drop_nulls()]
 
 
 def _reason(row: Values) -> str:

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from fastscore.errors import UsageError
+from fastscore.results.report.charts import shortened
 from fastscore.results.report.content import make_content
 from fastscore.results.runs import Run, open_run
 from fastscore.run.commit import commit_bytes
@@ -57,6 +58,7 @@ def render(runs: Sequence[Run]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["shortened"] = shortened
     style, script = (
         environment.loader.get_source(environment, name)[0]  # type: ignore[union-attr]
         for name in ("report.css", "report.js")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastscore.errors import counted
 from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
@@ -97,7 +98,7 @@ def _counted(metric: str, turn: Row) -> str:
             )
         ]
         hits = sum(1 for hit in turn["key_hit_flags"] if hit)
-        return f"{hits} of {len(keys)} keys; {'; '.join(keys)}"
+        return f"{hits} of {counted(len(keys), 'keys')}; {'; '.join(keys)}"
     if _OF_TURNS[metric] == "eligible_m3":
         return (
             f"{turn['risk_tag_hits']} of {len(turn['risk_required_tags'])} tags; required "
