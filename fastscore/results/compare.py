@@ -451,7 +451,7 @@ def _without_partner(
                 "with --unpaired.",
             )
         for side, other in ((a, b), (b, a)):
-            alone = side.sums.values.height - paired
+            alone = int(side.sums.values.height - paired)
             if alone and must_pair:
                 group = "" if side.group is None else f" with {by} {side.group}"
                 notes.append(
