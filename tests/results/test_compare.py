@@ -148,8 +148,8 @@ def test_sides_count_rows_nulls_and_dialogues(base: Run, better: Run) -> None:
 
 def test_dialogues_without_partner_are_told(base: Run, better: Run) -> None:
     assert fastscore.compare(base, better).notes == (
-        f"1 dialogues of {base.path} have no partner",
-        f"2 dialogues of {better.path} have no partner",
+        f"1 dialogue of {base.path} without a partner",
+        f"2 dialogues of {better.path} without a partner",
     )
 
 
@@ -189,8 +189,8 @@ def test_levels_of_one_run_as_independent_samples_and_as_pairs(both: Run) -> Non
     assert row["low"] < row["difference"] < row["high"]
     assert row_of(found.differences, design="paired")["n_a"] == 9
     assert found.notes == (
-        "1 dialogues of miner_uid m1 have no partner at m2",
-        "2 dialogues of miner_uid m2 have no partner at m1",
+        "1 dialogue of miner_uid m1 without a partner at m2",
+        "2 dialogues of miner_uid m2 without a partner at m1",
     )
 
 
@@ -300,11 +300,11 @@ def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
     )  # fmt: skip
     found = fastscore.compare(run, by="experiment_level", metrics=["PAS"])
     assert found.notes == (
-        "2 dialogues of experiment_level 1 have no partner at 3",
-        "2 dialogues of experiment_level 3 have no partner at 1",
-        "2 dialogues of experiment_level 1 have no partner at 5",
-        "3 dialogues of experiment_level 5 have no partner at 1",
-        "1 dialogues of experiment_level 5 have no partner at 3",
+        "2 dialogues of experiment_level 1 without a partner at 3",
+        "2 dialogues of experiment_level 3 without a partner at 1",
+        "2 dialogues of experiment_level 1 without a partner at 5",
+        "3 dialogues of experiment_level 5 without a partner at 1",
+        "1 dialogue of experiment_level 5 without a partner at 3",
     )
 
 

@@ -89,7 +89,7 @@ def test_comparison_fits_and_never_drops_difference_interval_and_p(
     text = "\n".join(lines)
     for row in comparison.differences.iter_rows(named=True):
         if row["low"] is not None and max(row["mean_a"], row["mean_b"]) < 10:
-            assert f"{row['difference']:.4f} [{row['low']:.4f}, {row['high']:.4f}]" in text
+            assert f"{row['difference']:z.4f} [{row['low']:z.4f}, {row['high']:z.4f}]" in text
 
 
 @pytest.mark.parametrize("suite", SUITES)
