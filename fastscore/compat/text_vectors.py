@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Vectors
 
 from fastscore.compat.environment import other_device
 from fastscore.vectors.embedder import Embedder
@@ -18,7 +18,6 @@ from fastscore.vectors.view import VectorView
 if TYPE_CHECKING:
     from fastscore.compat.environment import ScorerEnvironment
 
-Vectors = npt.NDArray[np.float32]
 Key = tuple[str, int | None, str]
 
 _logger = logging.getLogger("score_dialogue")

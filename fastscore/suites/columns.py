@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.base import NULL_REASONS_DTYPE, Column, NullReason
 from fastscore.suites.distinct import distinct_numbers
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MOST_UNKNOWN = 100
 """How many words that a suite does not know are counted, of a column in a shard."""

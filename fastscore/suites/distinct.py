@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_texts
+from fastscore_machine.arrays import Indices
 from fastscore_machine.arrow import TextRows, join_rows
 
 _MOST = 1 << 63
-
-Indices = npt.NDArray[np.int64]
 
 
 def distinct(values: pl.Series) -> tuple[Indices, pl.Series]:

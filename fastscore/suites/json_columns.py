@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import find_places
 
-from fastscore.suites.json_values import Bytes, JsonValues, Longs, Mask, Problems
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+)
 
 _MOST_PARTS = 16
 _INLINE_BYTES, _VIEW_BYTES = 12, 16

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json import json_texts
 from fastscore_readers.json.lines import ESCAPED, FALSE, INTEGER, STRING, TRUE
 from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
 
-from fastscore.suites.json_values import Bytes, Indices, JsonValues, Mask, Problems, python_values
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+    python_values,
+)
 
 WHOLE_TEXT = "text without half a surrogate pair"
 _WHOLE_NUMBER = "a whole number of at most 64 bits"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Indices, Longs, Mask
 from fastscore_readers.json.lines import (
     ABSENT,
     ARRAY,
@@ -28,11 +28,6 @@ from fastscore_readers.json.lines import (
 from fastscore_readers.json.places import Place, Shape, find_places
 
 from fastscore.suites.base import RejectReason
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 LONGEST_EXCERPT = 60
 _READABLE_NUMBERS = "whole numbers of at most 4300 digits"

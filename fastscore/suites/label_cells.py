@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_texts
 from fastscore_kernels.sums import ExactSums
+from fastscore_machine.arrays import Longs
 
 from fastscore.suites.ragged import number_keys
 
-Longs = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)

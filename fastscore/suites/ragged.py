@@ -4,9 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import number_hashes
 from fastscore_kernels import ragged as kernels
+from fastscore_machine.arrays import Indices, Reals
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
 

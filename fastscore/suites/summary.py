@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_kernels.sums import COUNT, ExactSums
+from fastscore_machine.arrays import Longs
 
 from fastscore.suites.base import NULL_REASONS, Metric, NullReason
-from fastscore.suites.label_cells import Group, LabelCells, Longs
+from fastscore.suites.label_cells import (
+    Group,
+    LabelCells,
+)
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),

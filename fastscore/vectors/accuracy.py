@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Vectors
 from fastscore_models.publishing import write_whole
 
 from fastscore.errors import ModelError
-from fastscore.vectors.embedder import Embedder, Vectors
+from fastscore.vectors.embedder import (
+    Embedder,
+)
 from fastscore.vectors.missing import Encoder
 from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
 

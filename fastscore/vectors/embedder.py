@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Vectors
 from fastscore_models import (
     ExportedModel,
     ModelExportError,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from fastscore.vectors.text_ids import Texts
 
 Progress = Callable[[int, int], None]
-Vectors = npt.NDArray[np.float32]
 
 
 class Embedder:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Vectors
 from fastscore_models import MaskedModel, ModelExportError, find_masked
 
 from fastscore.errors import ModelError, UsageError
@@ -26,7 +27,9 @@ from fastscore.vectors.batches import (
     load_tokenizer,
     run_batches,
 )
-from fastscore.vectors.embedder import Progress, Vectors
+from fastscore.vectors.embedder import (
+    Progress,
+)
 from fastscore.vectors.runtimes import Inference, Inputs, run_in_onnxruntime
 from fastscore.vectors.text_ids import as_series
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Vectors
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.paths import cache_root
@@ -24,7 +25,9 @@ from fastscore.vectors.compaction import (
     remove_garbage,
 )
 from fastscore.vectors.description import StoreCheck, StoreStats, claim, describe
-from fastscore.vectors.embedder import Vectors, check_dim
+from fastscore.vectors.embedder import (
+    check_dim,
+)
 from fastscore.vectors.open_segments import OpenSegments
 from fastscore.vectors.segments import (
     DamagedSegmentError,

@@ -10,6 +10,7 @@ import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import bucket_starts, find_ids, text_hash128
+from fastscore_machine.arrays import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     Texts = Sequence[str] | pl.Series | Any
 
 TextIds = npt.NDArray[np.uint64]
-Words = npt.NDArray[np.uint64]
 
 
 def as_series(texts: "Texts") -> "pl.Series":

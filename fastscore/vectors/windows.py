@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Vectors
 
 from fastscore.errors import UsageError
 from fastscore.vectors.batches import TOKENS_PER_BATCH, group_texts, load_tokenizer, run_batches
-from fastscore.vectors.embedder import Embedder, Progress, Vectors
+from fastscore.vectors.embedder import (
+    Embedder,
+    Progress,
+)
 from fastscore.vectors.precisions import calls_at_once
 from fastscore.vectors.runtimes import Inputs
 from fastscore.vectors.text_ids import as_series

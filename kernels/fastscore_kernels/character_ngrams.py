@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Indices, Reals
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only
@@ -23,8 +24,6 @@ _BITS = 21
 
 _ROWS_PER_CHUNK = 256
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 Points = npt.NDArray[np.uint32]
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs, Words
 from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, read_only, same_length
-
-Words = npt.NDArray[np.uint64]
-Longs = npt.NDArray[np.int64]
 
 _MOST_IDS = 2**31 - 1
 _SCANNED = 8

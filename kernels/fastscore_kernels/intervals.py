@@ -8,13 +8,11 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import string_column, text_rows
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import load_byte
 from fastscore_machine.validation import read_only
-
-Longs = npt.NDArray[np.int64]
 
 _ZERO, _COLON, _COMMA, _SPACE, _LOWER_CASE = 0x30, 0x3A, 0x2C, 0x20, 0x20
 _HYPHEN, _NEWLINE, _A, _P, _M, _T, _O = 0x2D, 0x0A, 0x61, 0x70, 0x6D, 0x74, 0x6F

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Words
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, lower_bytes, prefetch_text
@@ -20,9 +21,7 @@ from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word
 from fastscore_machine.validation import read_only
 
-Bytes = npt.NDArray[np.uint8]
 Halves = npt.NDArray[np.uint32]
-Words = npt.NDArray[np.uint64]
 
 _WORD = 64
 _AHEAD = 1

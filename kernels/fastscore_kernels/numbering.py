@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.byte_blocks import prefetch_text
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import load_byte, load_word, same_bytes
 from fastscore_machine.validation import read_only
-
-Longs = npt.NDArray[np.int64]
 
 
 def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:

@@ -2,10 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_ranges, as_rows, as_vector, read_only
-
-Longs = npt.NDArray[np.int64]
 
 
 def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:

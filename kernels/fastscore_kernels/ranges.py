@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, same_bytes
 from fastscore_machine.validation import as_ranges, as_vector
 
 _SMALLEST_TABLE = 1 << 10
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-
-Longs = npt.NDArray[np.int64]
 
 
 def number_ranges(

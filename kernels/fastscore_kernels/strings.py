@@ -4,18 +4,16 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fastscore_machine.addressed_texts import common_prefix, located_rows
+from fastscore_machine.arrays import Mask
 from fastscore_machine.arrow import addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, kernel
 from fastscore_machine.memory import load_byte
 
-Flags = npt.NDArray[np.bool_]
-
 _ROWS_PER_CHUNK = 1 << 13
 
 
-def string_changes(strings: Any) -> Flags:
+def string_changes(strings: Any) -> Mask:
     """Mark the rows whose string differs from that of the row before.
 
     Parameters
@@ -47,7 +45,7 @@ def string_changes(strings: Any) -> Flags:
     return changed
 
 
-def outer_whitespace(strings: Any) -> Flags:
+def outer_whitespace(strings: Any) -> Mask:
     """Mark the rows whose first or last code point is white space, as ``str.strip`` takes it.
 
     Parameters

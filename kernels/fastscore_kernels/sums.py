@@ -6,12 +6,9 @@ Each value is rounded to a multiple of ``2**-bits``, and whole numbers are added
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Longs, Reals
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
-
-Longs = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

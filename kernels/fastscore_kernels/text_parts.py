@@ -3,15 +3,13 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import StringColumn
 from fastscore_machine.compiling import kernel
 from fastscore_machine.memory import address_of, load_byte, load_word, store_byte, store_word
 from fastscore_machine.validation import read_only
 
 _WORD_BYTES = 8
-
-Longs = npt.NDArray[np.int64]
 
 
 def copied(addresses: Longs, lengths: Longs) -> StringColumn:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.arrow import StringColumn, TextRows
 from fastscore_machine.validation import read_only
 
@@ -23,9 +24,6 @@ from fastscore_kernels._tool_cells import TRACKS, key_runs, walk_cells
 from fastscore_kernels.text_parts import copied
 
 _VALUES = 1 << 10
-
-Longs = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +82,12 @@ class ToolCells:
         Where a list has anything between its brackets, or is broken.
     """
 
-    uses: Flags
+    uses: Mask
     attributes: Longs
     values: StringColumn
     lists: Longs
-    broken: Flags
-    has_items: Flags
+    broken: Mask
+    has_items: Mask
 
 
 def read_tool_cells(cells: TextRows, wanted: ToolFormat) -> ToolCells:

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import string_column
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, same_bytes
 from fastscore_machine.validation import as_offsets, as_vector, read_only
-
-Longs = npt.NDArray[np.int64]
 
 _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))

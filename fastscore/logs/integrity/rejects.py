@@ -11,10 +11,9 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Longs
 
 from fastscore.suites.base import REJECTS_TABLE, RejectReason
-
-Longs = npt.NDArray[np.int64]
 
 LISTED_REJECTS = 1000
 """So many rejects of a file are listed one by one, of each shard that holds a part of it."""

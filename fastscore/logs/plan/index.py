@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import text_hash128
+from fastscore_machine.arrays import Longs
 from fastscore_readers.json.located_values import changes
 from fastscore_readers.json.names import NamedLines, joined_names
 
@@ -33,8 +33,6 @@ from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_sour
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines, read_lines
 from fastscore.suites.base import Column, Source
-
-Longs = npt.NDArray[np.int64]
 
 _CELLS_PER_SHARD = 256
 _NAMES_AT_ONCE = 1 << 16

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.stopping import raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 
 from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines
 
-Longs = npt.NDArray[np.int64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

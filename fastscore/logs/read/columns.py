@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_readers.csv import records as csv
 from fastscore_readers.json import located_values
 from fastscore_readers.json.fill import PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, Filled
@@ -36,9 +37,6 @@ from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
 from fastscore.logs.read.line_scan import LineScan
 from fastscore.suites.base import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Buffers = list[npt.NDArray[Any]]
 
 INTEGER_RANGE = (-(1 << 63), (1 << 63) - 1)
@@ -202,7 +200,7 @@ def with_words(values: pl.Series, column: Column) -> pl.Series:
     return values.replace(dict(column.words)) if column.words else values
 
 
-def _masked(found: Places, where: Flags | None) -> Places:
+def _masked(found: Places, where: Mask | None) -> Places:
     """Leave out the values of rows in which a column is not read."""
     if where is None:
         return found
@@ -211,7 +209,7 @@ def _masked(found: Places, where: Flags | None) -> Places:
     return replace(found, tags=tags, filled=filled)
 
 
-def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
+def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
     converter = _CONVERTERS[column.kind] if found.tags.any() else _absent
     converted = converter(found, column)
     faults = converted.faults
@@ -224,7 +222,7 @@ def _convert(found: Places, column: Column, where: Flags | None) -> Converted:
     return converted
 
 
-def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Flags | None:
+def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
     """Rows in which a column is read, by the values of those before it; None for all."""
     if column.only_where is None:
         return None
@@ -253,15 +251,15 @@ def _code(reason: RejectReason) -> int:
     return REJECT_REASONS.index(reason) + 1
 
 
-def _has(found: Places, *tags: int) -> Flags:
+def _has(found: Places, *tags: int) -> Mask:
     """Rows whose value has one of the types."""
-    chosen: Flags = found.tags == tags[0]
+    chosen: Mask = found.tags == tags[0]
     for tag in tags[1:]:
         chosen |= found.tags == tag
     return chosen
 
 
-def _others(found: Places, used: Flags) -> Bytes:
+def _others(found: Places, used: Mask) -> Bytes:
     """Fault codes in which every value that is neither used nor null has the wrong type."""
     return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
 
@@ -276,7 +274,7 @@ class _Exported:
         return self.array.__arrow_c_array__(requested_schema)
 
 
-def _series(kind: pa.DataType, valid: Flags, *buffers: npt.NDArray[np.generic]) -> pl.Series:
+def _series(kind: pa.DataType, valid: Mask, *buffers: npt.NDArray[np.generic]) -> pl.Series:
     """Make a column of Arrow buffers, null where not valid, without copying."""
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     array = pa.Array.from_buffers(
@@ -329,7 +327,7 @@ def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: 
     buffers.append(data)
 
 
-def _accept_as_text(found: Places, column: Column, valid: Flags, buffers: Buffers) -> None:
+def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers) -> None:
     """Write the views of values that are no strings but accepted as text."""
     if "falsy" in column.accepts:
         # a view of zeros is the empty text
@@ -351,7 +349,7 @@ def _accept_as_text(found: Places, column: Column, valid: Flags, buffers: Buffer
         valid[booleans] = True
 
 
-def _falsy(found: Places) -> Flags:
+def _falsy(found: Places) -> Mask:
     """Rows whose value is 0, 0.0, false, [] or {}."""
     falsy = _has(found, FALSE)
     numbers = np.flatnonzero(_has(found, INTEGER, FLOAT))
@@ -446,7 +444,7 @@ def _number(found: Places, column: Column) -> Converted:
     return Converted(_series(pa.float64(), valid, values), faults)
 
 
-def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Flags]:
+def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Mask]:
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
     values, states = located_values.floats(found.data, found.starts[rows], found.ends[rows])
     for position in np.flatnonzero(states != EXACT):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_readers.csv.records import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
 from fastscore_readers.json.lines import ESCAPED, NOT_UTF8
 
@@ -26,8 +26,6 @@ from fastscore.logs.read.streams import (
     read_blocks,
 )
 from fastscore.suites.base import Column, RejectReason
-
-Longs = npt.NDArray[np.int64]
 
 _MOST_SCANS = 16
 _NO_CELLS = np.empty(0, np.int64)

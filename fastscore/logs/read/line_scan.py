@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_readers.csv.records import CsvScan
 from fastscore_readers.json.fill import Filled
 from fastscore_readers.json.lines import JsonlScan
 
 from fastscore.logs.inputs.files import Format
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

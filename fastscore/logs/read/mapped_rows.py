@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
@@ -34,10 +33,6 @@ from fastscore.logs.read.columns import (
 )
 from fastscore.logs.read.line_scan import LineScan
 from fastscore.suites.base import REJECT_REASONS, ROW_SCHEMA, Column, Source
-
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
-Longs = npt.NDArray[np.int64]
 
 _STORED = "stored:"
 """Stands before the names of columns that hold others; no suite declares such a name."""

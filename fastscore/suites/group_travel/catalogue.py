@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.lines import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import without_halves
@@ -25,7 +25,11 @@ from fastscore.suites.group_travel.normalise import fold, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
-from fastscore.suites.ragged import Indices, Ragged, group_rows, take
+from fastscore.suites.ragged import (
+    Ragged,
+    group_rows,
+    take,
+)
 
 _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "name": dict.fromkeys(CATALOGUES, NAME_KEYS),
@@ -44,7 +48,6 @@ _SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"
 _CACHED_CATEGORIES = 1 << 16
 
-Mask = npt.NDArray[np.bool_]
 
 KIND_DTYPE = pl.Enum(CATALOGUES)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_ranges
+from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.lines import (
     ABSENT,
@@ -34,10 +35,9 @@ from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
 from fastscore.suites.json_scalars import raw_texts, texts
 from fastscore.suites.json_values import JsonValues, Problems
-from fastscore.suites.ragged import Indices, take
-
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
+from fastscore.suites.ragged import (
+    take,
+)
 
 NOTHING = -1
 """The node of what does not stand there."""

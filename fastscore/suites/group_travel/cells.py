@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
-from fastscore.suites.ragged import Indices
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20

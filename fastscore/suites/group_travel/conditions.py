@@ -1,6 +1,7 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
 import polars as pl
+from fastscore_machine.arrays import Indices
 from fastscore_readers.json.lines import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
@@ -13,7 +14,6 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
     Turns,
 )
-from fastscore.suites.ragged import Indices
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
 _NESTED = ("condition_flags", "flags")

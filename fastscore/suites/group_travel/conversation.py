@@ -1,9 +1,9 @@
 """M1 to M7: how the conversation went, without a look at the plan."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import least_jaccard_groups
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.evidence import Informative
@@ -21,9 +21,6 @@ from fastscore.suites.group_travel.turns import (
 )
 from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
 from fastscore.suites.ragged import Ragged, first_of_each, group_rows, offsets_of, take
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.base import PARTIAL_REJECTS, Events
 from fastscore.suites.columns import list_column, place_in_group
@@ -27,7 +28,6 @@ from fastscore.suites.group_travel.terms import (
 )
 from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
 from fastscore.suites.ragged import (
-    Indices,
     first_of_each,
     group_rows,
     last_of_each,

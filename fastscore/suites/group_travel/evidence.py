@@ -4,19 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import count_token_hits, find_phrases
 from fastscore_kernels.targets import Targets
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MOST_TOKENS = 6
 _SHORTEST_PHRASE = 2

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Mask
 
-Mask = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
 

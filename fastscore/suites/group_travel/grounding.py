@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue
@@ -18,7 +19,6 @@ from fastscore.suites.group_travel.plan_days import KINDS
 from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.ragged import (
-    Indices,
     Ragged,
     first_of_each,
     group_rows,

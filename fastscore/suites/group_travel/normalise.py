@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_tokens, replace_characters
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.ragged import Ragged, first_of_each
-
-Indices = npt.NDArray[np.int64]
 
 _APOSTROPHES = "'’‘`"
 

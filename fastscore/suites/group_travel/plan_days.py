@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Indices
 from fastscore_readers.json.lines import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
 from fastscore.suites.group_travel.faults import faults, shortfalls
-from fastscore.suites.ragged import Indices
 
 MEALS = ("breakfast", "lunch", "dinner")
 STOP = "stop"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import trees_of
@@ -13,7 +14,6 @@ from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_day
 from fastscore.suites.group_travel.stops import read_stops, timely_days
 from fastscore.suites.group_travel.terms import UNFILLED
 from fastscore.suites.ragged import (
-    Indices,
     first_of_each,
     group_rows,
     number_keys,

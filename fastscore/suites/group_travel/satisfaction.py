@@ -1,8 +1,8 @@
 """M10: whether what the plan chose for a slot satisfies what a member wants, by four channels."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct
@@ -15,8 +15,6 @@ from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
 from fastscore.suites.ragged import group_rows, offsets_of, take
-
-Indices = npt.NDArray[np.int64]
 
 _LEAST_HITS = 2
 

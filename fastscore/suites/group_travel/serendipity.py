@@ -1,19 +1,16 @@
 """M9 and M15: places of the plan that are real, that were asked for, and that please unasked."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import find_phrases
 from fastscore_kernels.targets import Targets
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.normalise import as_ids
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.ragged import group_rows, take
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _SHORTEST_NAME = 3
 

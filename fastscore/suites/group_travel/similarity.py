@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
@@ -21,9 +22,6 @@ from fastscore.suites.ragged import Ragged, group_rows
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Rows = dict[str, Indices]
 
 _LONGEST_NULL = max(map(len, NULLS))

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.lines import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null
@@ -18,9 +18,6 @@ from fastscore.suites.group_travel.turns import (
     canonical_slot,
     cells_of_turns,
 )
-from fastscore.suites.ragged import Indices
-
-Mask = npt.NDArray[np.bool_]
 
 _FIELDS = (
     "has_conflict",

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Nulls
@@ -29,7 +29,6 @@ from fastscore.suites.json_scalars import raw_texts, texts
 from fastscore.suites.json_values import JsonValues, Problems, places
 from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
 
-Indices = npt.NDArray[np.int64]
 Cells = Mapping[str, pl.DataFrame]
 
 TEXTS = ("speaker", "intent", "utterance")

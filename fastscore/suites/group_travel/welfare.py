@@ -1,15 +1,12 @@
 """What the satisfaction of pairs makes of members and groups: W1 to W3, M8, M10 to M14."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import gini_ragged
+from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.ragged import offsets_of, sum_by
-
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 _CHANNELS = ("room", "category", "lexical", "semantic")
 

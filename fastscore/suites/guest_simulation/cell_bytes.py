@@ -1,14 +1,10 @@
 """Columns of texts that stand in the bytes of cells."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Bytes, Indices
 from fastscore_machine.arrow import StringColumn
 from fastscore_readers.json import located_values
-
-from fastscore.suites.columns import Indices
-
-Bytes = npt.NDArray[np.uint8]
 
 
 def texts_between(data: Bytes, start: Indices, end: Indices) -> pl.Series:

@@ -8,14 +8,21 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes, number_ranges, plain_words
+from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import text_rows
 from fastscore_readers.json.lines import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.python_literals.orders import ITEM, MODIFIER, item_names, list_places
 
-from fastscore.suites.columns import Indices, Mask, counts_of, gather_or_null, without_halves
+from fastscore.suites.columns import (
+    counts_of,
+    gather_or_null,
+    without_halves,
+)
 from fastscore.suites.distinct import distinct
-from fastscore.suites.guest_simulation.cell_bytes import Bytes, texts_between
+from fastscore.suites.guest_simulation.cell_bytes import (
+    texts_between,
+)
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
 from fastscore.suites.ragged import group_rows, offsets_of, take
 

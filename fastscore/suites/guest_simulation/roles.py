@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_kernels import number_hashes
+from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.lines import ARRAY, OBJECT
 
-from fastscore.suites.columns import Indices, Mask, first_of_group, gather_or_null
+from fastscore.suites.columns import (
+    first_of_group,
+    gather_or_null,
+)
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import texts_between
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists

@@ -9,8 +9,11 @@ from operator import or_
 import numpy as np
 import polars as pl
 from fastscore_kernels import number_hashes, string_changes
+from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.columns import Indices, Mask, gather_or_null
+from fastscore.suites.columns import (
+    gather_or_null,
+)
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.schema import GUEST_ROLES

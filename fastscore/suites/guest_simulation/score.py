@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import number_hashes
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events, NullReason
 from fastscore.suites.columns import (
-    Indices,
-    Mask,
     all_null_reasons,
     counts_of,
     gather_or_null,
@@ -29,8 +28,6 @@ from fastscore.suites.guest_simulation.schema import (
     STATE_COLUMNS,
     TOOL_COLUMNS,
 )
-
-Reals = npt.NDArray[np.float64]
 
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
 OPTIMAL_RATE = (1, 5)

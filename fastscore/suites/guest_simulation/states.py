@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.columns import Indices, Mask, gather_or_null
+from fastscore.suites.columns import (
+    gather_or_null,
+)
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.heuristic import states_by_words
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import keyword_groups, tool_cells
 from fastscore_kernels.text_parts import copied
+from fastscore_machine.arrays import Indices, Mask
 from fastscore_machine.arrow import StringColumn, TextRows, text_rows
 
-from fastscore.suites.columns import Indices, Mask
 from fastscore.suites.guest_simulation.cell_bytes import column_of
 from fastscore.suites.guest_simulation.schema import TOOL_COLUMNS
 

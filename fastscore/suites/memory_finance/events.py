@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Mask
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import Shape
@@ -30,7 +31,6 @@ from fastscore.suites.json_scalars import (
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
-    Mask,
     Problem,
     Problems,
     elements,

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-from fastscore.suites.json_values import Indices
+from fastscore_machine.arrays import Indices
 
 Meaning = TypeVar("Meaning")
 

@@ -4,13 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import keyword_groups
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
+from fastscore_machine.arrays import Indices, Mask, Words
 
 LARGEST_AUTOMATON = 1 << 16
 """Groups whose keywords have more bytes than this together are searched for pair by pair."""

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.columns import counts_of, list_column, offsets_of
 from fastscore.suites.distinct import distinct, distinct_rows
-from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
 from fastscore.suites.memory_finance.matching import (
@@ -26,7 +25,6 @@ from fastscore.suites.memory_finance.matching import (
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
 
 Frames = Mapping[str, pl.DataFrame]
-Reals = npt.NDArray[np.float64]
 Columns = dict[str, pl.Series | Indices | Reals]
 
 COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))

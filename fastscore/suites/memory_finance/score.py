@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events, NullReason
 from fastscore.suites.columns import all_null_reasons, counts_of, filled, where
-from fastscore.suites.json_values import Indices, Mask
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
@@ -17,7 +17,6 @@ from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.profile import score_profiles
 from fastscore.suites.memory_finance.replies import (
     SEVERE,
-    Reals,
     find_contradictions,
     score_compliance,
     score_risk,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import orjson
 import polars as pl
+from fastscore_machine.arrays import Indices
 
 from fastscore.errors import UsageError
-from fastscore.suites.columns import Indices
 from fastscore.suites.preference_shift.catalogue import load_catalogue, normalise
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices
 
-Indices = npt.NDArray[np.int64]
 CodePoints = npt.NDArray[np.uint32]
 
 _CHARACTERS_PER_PART = 1 << 18

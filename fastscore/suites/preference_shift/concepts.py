@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import distinct_counts_ragged
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.preference_shift.catalogue import (
@@ -21,7 +22,6 @@ from fastscore.suites.preference_shift.catalogue import (
 )
 from fastscore.suites.preference_shift.options import ATTRIBUTES, PreferenceShiftOptions
 
-Indices = npt.NDArray[np.int64]
 Sets = tuple[npt.NDArray[np.int32], Indices]
 """A column of sets: row i has ``values[offsets[i]:offsets[i + 1]]``, strictly ascending."""
 

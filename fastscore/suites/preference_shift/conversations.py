@@ -3,18 +3,14 @@
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import NullReason
 from fastscore.suites.columns import all_null_reasons, list_column
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.schema import DIALOGUE_METRICS, SEGMENT_SOURCE_DTYPE
 from fastscore.suites.preference_shift.segments import Segments
-
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 SLOWEST_DELAY = 5.0
 """The delay at which the part of CAS that rewards speed is 0."""

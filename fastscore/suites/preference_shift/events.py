@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA, Events, Nulls
@@ -32,9 +32,6 @@ from fastscore.suites.json_scalars import (
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
 from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fastscore.suites.distinct import distinct
@@ -26,8 +25,6 @@ from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
-
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

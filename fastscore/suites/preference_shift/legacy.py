@@ -8,16 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Mask
 from fastscore_readers.json.lines import FLOAT, INTEGER, OBJECT
 
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import raw_texts
 from fastscore.suites.json_values import JsonValues, Problems, members
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
-
-Mask = npt.NDArray[np.bool_]
 
 MOST_FREQUENT = 10
 JUDGE_SCORES = ("proactiveness", "coherence", "personalization")

@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.code_points import (
@@ -23,9 +23,6 @@ from fastscore.suites.preference_shift.code_points import (
     join_lower,
 )
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import cosine_pairs
+from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import place_in_group
@@ -17,8 +18,6 @@ from fastscore.suites.preference_shift.topics import joined_topics
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 Codes = npt.NDArray[np.int32]
 

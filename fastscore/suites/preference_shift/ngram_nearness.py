@@ -13,10 +13,10 @@ from fastscore_kernels import (
     index_character_ngrams,
     nearest_by_character_ngrams,
 )
+from fastscore_machine.arrays import Indices
 
 from fastscore.suites.preference_shift.code_points import (
     CodePoints,
-    Indices,
     code_points,
     cut_in_parts,
     join_lower,

@@ -6,16 +6,12 @@ how much of the user's wording the system copies in the same turns.
 """
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import first_recovery
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Reals = npt.NDArray[np.float64]
 
 
 def recover_shifts(

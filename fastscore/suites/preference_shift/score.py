@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import (
     idf_cosine_csr,
@@ -13,6 +12,7 @@ from fastscore_kernels import (
     ngram_copy_ratio,
     set_difference_csr,
 )
+from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events, NullReason
 from fastscore.suites.columns import (
@@ -49,9 +49,6 @@ from fastscore.suites.preference_shift.topic_recovery import (
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _PLACE = ("file", "line", "dialogue", "model")
 

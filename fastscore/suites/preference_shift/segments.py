@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr, jaccard_csr
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, gather_sets
 from fastscore.suites.preference_shift.nearness import consecutive_cosines
@@ -19,8 +20,6 @@ from fastscore.suites.preference_shift.topics import topic_sets
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Counted = tuple[npt.NDArray[np.int32], Indices, Indices]
 
 SIMILARITY_SHIFT = 0.55

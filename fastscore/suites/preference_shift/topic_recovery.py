@@ -14,9 +14,9 @@ which would be the best one.
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import cosine_pairs, jaccard_csr
+from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
@@ -27,8 +27,6 @@ from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Indices = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 ALIGNED = 0.65
 """The least likeness of topics that recovers a shift, or interferes."""

@@ -12,16 +12,13 @@ each other, so keys are compared with the row before, and only the few distinct 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import outer_whitespace, string_changes
+from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.base import REJECT_SCHEMA, Events
 from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
-
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MAXIMUM_STEPS = 100_000
 """An utterance may have so many steps; a revealed step beyond them is a damaged row."""

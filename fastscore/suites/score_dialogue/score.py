@@ -15,6 +15,7 @@ from fastscore_kernels import (
     mean_pair_cosine_groups,
     segment_first_argmax,
 )
+from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.base import Events, NullReason
 from fastscore.suites.columns import reasons_of_kinds
@@ -32,8 +33,6 @@ from fastscore.suites.score_dialogue.schema import (
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
-Reals = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Reasons = dict[str, NullReason]
 
 SMALLEST_RANGE = 1e-6

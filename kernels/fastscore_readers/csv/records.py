@@ -11,7 +11,7 @@ is broken is given up by its first line, and reading goes on at the next. No cel
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.validation import read_only
 
 from fastscore_readers.csv._csv_scan import (
@@ -35,8 +35,6 @@ __all__ = [
     "unquoted",
 ]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _MOST_RECORDS = 1 << 14
 _SPARE_BYTES = 64

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
 
 from fastscore_readers.json.faults import fault_of, spaces_for_white
@@ -46,9 +46,6 @@ from fastscore_readers.json.walk import (
     Scratch,
     walk_lines,
 )
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
@@ -34,8 +34,6 @@ from fastscore_readers.json.tokens import (
 
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, BEHIND_COMMA, BEHIND_ELEMENT, BEHIND_ARRAY = range(6)
 """Where in a document a part of it may begin."""

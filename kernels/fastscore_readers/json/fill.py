@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import (
     BLOCK,
@@ -30,9 +31,6 @@ from fastscore_machine.views import (
 from fastscore_readers.json.located_values import INLINE, view_of_text
 from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING, unescape
 from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN = range(5)
 """What a column is filled with: where its values stand; strings, those and the digits of integers,

@@ -9,7 +9,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
@@ -23,10 +23,6 @@ from fastscore_machine.validation import read_only, same_length
 from fastscore_machine.views import put_byte
 
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 PLAIN, ESCAPED, NUMBERED = range(3)
 r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""

@@ -9,7 +9,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.validation import read_only
@@ -39,8 +39,6 @@ from fastscore_readers.json.tokens import (
 
 __all__ = ["value_kinds"]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _backslashes = byte_marks(b"\\")
 

@@ -3,7 +3,7 @@ r"""Where lines end, as Python's text files end them: ``\n``, ``\r\n`` or ``\r``
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import inlined, kernel
@@ -14,8 +14,6 @@ from fastscore_readers.json.tokens import NEWLINE, RETURN, ends_line
 
 __all__ = ["count_line_ends", "line_starts"]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _end_marks = byte_marks(b"\n", b"\r")
 _NONE, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import read_only
 
@@ -65,8 +65,6 @@ __all__ = [
     "scan_jsonl",
 ]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _MORE_ROWS = 64
 MOST_VIEWED = 1 << 31

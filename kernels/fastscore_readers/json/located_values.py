@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import prefetch
 from fastscore_machine.validation import read_only
@@ -22,8 +23,6 @@ from fastscore_readers.json.tokens import ABSENT, MINUS, PLUS, POINT, unescape
 
 __all__ = ["EXACT", "INEXACT", "OVERFLOW", "changes", "floats", "integers", "unescaped", "views"]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 EXACT, INEXACT, OVERFLOW = range(3)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 from fastscore_machine.views import byte_at, item_at, put_byte, same_bytes
@@ -18,9 +18,6 @@ from fastscore_readers.json.shapes import plan_of_keys
 from fastscore_readers.json.walk import END, LINE, NUMBER, OBJECTS, START, note_of
 
 __all__ = ["NamedLines", "named_lines"]
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

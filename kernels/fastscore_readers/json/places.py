@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import kernel
 from fastscore_machine.views import item_at, put_item, signed
 
 from fastscore_readers.json.shapes import Shape, ShapePlan, plan_of
 from fastscore_readers.json.texts import WalkedTexts, walk_texts
 from fastscore_readers.json.walk import Notes, note_of
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 __all__ = ["Place", "Shape", "find_places"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
@@ -18,9 +19,6 @@ from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block
 from fastscore_readers.json.blocks import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
 from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Notes, Plan
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 512 << 10
 _NEWLINE, _TAB = 10, 9

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import read_only
 from fastscore_machine.views import byte_at, item_at, put_item, signed
@@ -20,8 +21,6 @@ from fastscore_readers.json.walk import EVERYTHING, Notes, note_of
 
 __all__ = ["Nodes", "find_nodes"]
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _ALL = plan_of(None).plan._replace(n_cells=EVERYTHING)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Longs
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import byte_at, item_at, put_item, signed
 
@@ -35,8 +36,6 @@ from fastscore_readers.json.tokens import (
     unescape,
     walk_container,
 )
-
-Longs = npt.NDArray[np.int64]
 
 SIZE, BEGIN, ROOTS, NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES, N_ROWS, N_SUSPECTS = range(10)
 """What `state` tells: the block's bytes, where it begins in the data, what roots lines may have;

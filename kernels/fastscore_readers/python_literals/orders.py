@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.arrow import TextRows
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_ranges, as_vector, read_only
@@ -44,9 +45,6 @@ __all__ = [
 _ROWS_PER_CHUNK = 1 << 12
 _NAMES_PER_LIST = 12
 _NAME_KEYS = (b"name", b"item_name", b"item")
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.validation import as_offsets, as_vector
 
 from fastscore_readers.python_literals._python_literals import write_json
 
 __all__ = ["WrittenLiterals", "literals_to_json"]
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
