@@ -20,7 +20,9 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.cli.headings import options_by_heading
 from fastscore.results.metric_cards import metric_facts
-from fastscore.suites.base import Suite
+from fastscore.suites.base import (
+    Suite,
+)
 from fastscore.suites.registry import load_suite, suite_names
 
 ROOT = Path(__file__).parent.parent
@@ -81,6 +83,7 @@ def _generated() -> dict[str, str]:
     pages["reference/python/fastscore.md"] = _python_page("From Python", public)
     pages["reference/python/suites.md"] = (
         "# What a suite declares\n\n"
+        "::: fastscore.suites.declarations\n    options: {show_root_heading: false}\n\n"
         "::: fastscore.suites.base\n    options: {show_root_heading: false}\n"
     )
     kernels = {name: getattr(fastscore_kernels, name) for name in fastscore_kernels.__all__}

@@ -7,7 +7,9 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.base import Column
+from fastscore.suites.declarations import (
+    Column,
+)
 
 
 def other_ways(column: Column) -> tuple[str, ...]:
@@ -26,7 +28,7 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     declared
-        A frozen dataclass whose fields come from `fastscore.suites.base.option`.
+        A frozen dataclass whose fields come from `fastscore.suites.declarations.option`.
     values
         Values by name; what is not named keeps its default.
 

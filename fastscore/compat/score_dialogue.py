@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from fastscore.compat.environment import ScorerEnvironment
     from fastscore.logs.plan.byte_ranges import Shard
     from fastscore.logs.read.rows import Rows
-    from fastscore.suites.base import Events
+    from fastscore.suites.base import (
+        Events,
+    )
     from fastscore.suites.score_dialogue import ScoreDialogueOptions
     from fastscore.vectors.view import VectorView
 

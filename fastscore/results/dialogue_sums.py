@@ -7,7 +7,9 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.runs import Run
-from fastscore.suites.base import Metric
+from fastscore.suites.declarations import (
+    Metric,
+)
 from fastscore.suites.summary import choose_grids, fixed_point
 
 KEY = "dialogue"

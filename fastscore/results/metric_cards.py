@@ -5,7 +5,12 @@ import json
 from collections.abc import Sequence
 
 from fastscore.results.readings import bands_text
-from fastscore.suites.base import Metric, Suite
+from fastscore.suites.base import (
+    Suite,
+)
+from fastscore.suites.declarations import (
+    Metric,
+)
 
 
 def metric_range(metric: Metric) -> str:

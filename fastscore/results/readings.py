@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from fastscore.suites.base import Band
+from fastscore.suites.declarations import (
+    Band,
+)
 
 
 def reading_of(value: float | None, bands: Sequence[Band]) -> str | None:

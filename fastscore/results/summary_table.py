@@ -14,7 +14,13 @@ from fastscore.results.number_text import (
     number_text,
 )
 from fastscore.results.readings import reading_of
-from fastscore.suites.base import NULL_REASONS, Metric, Suite
+from fastscore.suites.base import (
+    Suite,
+)
+from fastscore.suites.declarations import (
+    NULL_REASONS,
+    Metric,
+)
 from fastscore.suites.summary import ALL
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}

@@ -11,7 +11,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.suites.base import Column, Source
+from fastscore.suites.declarations import (
+    Column,
+    Source,
+)
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"

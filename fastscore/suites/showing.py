@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from fastscore.suites.base import Events
+    from fastscore.suites.base import (
+        Events,
+    )
     from fastscore.vectors.view import VectorView
 
 Number = float | int | None

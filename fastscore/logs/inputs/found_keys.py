@@ -8,7 +8,10 @@ from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.records import Record, json_of
-from fastscore.suites.base import Column, Source
+from fastscore.suites.declarations import (
+    Column,
+    Source,
+)
 
 SHOWN = 8
 """How many keys, words or files a message lists."""

@@ -40,7 +40,9 @@ from fastscore.logs.inputs.similar_names import (
     nearest_words,
     owned,
 )
-from fastscore.suites.base import Source
+from fastscore.suites.declarations import (
+    Source,
+)
 
 _SHOWN_CHARACTERS = 40
 

@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 
 from fastscore.logs.inputs.found_keys import FoundKey
-from fastscore.suites.base import Column
+from fastscore.suites.declarations import (
+    Column,
+)
 
 _LEAST = 0.8
 _ALIKE = (

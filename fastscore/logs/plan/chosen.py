@@ -19,7 +19,9 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.plan.index import key_text
 from fastscore.logs.read.rows import Part
-from fastscore.suites.base import Source
+from fastscore.suites.declarations import (
+    Source,
+)
 
 Ids = npt.NDArray[np.uint64]
 

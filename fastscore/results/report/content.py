@@ -20,12 +20,14 @@ from fastscore.results.runs import Run
 from fastscore.results.show_comparison import headline, verdict
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.base import (
-    NULL_REASONS,
     CommittedRun,
     ContributesSections,
-    Metric,
     ShowsDialogues,
     Suite,
+)
+from fastscore.suites.declarations import (
+    NULL_REASONS,
+    Metric,
 )
 from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import Dialogue, DialogueView, Listing

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from fastscore.suites.base import option
+from fastscore.suites.declarations import (
+    option,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from fastscore.suites.base import (
+from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
     Column,

@@ -4,9 +4,16 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.base import REJECT_SCHEMA, ROW_SCHEMA, Events, empty_rejects
+from fastscore.suites.base import (
+    Events,
+)
 from fastscore.suites.columns import (
     gather_or_null,
+)
+from fastscore.suites.declarations import (
+    REJECT_SCHEMA,
+    ROW_SCHEMA,
+    empty_rejects,
 )
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words

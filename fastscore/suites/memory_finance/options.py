@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from fastscore.errors import UsageError
-from fastscore.suites.base import option
+from fastscore.suites.declarations import (
+    option,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

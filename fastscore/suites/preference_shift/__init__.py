@@ -15,6 +15,8 @@ from fastscore.suites.base import (
     CommittedRun,
     Events,
     Findings,
+)
+from fastscore.suites.declarations import (
     Metric,
     Source,
     Table,

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.suites.base import option
+from fastscore.suites.declarations import (
+    option,
+)
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"

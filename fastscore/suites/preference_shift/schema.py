@@ -4,7 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from fastscore.suites.base import (
+from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
     Metric,

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastscore.suites.alignment import disjoint, occurrences
-from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun
+from fastscore.suites.base import (
+    AnalysesRuns,
+    AnalysisSettings,
+    CommittedRun,
+)
 from fastscore.suites.showing import (
     Dialogue,
     DialogueView,

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.base import (
+from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
     Metric,

@@ -17,8 +17,13 @@ from fastscore_kernels import (
 )
 from fastscore_machine.arrays import Indices, Reals
 
-from fastscore.suites.base import Events, NullReason
+from fastscore.suites.base import (
+    Events,
+)
 from fastscore.suites.columns import reasons_of_kinds
+from fastscore.suites.declarations import (
+    NullReason,
+)
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 from fastscore.suites.score_dialogue.perplexity import step_perplexities

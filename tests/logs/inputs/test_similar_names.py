@@ -6,7 +6,9 @@ import pytest
 
 from fastscore.logs.inputs.found_keys import FoundKey
 from fastscore.logs.inputs.similar_names import nearest_key, owned
-from fastscore.suites.base import Column
+from fastscore.suites.declarations import (
+    Column,
+)
 from fastscore.suites.registry import load_suite
 
 

@@ -7,7 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.base import ROW_SCHEMA, Events
+from fastscore.suites.base import (
+    Events,
+)
+from fastscore.suites.declarations import (
+    ROW_SCHEMA,
+)
 from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
 from fastscore.vectors.view import VectorView
 

@@ -4,7 +4,10 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.base import ROW_SCHEMA, Column
+from fastscore.suites.declarations import (
+    ROW_SCHEMA,
+    Column,
+)
 from fastscore.suites.score_dialogue import SUITE
 
 DTYPES = {"text": pl.String(), "integer": pl.Int64()}

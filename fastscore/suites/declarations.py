@@ -1,0 +1,436 @@
+"""What a suite declares: data, no behaviour.
+
+A suite names the columns that it reads (`Source`), the options that it takes (a frozen dataclass
+whose fields come from `option`), the tables that it writes (`Table`) and the metrics in them
+(`Metric`). Flags, validation, documentation, Parquet metadata and signatures derive from these.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
+
+
+Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
+
+
+NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
+
+
+ALL_METRICS = ("all",)
+"""In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
+
+
+NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
+
+
+RejectReason = Literal[
+    "not_json",
+    "not_an_object",
+    "not_utf8",
+    "nested_too_deeply",
+    "line_too_long",
+    "bad_quoting",
+    "wrong_cell_count",
+    "no_header",
+    "missing_column",
+    "duplicate_column",
+    "lone_surrogate",
+    "wrong_type",
+    "missing_field",
+    "out_of_range",
+    "unpaired_turn",
+    "truncated_compression",
+    "damaged_compression",
+    "text_too_long",
+]
+
+
+REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
+"""All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A field that a suite reads from each row of a log.
+
+    Parameters
+    ----------
+    name
+        The field's name; also the column's name in the raw frame.
+    kind
+        ``text`` (String), ``integer`` (Int64), ``number`` (Float64), ``boolean`` (Boolean) or
+        ``json`` (String: the value's own JSON text, of any type; of CSV the cell's text, which
+        nobody has read: it may be no JSON).
+    accepts
+        Values of other types that are taken too: ``boolean`` (true is 1), ``integer`` (its
+        decimal digits, in a text column), ``number`` (truncated towards zero, in an integer
+        column), ``string`` (read as Python's ``int`` or ``float`` reads it), ``falsy`` (0, 0.0,
+        false, [] and {} are the empty text).
+    otherwise
+        What becomes of a row whose value has another type or is out of range: ``reject`` lists
+        the row as a reject; ``null`` keeps the row and makes the value null.
+    required
+        A row in which the field is absent or null is a reject.
+    aliases
+        Other names under which the field may stand; the declared name wins.
+    only_where
+        The name of a text column that is read in every row, and a value: in rows where
+        that column has another value or none, the field is not read, so it is null and never a
+        fault. Not for columns of the dialogue key.
+    description
+        What the field holds, one line.
+    needed_by
+        The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
+        anything without it. Where it is absent or null in every row of a run, the run ends before
+        scoring (all metrics) or says so first (some). A column of the same name among the
+        ``items`` of another serves as well: of two, either is enough.
+    sways
+        The metrics that have another value without it, not null: a run in which it is absent or
+        null in every row says so first.
+    items
+        Of a ``json`` column that holds an array of objects: the fields that the suite reads of
+        each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
+        ``sways``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
+    expects
+        Of a text column that metrics need: words without each of which little can be scored.
+    knows
+        Of a text column: all words that mean something to the suite; one that ends in ``*`` stands
+        for all that begin so. Others are counted while rows are scored, and named.
+    in_any_case
+        Whether the suite takes these words stripped and in any case.
+    given_by
+        What else gives what the column holds: an option's name, then anything in words.
+    needed_where
+        As ``only_where``, of a column that is read in every row: where it is missed.
+    path
+        Where the value stands when a column map says so, in place of name and aliases: a key, or
+        keys parted by dots that lead into nested objects. Of an item, from its object on.
+    is_asked_for
+        Whether the user said so: a path that leads nowhere is then an error.
+    words
+        Values of a text column that a column map replaces: as found, as the suite knows them. An
+        object of an array in which the empty word is meant is left out.
+    """
+
+    name: str
+    kind: ColumnKind
+    accepts: tuple[Coercion, ...] = ()
+    otherwise: Literal["reject", "null"] = "reject"
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+    only_where: tuple[str, str] | None = None
+    description: str = ""
+    needed_by: tuple[str, ...] = ()
+    sways: tuple[str, ...] = ()
+    items: tuple["Column", ...] = ()
+    expects: tuple[str, ...] = ()
+    knows: tuple[str, ...] = ()
+    in_any_case: bool = False
+    given_by: tuple[str, ...] = ()
+    needed_where: tuple[str, str] | None = None
+    path: str = ""
+    is_asked_for: bool = False
+    words: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys under which the value is looked for, best first; the first may be a path."""
+        return (self.path,) if self.path else (self.name, *self.aliases)
+
+    def is_known(self, word: str) -> bool:
+        """Tell whether a word means something to the suite."""
+        plain = word.strip().casefold() if self.in_any_case else word
+        begins = tuple(known[:-1] for known in self.knows if known.endswith("*"))
+        return not self.knows or plain in self.knows or (begins != () and plain.startswith(begins))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """How the rows of a log are read.
+
+    Parameters
+    ----------
+    columns
+        The fields that are read; all others are ignored.
+    dialogue_key
+        The columns that name a dialogue together. Rows in which the first of them is null (in CSV
+        also empty) belong to the dialogue that is their file. Its name is ``file``, the path as
+        it was given: two files of one stem are two dialogues.
+    formats
+        The formats that are accepted, of ``csv``, ``json``, ``jsonl`` and ``parquet``; files of
+        others are refused. ``.json`` files are read as JSON Lines by a source without ``json``.
+    row_dialogues
+        Formats in which a row without a key is a dialogue of its own, not its file's: every row
+        where there is no dialogue key. Its name is ``file`` and ``line`` together.
+    key_within_file
+        Whether the key names a dialogue within its file only. Otherwise rows of one key in two
+        files are refused: one dialogue cannot be cut in two.
+    array_column
+        A column of kind ``json`` that takes an array which stands where a row's object is
+        expected: a whole ``.json`` document, or a line of JSON Lines, is then one row, and its
+        other columns are null. Without one, the elements of a ``.json`` document's array are rows.
+    shard_bytes
+        How many bytes of input are scored together unless the user says otherwise: as many as a
+        shard's fixed cost, some hundred operations on columns, is small beside.
+    rows
+        The path of an array in each line whose elements are the rows, when a column map says so:
+        columns whose path begins with it and ``[].`` stand in the element, the others beside the
+        array. Each line is then a dialogue of its own unless a key names it.
+    """
+
+    columns: tuple[Column, ...]
+    dialogue_key: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ("jsonl", "parquet")
+    row_dialogues: tuple[str, ...] = ()
+    key_within_file: bool = False
+    array_column: str | None = None
+    shard_bytes: int = 32 << 20
+    rows: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """A column of an output table.
+
+    Parameters
+    ----------
+    name
+        The column's name in the Parquet file.
+    dtype
+        Its polars data type.
+    description
+        What it holds, one line, with its unit where it has one.
+    metric
+        The id of the `Metric` that it holds, or None.
+    nullable
+        Whether nulls may stand in it.
+    """
+
+    name: str
+    dtype: pl.DataType
+    description: str
+    metric: str | None = None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A named output at one grain.
+
+    Parameters
+    ----------
+    name
+        The table's name and that of its folder in a run directory.
+    grain
+        What one row stands for.
+    columns
+        The columns, in order.
+    dialogue_key
+        The columns that name a row's dialogue, here and in the table ``dialogues``.
+    """
+
+    name: str
+    grain: str
+    columns: tuple[OutputColumn, ...]
+    dialogue_key: tuple[str, ...] = ("file", "line", "dialogue")
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The table's polars schema, column by column in order."""
+        return {column.name: column.dtype for column in self.columns}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Values that a metric's source document reads alike; a bound that is None is none.
+
+    Parameters
+    ----------
+    reading
+        What the document calls them, a few words.
+    at_least, at_most
+        Bounds that belong to the band.
+    above, below
+        Bounds that do not.
+    """
+
+    reading: str
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A published number: what it is called, how it is computed, and what it can be.
+
+    Parameters
+    ----------
+    id
+        The metric's id as its paper prints it; also the column's name.
+    name
+        Its full name.
+    table
+        The table whose column holds it.
+    formula
+        The formula, in plain text.
+    minimum, maximum
+        The bounds of its range, None where unbounded.
+    better
+        Which direction is better.
+    null_rule
+        When it is null, and with which reason.
+    source
+        The document and section that define it.
+    unit
+        Its unit; "1" for a ratio.
+    numerator, denominator
+        Columns of the same table whose sums give the micro average, where there is one.
+    bands
+        How its source reads values; of several bands that hold a value, the first counts. Values
+        that the source says nothing of are in none.
+    part
+        Whether it is a part or a count beside the numbers that a reader looks for first: shown
+        only where everything is asked for.
+    uses
+        The parts of a log that it is computed from, by the suite's own names; empty where the suite
+        does not say.
+    conditions
+        The conditions of the study in which it says something; empty for all.
+    """
+
+    id: str
+    name: str
+    table: str
+    formula: str
+    minimum: float | None
+    maximum: float | None
+    better: Literal["higher", "lower", "neither"]
+    null_rule: str
+    source: str
+    unit: str = "1"
+    numerator: str | None = None
+    denominator: str | None = None
+    bands: tuple[Band, ...] = ()
+    part: bool = False
+    uses: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+
+PARTIAL_REJECTS = "partial_rejects"
+"""The count of rejects that do not weigh against ``--max-rejects``: their row is scored."""
+
+
+ROW_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "byte_offset": pl.Int64(),
+}
+"""The columns that stand before the declared ones in every raw frame: the input as it was given,
+the 1-based line (or Parquet row) and the byte at which the row starts (null for Parquet)."""
+
+
+REJECT_SCHEMA: dict[str, pl.DataType] = {
+    **ROW_SCHEMA,
+    "field": pl.String(),
+    "reason": pl.String(),
+    "found": pl.String(),
+    "expected": pl.String(),
+    "raw": pl.String(),
+}
+"""One row a reject: where it stood, what was found, what was expected, the raw text (cut)."""
+
+
+REJECTS_TABLE: dict[str, pl.DataType] = {
+    **REJECT_SCHEMA,
+    "count": pl.Int64(),
+    "last_line": pl.Int64(),
+}
+"""A run's rejects: for how many a row stands, of which the last stood on ``last_line``. Of a file
+with very many the first are listed, one row each; of the others each reason is counted."""
+
+
+NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum(NULL_REASONS)}))
+"""The data type of every table's ``null_reasons`` column."""
+
+
+def empty_rejects() -> pl.DataFrame:
+    """Return a frame of rejects with no row."""
+    return pl.DataFrame(schema=REJECT_SCHEMA)
+
+
+CHANGES_SCORE = "Options that change the score"
+
+
+WRITES_MORE = "What else is written"
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    signed: bool = True,
+    names_file: bool = False,
+    names_folder: str = "",
+    built_in: str = "",
+    names_masked_model: bool = False,
+    required: bool = False,
+    heading: str = "",
+) -> Any:
+    """Declare a suite's option as a dataclass field.
+
+    Parameters
+    ----------
+    default
+        The value without the option; its type is the option's type.
+    help
+        One line for ``--help`` and the docs.
+    minimum, maximum
+        Inclusive bounds of a number; NaN is always refused.
+    choices
+        The allowed values of a string.
+    unit
+        The unit of a number.
+    signed
+        Whether the option changes numbers, and so stands in the signature.
+    names_file
+        Whether the value is a file's path; the signature then has the hash of its content.
+    names_folder
+        The pattern of the files that count where the value is a folder's path; the signature then
+        has the hash of their names and content.
+    built_in
+        The file that counts where the value is empty, beside the module of the options: its hash
+        stands in the signature then.
+    names_masked_model
+        Whether the value names a masked language model; the signature then has its fingerprint.
+    required
+        Whether nothing can be scored without it; the suite refuses its absence.
+    heading
+        The heading that it stands under in ``--help``, at most fifteen options a heading; by
+        default the one for options that change the score, or for files written besides where it
+        is not `signed`.
+    """
+    metadata = {
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "unit": unit,
+        "signed": signed,
+        "names_file": names_file,
+        "names_folder": names_folder,
+        "built_in": built_in,
+        "names_masked_model": names_masked_model,
+        "required": required,
+        "heading": heading or (CHANGES_SCORE if signed else WRITES_MORE),
+    }
+    return dataclasses.field(default=default, metadata=metadata)
