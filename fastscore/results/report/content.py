@@ -507,7 +507,7 @@ def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list
     if isinstance(suite, ShowsDialogues) and suite.texts_in_logs:
         try:
             return dialogues.read(rows), ""
-        except (InputError, OSError) as error:
+        except (InputError, UsageError, OSError) as error:
             note = f"The texts of dialogues are not shown. {error}"
             return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note
     return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], ""
