@@ -24,10 +24,7 @@ import pyarrow.csv
 from benchmarks.harness import SEED, Case, main
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 NAMES = ("speaker", "intent", "utterance", "plan")
 SOURCE = Source(

@@ -20,9 +20,7 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.cli.headings import options_by_heading
 from fastscore.results.metric_cards import metric_facts
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 
 ROOT = Path(__file__).parent.parent

@@ -49,9 +49,7 @@ from fastscore.score_options import (
     PreferenceShiftKeywords,
     ScoreDialogueKeywords,
 )
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite, suite_names
 
 StrPath = str | os.PathLike[str]

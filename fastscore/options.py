@@ -7,9 +7,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.declarations import (
-    Column,
-)
+from fastscore.suites.declarations import Column
 
 
 def other_ways(column: Column) -> tuple[str, ...]:

@@ -14,9 +14,7 @@ from typing import Any
 
 from fastscore.errors import UsageError
 from fastscore.options import flag_name
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 from fastscore.version import __version__
 
 

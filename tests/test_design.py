@@ -5,12 +5,7 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
-from fastscore.suites.base import (
-    ChecksOptions,
-    ComparesLongTexts,
-    ScoresPerplexity,
-    Suite,
-)
+from fastscore.suites.base import ChecksOptions, ComparesLongTexts, ScoresPerplexity, Suite
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()

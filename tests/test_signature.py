@@ -8,9 +8,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.signature import EmbedderIdentity, signature
-from fastscore.suites.declarations import (
-    option,
-)
+from fastscore.suites.declarations import option
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
 

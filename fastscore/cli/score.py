@@ -26,13 +26,8 @@ from fastscore.run.config import (
     RunConfig,
 )
 from fastscore.run.engines.engine import ENGINES, LOCAL
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    CHANGES_SCORE,
-    WRITES_MORE,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import CHANGES_SCORE, WRITES_MORE
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 from fastscore.vectors.trust import TRUST_VARIABLE

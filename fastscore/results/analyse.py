@@ -12,12 +12,7 @@ from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
-from fastscore.suites.base import (
-    AnalysesRuns,
-    AnalysisSettings,
-    CommittedRun,
-    Findings,
-)
+from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun, Findings
 from fastscore.suites.registry import load_suite
 
 PAGE = "analysis.html"

@@ -12,9 +12,7 @@ from fastscore.results.compare import compare
 from fastscore.results.grids import Column, Grid, plain
 from fastscore.results.number_text import interval_text, number_text
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 

@@ -33,10 +33,7 @@ from fastscore.results.judged_runs import JudgedRun, judge_runs
 from fastscore.results.runs import Run, open_run
 from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.statistics.significance import holm
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    Metric,
-)
+from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.registry import load_suite
 
 MOST_LEVELS = 20

@@ -7,9 +7,7 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import choose_grids, fixed_point
 
 KEY = "dialogue"

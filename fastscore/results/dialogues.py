@@ -25,12 +25,8 @@ from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
 from fastscore.run.tasks import compute_rows, vectors_of
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import Dialogue
 

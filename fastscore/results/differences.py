@@ -13,9 +13,7 @@ from fastscore.statistics import significance as statistics
 from fastscore.statistics.bootstrap import percentile_interval, resample_means
 from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import Effect, Interval, Significance
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-)
+from fastscore.suites.declarations import NULL_REASONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,12 +15,8 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.grids import plain
 from fastscore.results.number_text import decimals_for, number_text
-from fastscore.suites.base import (
-    ExplainsMetrics,
-)
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.base import ExplainsMetrics
+from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Dialogue, Evidence, Explanation, Mark, Number, Working
 
 EVIDENCE_SHOWN = 12

@@ -13,12 +13,8 @@ from fastscore.results.number_text import counted, decimals_for, number_text
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL, NORMAL_QUANTILE
 

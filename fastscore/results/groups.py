@@ -9,9 +9,7 @@ from fastscore.errors import UsageError, nearest
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE, names_things
 from fastscore.results.runs import Run
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 

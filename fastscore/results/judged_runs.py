@@ -11,11 +11,7 @@ from fastscore.errors import UsageError
 from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, names_things
 from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    NULL_REASONS_DTYPE,
-    Metric,
-)
+from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric
 from fastscore.suites.judged import Judged, collect_judged, describe_rejects, judge_source
 
 JUDGE_TABLE = "judge"

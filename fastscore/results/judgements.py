@@ -8,9 +8,7 @@ import polars as pl
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 
 def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:

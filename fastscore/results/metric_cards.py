@@ -5,12 +5,8 @@ import json
 from collections.abc import Sequence
 
 from fastscore.results.readings import bands_text
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Metric
 
 
 def metric_range(metric: Metric) -> str:

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from fastscore.suites.declarations import (
-    Band,
-)
+from fastscore.suites.declarations import Band
 
 
 def reading_of(value: float | None, bands: Sequence[Band]) -> str | None:

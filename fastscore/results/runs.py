@@ -15,9 +15,7 @@ from fastscore.run.compared_texts import CUT_SCHEMA
 from fastscore.run.layout import CUT_TEXTS, RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:

@@ -23,10 +23,7 @@ from fastscore.results.summary_table import (
     whole_grid,
 )
 from fastscore.run.layout import CUT_TEXTS, REJECTS, SUMMARY_JSON
-from fastscore.suites.base import (
-    CountsCases,
-    Suite,
-)
+from fastscore.suites.base import CountsCases, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 

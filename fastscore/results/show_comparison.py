@@ -22,9 +22,7 @@ from fastscore.results.number_text import (
 from fastscore.results.show import result_console
 from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import ARROWS, main_reason
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 
 EMPTY: Mapping[int, str] = MappingProxyType({})

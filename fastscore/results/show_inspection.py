@@ -13,9 +13,7 @@ from fastscore.logs.inputs.needs import Need
 from fastscore.options import flag_name, other_ways
 from fastscore.results.grids import Column, Grid, plain, print_grid
 from fastscore.results.number_text import counted
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 
 _NAMED = 3
 

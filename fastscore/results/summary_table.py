@@ -14,13 +14,8 @@ from fastscore.results.number_text import (
     number_text,
 )
 from fastscore.results.readings import reading_of
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    Metric,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.summary import ALL
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}

@@ -10,11 +10,7 @@ from fastscore.errors import StoreError
 from fastscore.run.context import EmbedderSettings
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.opened import StoredEncoder, open_embedder, open_store
-from fastscore.suites.base import (
-    ComparesLongTexts,
-    Events,
-    Suite,
-)
+from fastscore.suites.base import ComparesLongTexts, Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView

@@ -11,13 +11,8 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import build_options
 from fastscore.run.engines.engine import LOCAL
-from fastscore.suites.base import (
-    ChecksOptions,
-    Suite,
-)
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.base import ChecksOptions, Suite
+from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:

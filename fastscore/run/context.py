@@ -15,13 +15,8 @@ from fastscore.options import build_options, flag_name, option_values
 from fastscore.run.config import RunConfig
 from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
-from fastscore.suites.base import (
-    ScoresPerplexity,
-    Suite,
-)
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.base import ScoresPerplexity, Suite
+from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 from fastscore.vectors.accuracy import stated_accuracy
 from fastscore.vectors.embedder import Embedder, check_dim

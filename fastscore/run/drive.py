@@ -66,12 +66,8 @@ from fastscore.run.missing import (
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.shared_files import absolute, absolute_files, check_workers, checked
-from fastscore.suites.base import (
-    Suite,
-)
-from fastscore.suites.declarations import (
-    PARTIAL_REJECTS,
-)
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import PARTIAL_REJECTS
 
 Key = TypeVar("Key")
 

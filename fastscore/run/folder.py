@@ -38,9 +38,7 @@ from fastscore.run.manifest import (
 )
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.signature import EmbedderIdentity
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 

@@ -14,9 +14,7 @@ from fastscore.logs.read.files import read_files
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.logs.read.streams import read_blocks
 from fastscore.run.config import RunConfig
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 _CUT = ("csv", "jsonl")
 """The formats of which the beginning is a log of its own."""

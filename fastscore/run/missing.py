@@ -23,16 +23,9 @@ from fastscore.logs.inputs.similar_names import (
     owned,
 )
 from fastscore.options import other_ways
-from fastscore.suites.base import (
-    Events,
-    Nulls,
-)
+from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.suites.summary import ALL
 
 NULL, ASKED, EMPTY, UNKNOWN = "null:", "asked:", "empty:", "unknown:"

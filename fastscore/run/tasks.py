@@ -34,15 +34,8 @@ from fastscore.run.layout import (
 from fastscore.run.missing import count_nulls
 from fastscore.run.opened import open_embedder, open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
-from fastscore.suites.base import (
-    Events,
-    ScoresPerplexity,
-    Suite,
-)
-from fastscore.suites.declarations import (
-    REJECTS_TABLE,
-    Table,
-)
+from fastscore.suites.base import Events, ScoresPerplexity, Suite
+from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.vectors.claims import claimed
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.store import VectorStore

@@ -9,11 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.declarations import (
-    NULL_REASONS_DTYPE,
-    Column,
-    NullReason,
-)
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, NullReason
 from fastscore.suites.distinct import distinct_numbers
 
 MOST_UNKNOWN = 100

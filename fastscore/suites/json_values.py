@@ -27,9 +27,7 @@ from fastscore_readers.json.lines import (
 )
 from fastscore_readers.json.places import Place, Shape, find_places
 
-from fastscore.suites.declarations import (
-    RejectReason,
-)
+from fastscore.suites.declarations import RejectReason
 
 LONGEST_EXCERPT = 60
 _READABLE_NUMBERS = "whole numbers of at most 4300 digits"

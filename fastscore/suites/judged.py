@@ -11,10 +11,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"

@@ -2,10 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    NULL_REASONS_DTYPE,
-    OutputColumn,
-)
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, OutputColumn
 
 TEXT = pl.String()
 TEXTS = pl.List(pl.String())

@@ -5,9 +5,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"
 

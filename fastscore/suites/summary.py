@@ -19,11 +19,7 @@ import polars as pl
 from fastscore_kernels.sums import COUNT, ExactSums
 from fastscore_machine.arrays import Longs
 
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    Metric,
-    NullReason,
-)
+from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
 from fastscore.suites.label_cells import (
     Group,
     LabelCells,

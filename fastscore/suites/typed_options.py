@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fastscore.suites.base import (
-    Suite,
-)
+from fastscore.suites.base import Suite
 
 SUITES = (
     "group_travel",

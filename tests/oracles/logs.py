@@ -5,10 +5,7 @@ import math
 import re
 from typing import Any
 
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 from tests.oracles.csv import naive_records
 from tests.oracles.jsonl import naive_scan
 

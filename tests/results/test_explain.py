@@ -21,9 +21,7 @@ from fastscore.results.explaining import (
 )
 from fastscore.results.runs import Run
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Evidence, Explanation
 from tests.conftest import fastscore_command
 from tests.results.conftest import PROFILES, SUITES

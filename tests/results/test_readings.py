@@ -6,9 +6,7 @@ import pytest
 
 from fastscore.results.metric_cards import metrics_text
 from fastscore.results.readings import band_bounds, bands_text, reading_of
-from fastscore.suites.declarations import (
-    Band,
-)
+from fastscore.suites.declarations import Band
 from fastscore.suites.registry import load_suite, suite_names
 
 GUESTS = {metric.id: metric.bands for metric in load_suite("guest_simulation").metrics}

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import fastscore.suites
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    REJECT_REASONS,
-)
+from fastscore.suites.declarations import NULL_REASONS, REJECT_REASONS
 
 FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
 SUITES = Path(fastscore.suites.__file__).parent

@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 EACH = "[]."
 """Stands in a path between an array and what is found in each of its elements."""

@@ -8,10 +8,7 @@ from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.records import Record, json_of
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 SHOWN = 8
 """How many keys, words or files a message lists."""

@@ -23,11 +23,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.needs import Known, Need, all_columns, look, needs_of
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import screen
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 EXAMPLE_CHARACTERS = 60
 _ROUNDS = 4

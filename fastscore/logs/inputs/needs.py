@@ -22,11 +22,7 @@ from fastscore.logs.inputs.found_keys import json_type
 from fastscore.logs.inputs.records import Record, json_of, open_unpacked, records
 from fastscore.logs.inputs.similar_names import json_types
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 ROWS_LOOKED_AT = 20
 """How many rows are looked at to say what shape a file has."""

@@ -40,9 +40,7 @@ from fastscore.logs.inputs.similar_names import (
     nearest_words,
     owned,
 )
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 _SHOWN_CHARACTERS = 40
 

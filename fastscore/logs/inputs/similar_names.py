@@ -6,9 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 
 from fastscore.logs.inputs.found_keys import FoundKey
-from fastscore.suites.declarations import (
-    Column,
-)
+from fastscore.suites.declarations import Column
 
 _LEAST = 0.8
 _ALIKE = (

@@ -13,10 +13,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrays import Longs
 
-from fastscore.suites.declarations import (
-    REJECTS_TABLE,
-    RejectReason,
-)
+from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
 LISTED_REJECTS = 1000
 """So many rejects of a file are listed one by one, of each shard that holds a part of it."""

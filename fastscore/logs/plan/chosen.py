@@ -19,9 +19,7 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.plan.index import key_text
 from fastscore.logs.read.rows import Part
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 Ids = npt.NDArray[np.uint64]
 

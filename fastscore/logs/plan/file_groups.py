@@ -24,9 +24,7 @@ from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.spans import Spans
 from fastscore.logs.plan.stretches import stretches_of
 from fastscore.processors import available_processors
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 GROUPS_AT_ONCE = 4
 """How many groups there are for each process or thread, as long as they are not"""

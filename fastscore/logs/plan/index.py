@@ -32,10 +32,7 @@ from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.streams import BLOCK_BYTES, Lines, read_lines
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
 _NAMES_AT_ONCE = 1 << 16

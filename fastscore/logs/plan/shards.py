@@ -27,9 +27,7 @@ from fastscore.logs.plan.file_groups import (
 from fastscore.logs.plan.packing import Part, Stretched, pack
 from fastscore.logs.plan.split_dialogues import KeyRange, split_dialogue
 from fastscore.logs.read.batches import map_ordered
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 __all__ = ["ByteRange", "InputContent", "Plan", "Shard", "plan_shards"]
 

@@ -35,13 +35,7 @@ from fastscore_readers.json.names import NamedLines
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
 from fastscore.logs.read.line_scan import LineScan
-from fastscore.suites.declarations import (
-    REJECT_REASONS,
-    Column,
-    ColumnKind,
-    RejectReason,
-    Source,
-)
+from fastscore.suites.declarations import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
 
 Buffers = list[npt.NDArray[Any]]
 

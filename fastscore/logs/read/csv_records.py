@@ -25,10 +25,7 @@ from fastscore.logs.read.streams import (
     first_end,
     read_blocks,
 )
-from fastscore.suites.declarations import (
-    Column,
-    RejectReason,
-)
+from fastscore.suites.declarations import Column, RejectReason
 
 _MOST_SCANS = 16
 _NO_CELLS = np.empty(0, np.int64)

@@ -11,9 +11,7 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.parquet import parquet_rows
 from fastscore.logs.read.rows import Part, read_parts
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 
 def read_files(

@@ -11,9 +11,7 @@ from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import Part, mapped_part, placed, read_streams
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.read.streams import read_lines
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 ROWS_AT_ONCE = 1 << 18
 

@@ -15,9 +15,7 @@ from fastscore.logs.inputs.screening import screen, screen_rows
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.frames import read_frame, read_objects
 from fastscore.logs.read.rows import Part
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,7 @@ from fastscore.logs.read.columns import (
     spelled_cells,
 )
 from fastscore.logs.read.line_scan import LineScan
-from fastscore.suites.declarations import (
-    REJECT_REASONS,
-    ROW_SCHEMA,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Column, Source
 
 _STORED = "stored:"
 """Stands before the names of columns that hold others; no suite declares such a name."""

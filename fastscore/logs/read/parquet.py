@@ -11,9 +11,7 @@ from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
-from fastscore.suites.declarations import (
-    Column,
-)
+from fastscore.suites.declarations import Column
 
 MOST_ROWS = 1 << 18
 _READ_BYTES = 64 << 20

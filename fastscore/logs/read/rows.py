@@ -42,11 +42,7 @@ from fastscore.logs.read.line_scan import LineScan
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
 from fastscore.logs.read.streams import Lines, read_lines
-from fastscore.suites.declarations import (
-    REJECT_REASONS,
-    ROW_SCHEMA,
-    Source,
-)
+from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
 _SPARSE = 4
 """Rows are few where they are less than one such part of the lines."""

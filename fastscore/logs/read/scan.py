@@ -14,11 +14,7 @@ from polars.io.plugins import register_io_source
 
 from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
 from fastscore.logs.read.rows import Part, row_schema
-from fastscore.suites.declarations import (
-    REJECTS_TABLE,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 
 _FEW = 4
 """Rows are few where they are less than one such part of a batch."""

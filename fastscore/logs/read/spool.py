@@ -17,9 +17,7 @@ from fastscore.errors import RunError, UsageError
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
 from fastscore.logs.read.stored_columns import json_text
-from fastscore.suites.declarations import (
-    Column,
-)
+from fastscore.suites.declarations import Column
 
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _COPIED_BYTES = 1 << 20

@@ -16,10 +16,7 @@ from polars.datatypes import DataTypeClass
 from fastscore.errors import InputError
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
 from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS
-from fastscore.suites.declarations import (
-    Column,
-    RejectReason,
-)
+from fastscore.suites.declarations import Column, RejectReason
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 _COERCIONS: dict[str, tuple[str, ...]] = {

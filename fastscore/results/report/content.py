@@ -19,16 +19,8 @@ from fastscore.results.report.marked import marked
 from fastscore.results.runs import Run
 from fastscore.results.show_comparison import headline, verdict
 from fastscore.results.summary_table import ARROWS, main_reason
-from fastscore.suites.base import (
-    CommittedRun,
-    ContributesSections,
-    ShowsDialogues,
-    Suite,
-)
-from fastscore.suites.declarations import (
-    NULL_REASONS,
-    Metric,
-)
+from fastscore.suites.base import CommittedRun, ContributesSections, ShowsDialogues, Suite
+from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import Dialogue, DialogueView, Listing
 from fastscore.suites.summary import ALL

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-    Events,
-)
-from fastscore.suites.declarations import (
-    Metric,
-    Source,
-    Table,
-)
+from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions

@@ -6,13 +6,9 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import list_column, place_in_group
-from fastscore.suites.declarations import (
-    PARTIAL_REJECTS,
-)
+from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells

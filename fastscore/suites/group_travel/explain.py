@@ -6,9 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.group_travel.show import CHANNELS
 from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 

@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 
 PREFERENCES, TURNS, METADATA, SYNTHESIS = "preferences", "turns", "metadata", "synthesis"
 PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER = "plan", "plan text", "catalogue", "embedder"

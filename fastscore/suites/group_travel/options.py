@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastscore.suites.declarations import (
-    option,
-)
+from fastscore.suites.declarations import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

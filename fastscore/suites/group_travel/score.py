@@ -6,13 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
-from fastscore.suites.declarations import (
-    NullReason,
-)
+from fastscore.suites.declarations import NullReason
 from fastscore.suites.distinct import distinct_rows
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.addressing import address_pairs

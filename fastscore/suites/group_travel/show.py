@@ -2,9 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-)
+from fastscore.suites.base import CommittedRun
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Listing, Section, Series, Turn
 
 CHANNELS = ("room", "category", "lexical", "semantic")

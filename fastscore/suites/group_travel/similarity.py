@@ -13,9 +13,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.terms import NULLS

@@ -11,14 +11,9 @@ import polars as pl
 from fastscore_machine.arrays import Indices
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT, STRING
 
-from fastscore.suites.base import (
-    Nulls,
-)
+from fastscore.suites.base import Nulls
 from fastscore.suites.columns import gather_or_null, unknown_words
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-    ROW_SCHEMA,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.schema import INTENT

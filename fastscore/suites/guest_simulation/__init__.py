@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-    Events,
-)
-from fastscore.suites.declarations import (
-    Metric,
-    Source,
-    Table,
-)
+from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.showing import Dialogue, DialogueView, Section, Working

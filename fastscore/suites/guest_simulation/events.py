@@ -4,17 +4,11 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-    ROW_SCHEMA,
-    empty_rejects,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, empty_rejects
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas

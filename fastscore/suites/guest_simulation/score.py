@@ -10,18 +10,14 @@ import polars as pl
 from fastscore_kernels import number_hashes
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     all_null_reasons,
     counts_of,
     gather_or_null,
     where,
 )
-from fastscore.suites.declarations import (
-    NullReason,
-)
+from fastscore.suites.declarations import NullReason
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.schema import (

@@ -20,9 +20,7 @@ from fastscore.errors import UsageError
 from fastscore.suites.columns import (
     first_of_group,
 )
-from fastscore.suites.declarations import (
-    RejectReason,
-)
+from fastscore.suites.declarations import RejectReason
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem

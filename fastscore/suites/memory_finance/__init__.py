@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-    Events,
-)
-from fastscore.suites.declarations import (
-    Metric,
-    Source,
-    Table,
-)
+from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.showing import Dialogue, DialogueView, Section, Working

@@ -16,16 +16,9 @@ from fastscore_machine.arrow import TextRows
 from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import Shape
 
-from fastscore.suites.base import (
-    Events,
-    Nulls,
-)
+from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import counts_of, unknown_words
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-    ROW_SCHEMA,
-    empty_rejects,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, empty_rejects
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
 from fastscore.suites.json_scalars import (

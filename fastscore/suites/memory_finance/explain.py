@@ -6,9 +6,7 @@ from typing import Any
 
 from fastscore.errors import counted
 from fastscore.suites.alignment import disjoint, occurrences
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.show import read_turns

@@ -8,13 +8,9 @@ import polars as pl
 import polars.selectors as cs
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, counts_of, filled, where
-from fastscore.suites.declarations import (
-    NullReason,
-)
+from fastscore.suites.declarations import NullReason
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys

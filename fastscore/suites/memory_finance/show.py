@@ -6,9 +6,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.alignment import occurrences
-from fastscore.suites.base import (
-    CommittedRun,
-)
+from fastscore.suites.base import CommittedRun
 from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn
 
 CASES = 40

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    AnalysisSettings,
-    CommittedRun,
-    Events,
-    Findings,
-)
-from fastscore.suites.declarations import (
-    Metric,
-    Source,
-    Table,
-)
+from fastscore.suites.base import AnalysisSettings, CommittedRun, Events, Findings
+from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.showing import Dialogue, DialogueView, Section, Working

@@ -14,21 +14,14 @@ import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.lines import ARRAY, INTEGER, OBJECT
 
-from fastscore.suites.base import (
-    Events,
-    Nulls,
-)
+from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import (
     first_of_group,
     list_column,
     place_in_group,
     unknown_words,
 )
-from fastscore.suites.declarations import (
-    PARTIAL_REJECTS,
-    REJECT_SCHEMA,
-    ROW_SCHEMA,
-)
+from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import (
     booleans,

@@ -8,9 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.preference_shift.conversations import SLOWEST_DELAY
 from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_legacy, weigh
 from fastscore.suites.preference_shift.extraction import prepared_matcher

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.suites.declarations import (
-    Metric,
-)
+from fastscore.suites.declarations import Metric
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.topic_recovery import (
     ALIGNED,

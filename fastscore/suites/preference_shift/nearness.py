@@ -8,9 +8,7 @@ import polars as pl
 from fastscore_kernels import cosine_pairs
 from fastscore_machine.arrays import Indices, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of

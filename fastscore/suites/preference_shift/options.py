@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.suites.declarations import (
-    option,
-)
+from fastscore.suites.declarations import option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"

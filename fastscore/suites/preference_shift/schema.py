@@ -4,14 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Metric,
-    OutputColumn,
-    Source,
-    Table,
-)
+from fastscore.suites.declarations import ALL_METRICS, Column, Metric, OutputColumn, Source, Table
 from fastscore.suites.output_columns import (
     BOOLEAN,
     NULL_REASONS_COLUMN,

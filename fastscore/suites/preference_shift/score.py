@@ -14,18 +14,14 @@ from fastscore_kernels import (
 )
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     all_null_reasons,
     first_of_group,
     null_reasons,
     place_in_group,
 )
-from fastscore.suites.declarations import (
-    NullReason,
-)
+from fastscore.suites.declarations import NullReason
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastscore.suites.alignment import disjoint, occurrences
-from fastscore.suites.base import (
-    AnalysesRuns,
-    AnalysisSettings,
-    CommittedRun,
-)
+from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun
 from fastscore.suites.showing import (
     Dialogue,
     DialogueView,

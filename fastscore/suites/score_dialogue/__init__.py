@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-    Events,
-)
-from fastscore.suites.declarations import (
-    Metric,
-    Source,
-    Table,
-)
+from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 from fastscore.suites.showing import Dialogue, DialogueView, Section, Working

@@ -16,12 +16,8 @@ import polars as pl
 from fastscore_kernels import outer_whitespace, string_changes
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.base import (
-    Events,
-)
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-)
+from fastscore.suites.base import Events
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 

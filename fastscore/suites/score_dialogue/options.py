@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from fastscore.errors import UsageError
-from fastscore.suites.declarations import (
-    NullReason,
-    option,
-)
+from fastscore.suites.declarations import NullReason, option
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""

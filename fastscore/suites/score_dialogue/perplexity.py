@@ -11,9 +11,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -2,14 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    ALL_METRICS,
-    Column,
-    Metric,
-    OutputColumn,
-    Source,
-    Table,
-)
+from fastscore.suites.declarations import ALL_METRICS, Column, Metric, OutputColumn, Source, Table
 from fastscore.suites.output_columns import NULL_REASONS_COLUMN, REAL, TEXT, WHOLE, column
 
 LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")

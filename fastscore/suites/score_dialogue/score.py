@@ -17,13 +17,9 @@ from fastscore_kernels import (
 )
 from fastscore_machine.arrays import Indices, Reals
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
-from fastscore.suites.declarations import (
-    NullReason,
-)
+from fastscore.suites.declarations import NullReason
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 from fastscore.suites.score_dialogue.perplexity import step_perplexities

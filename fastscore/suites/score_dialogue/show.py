@@ -6,9 +6,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.alignment import matched_characters
-from fastscore.suites.base import (
-    CommittedRun,
-)
+from fastscore.suites.base import CommittedRun
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
 
 _SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")

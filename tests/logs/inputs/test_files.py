@@ -11,9 +11,7 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, left_aside, resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.suites.declarations import (
-    Source,
-)
+from fastscore.suites.declarations import Source
 
 
 @pytest.fixture

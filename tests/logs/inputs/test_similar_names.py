@@ -6,9 +6,7 @@ import pytest
 
 from fastscore.logs.inputs.found_keys import FoundKey
 from fastscore.logs.inputs.similar_names import nearest_key, owned
-from fastscore.suites.declarations import (
-    Column,
-)
+from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 
 

@@ -7,11 +7,7 @@ import pytest
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    REJECT_REASONS,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import REJECT_REASONS, Column, Source
 
 SOURCE = Source(
     columns=(

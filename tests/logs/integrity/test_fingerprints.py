@@ -13,10 +13,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan import shards
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 SOURCE = Source(
     columns=(Column(name="id", kind="text"), Column(name="text", kind="text")),

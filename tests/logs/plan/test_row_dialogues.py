@@ -24,10 +24,7 @@ from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.plan.spans import Spans
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 COLUMNS = (Column(name="id", kind="text"), Column(name="text", kind="text"))
 KEYLESS = Source(columns=COLUMNS, row_dialogues=("jsonl", "parquet"))

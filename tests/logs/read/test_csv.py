@@ -19,11 +19,7 @@ from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import batches, csv_records, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
-from fastscore.suites.declarations import (
-    REJECTS_TABLE,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from tests.oracles.logs import naive_read_csv
 
 SOURCE = Source(

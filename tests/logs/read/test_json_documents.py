@@ -17,10 +17,7 @@ from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read import batches, json_documents, streams
 from fastscore.logs.read.rows import Rows, read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 ROWS = Source(
     columns=(

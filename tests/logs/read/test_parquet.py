@@ -14,10 +14,7 @@ from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import parquet
 from fastscore.logs.read.rows import Rows, read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 SOURCE = Source(
     columns=(

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard, whole_file
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
-from fastscore.suites.declarations import (
-    REJECT_REASONS,
-    REJECTS_TABLE,
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import REJECT_REASONS, REJECTS_TABLE, Column, Source
 from tests.conftest import often
 from tests.oracles.logs import comparable, naive_read
 

@@ -14,10 +14,7 @@ from fastscore.errors import InputError
 from fastscore.logs.read import batches, streams
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.scan import RejectsWarning, scan_rejects, scan_rows
-from fastscore.suites.declarations import (
-    REJECTS_TABLE,
-    Source,
-)
+from fastscore.suites.declarations import REJECTS_TABLE, Source
 from tests.logs.read.test_rows import SOURCE, files
 from tests.oracles.logs import comparable, naive_read
 

@@ -7,10 +7,7 @@ import pytest
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    Column,
-    Source,
-)
+from fastscore.suites.declarations import Column, Source
 
 SOURCE = Source(
     columns=(Column(name="a", kind="integer"),), dialogue_key=(), formats=("json", "jsonl")

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.suites.base import (
-    Events,
-)
-from fastscore.suites.declarations import (
-    ROW_SCHEMA,
-)
+from fastscore.suites.base import Events
+from fastscore.suites.declarations import ROW_SCHEMA
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from fastscore.vectors.view import VectorView
 

@@ -9,9 +9,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
 from fastscore.vectors.view import VectorView
 from tests.suites.guest_simulation.guests import (

@@ -2,9 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.base import (
-    CommittedRun,
-)
+from fastscore.suites.base import CommittedRun
 from fastscore.suites.memory_finance.schema import TURNS
 from fastscore.suites.memory_finance.show import report_sections
 

@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.vectors.view import VectorView
 from tests.suites.memory_finance.tracing import dialog, read, read_lines, turn

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastscore.suites.base import (
-    Nulls,
-)
+from fastscore.suites.base import Nulls
 from fastscore.suites.memory_finance import MemoryFinanceOptions
 from tests.suites.memory_finance.tracing import (
     dialog,

@@ -10,9 +10,7 @@ import polars as pl
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.vectors.view import VectorView
 

@@ -7,12 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    Events,
-)
-from fastscore.suites.declarations import (
-    ROW_SCHEMA,
-)
+from fastscore.suites.base import Events
+from fastscore.suites.declarations import ROW_SCHEMA
 from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
 from fastscore.vectors.view import VectorView
 

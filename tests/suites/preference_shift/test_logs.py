@@ -10,10 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastscore
-from fastscore.suites.declarations import (
-    PARTIAL_REJECTS,
-    REJECT_SCHEMA,
-)
+from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA
 from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
 from tests.conftest import fastscore_command
 from tests.suites.preference_shift.conversing import (

@@ -4,9 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.base import (
-    Events,
-)
+from fastscore.suites.base import Events
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.vectors.view import VectorView
 from tests.oracles.score_dialogue import added_in_order

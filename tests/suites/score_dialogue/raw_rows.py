@@ -4,10 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import (
-    ROW_SCHEMA,
-    Column,
-)
+from fastscore.suites.declarations import ROW_SCHEMA, Column
 from fastscore.suites.score_dialogue import SUITE
 
 DTYPES = {"text": pl.String(), "integer": pl.Int64()}

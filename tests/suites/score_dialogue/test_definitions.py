@@ -12,9 +12,7 @@ import pytest
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import (
-    REJECT_SCHEMA,
-)
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text
 from fastscore.suites.score_dialogue.jaccard import word_jaccard

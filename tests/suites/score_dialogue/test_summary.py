@@ -11,10 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites.declarations import (
-    NULL_REASONS_DTYPE,
-    Metric,
-)
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
 METRIC = Metric(

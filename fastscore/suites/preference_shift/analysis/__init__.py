@@ -8,11 +8,7 @@ from html import escape
 
 import polars as pl
 
-from fastscore.suites.base import (
-    AnalysisSettings,
-    CommittedRun,
-    Findings,
-)
+from fastscore.suites.base import AnalysisSettings, CommittedRun, Findings
 from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
 from fastscore.suites.preference_shift.analysis.construct import segment_similarities
