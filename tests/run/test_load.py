@@ -120,7 +120,7 @@ def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path: Path
     print(f"{turns} turns of five suites: {memory / 2**20:.1f} -> {memory_after / 2**20:.1f} MiB")
     assert turns >= 6
     assert descriptors_after <= descriptors
-    assert threads_after <= threads
+    assert threads_after <= threads + 4  # pools start theirs when they are first needed
     # what an allocator keeps between turns is no growth
     assert memory_after < (1.02 if NIGHTLY else 1.1) * memory + 8 * 2**20
 
