@@ -19,7 +19,13 @@ import zstandard
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import json_type
-from fastscore.logs.inputs.records import Record, json_of, open_unpacked, records
+from fastscore.logs.inputs.records import (
+    Record,
+    first_row,
+    json_of,
+    open_unpacked,
+    records,
+)
 from fastscore.logs.inputs.similar_names import json_types
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
@@ -201,6 +207,9 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
     def read() -> Iterator[Record]:
         return records(file, source.array_column, lambda: given_up.append(True))
 
+    first = first_row(file) if known.shapes else None
+    if first is not None and (columns := known.shapes.get(_shape(first, source, file))) is not None:
+        return Seen(file, read, rows=1, columns=columns)
     seen = look_at(read, source, file, known)
     if given_up:
         seen.given_up, seen.is_whole = True, False

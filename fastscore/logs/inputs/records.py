@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -26,6 +27,7 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 
 BUFFER_BYTES = 1 << 14
+_FIRST_BYTES = 1 << 12
 _MOST_LINES = 20_000
 _MOST_BYTES = 64 << 20
 """So much without a row is looked at."""
@@ -76,6 +78,21 @@ def records(
         return  # what stands before the damage was seen
     except UNREADABLE_PARQUET as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
+
+
+def first_row(file: InputFile) -> Record | None:
+    """Return the first row of JSON Lines that begin with one as plain as logs are; else None."""
+    if file.format != "jsonl" or file.compression != "none":
+        return None
+    with suppress(OSError, ValueError):
+        descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            line, end, _ = os.read(descriptor, _FIRST_BYTES).partition(b"\n")
+        finally:
+            os.close(descriptor)
+        row = orjson.loads(line) if end else None
+        return row if isinstance(row, dict) else None
+    return None
 
 
 def begins_with(file: InputFile) -> bytes:
