@@ -196,5 +196,6 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
 
 
 def test_states_of_a_model_need_their_files():
+    rows = [{"role": "agent", "content": "A cola, please."}]
     with pytest.raises(UsageError, match="annotate states"):
-        fastscore.score([], "guest_simulation", states="llm", embedder=None)
+        fastscore.score(rows, "guest_simulation", states="llm", embedder=None)

@@ -159,7 +159,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.base import Column, Source
+from fastscore.suites.declarations import Column, Source
 
 source = Source(
     columns=(Column(name="id", kind="text", required=True), Column(name="text", kind="text")),

@@ -6,30 +6,33 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites import base
+from fastscore.suites import declarations as declared
+from fastscore.suites.base import Events
 from fastscore.suites.summary import summarise_metrics
 
-WORDS = base.Metric(
+WORDS = declared.Metric(
     id="words", name="Words a turn", table="dialogues", formula="mean of words over turns",
     minimum=0.0, maximum=None, better="neither", null_rule="never null",
     source="examples/toy_suite", unit="words",
 )  # fmt: skip
 
-SOURCE = base.Source(
+SOURCE = declared.Source(
     columns=(
-        base.Column(name="dialogue", kind="text"),
-        base.Column(name="text", kind="text", required=True, needed_by=base.ALL_METRICS),
+        declared.Column(name="dialogue", kind="text"),
+        declared.Column(name="text", kind="text", required=True, needed_by=declared.ALL_METRICS),
     ),
     dialogue_key=("dialogue",),
 )
-DIALOGUES = base.Table(
+DIALOGUES = declared.Table(
     name="dialogues",
     grain="a dialogue",
     columns=(
-        base.OutputColumn(name="dialogue", dtype=pl.String(), description="Its name."),
-        base.OutputColumn(name="words", dtype=pl.Float64(), description="Mean.", metric="words"),
-        base.OutputColumn(
-            name="null_reasons", dtype=base.NULL_REASONS_DTYPE, description="Always empty."
+        declared.OutputColumn(name="dialogue", dtype=pl.String(), description="Its name."),
+        declared.OutputColumn(
+            name="words", dtype=pl.Float64(), description="Mean.", metric="words"
+        ),
+        declared.OutputColumn(
+            name="null_reasons", dtype=declared.NULL_REASONS_DTYPE, description="Always empty."
         ),
     ),
 )
@@ -39,7 +42,9 @@ DIALOGUES = base.Table(
 class TurnLengthOptions:
     """The suite's one option."""
 
-    shortest: int = base.option(1, help="The fewest letters of a word.", minimum=1, unit="letters")
+    shortest: int = declared.option(
+        1, help="The fewest letters of a word.", minimum=1, unit="letters"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +55,31 @@ class TurnLengthSuite:
     title: str = "How many words a turn has"
     version: int = 1
     options: type[TurnLengthOptions] = TurnLengthOptions
-    source: base.Source = SOURCE
-    tables: tuple[base.Table, ...] = (DIALOGUES,)
-    metrics: tuple[base.Metric, ...] = (WORDS,)
+    source: declared.Source = SOURCE
+    tables: tuple[declared.Table, ...] = (DIALOGUES,)
+    metrics: tuple[declared.Metric, ...] = (WORDS,)
     runs_without_embedder: bool = True
 
     def needs_vectors(self, options: TurnLengthOptions) -> bool:
         """Compare nothing by meaning."""
         return False
 
-    def events(self, raw: pl.DataFrame, options: TurnLengthOptions) -> base.Events:
+    def events(self, raw: pl.DataFrame, options: TurnLengthOptions) -> Events:
         """Take the rows as they are."""
         named = raw.with_columns(pl.coalesce("dialogue", "file").alias("dialogue"))
-        return base.Events({"turns": named}, base.empty_rejects())
+        return Events({"turns": named}, declared.empty_rejects())
 
-    def texts(self, events: base.Events, options: TurnLengthOptions) -> pl.Series:
+    def texts(self, events: Events, options: TurnLengthOptions) -> pl.Series:
         """Embed nothing."""
         return pl.Series("text", [], dtype=pl.String)
 
     def score(
-        self, events: base.Events, vectors: Any, options: TurnLengthOptions
+        self, events: Events, vectors: Any, options: TurnLengthOptions
     ) -> dict[str, pl.DataFrame]:
         """Count words of at least so many letters; a mean a dialogue, in input order."""
         words = pl.col("text").str.count_matches(rf"\S{{{options.shortest},}}")
         scored = events.frames["turns"].group_by("dialogue", maintain_order=True).agg(words.mean())
-        nothing = pl.lit([], dtype=base.NULL_REASONS_DTYPE).alias("null_reasons")
+        nothing = pl.lit([], dtype=declared.NULL_REASONS_DTYPE).alias("null_reasons")
         return {"dialogues": scored.rename({"text": "words"}).with_columns(nothing)}
 
     def summarise(

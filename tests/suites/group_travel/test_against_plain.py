@@ -76,7 +76,9 @@ def score_with_suite(
     """Score logs, one shard after another; `encoded` gets the texts of all, each once a shard."""
     frames: dict[str, list[pl.DataFrame]] = {}
     files = resolve_inputs((str(logs),), SUITE.source.formats)
-    plan = plan_shards(files, SUITE.source, scratch=logs, shard_bytes=SHARD_BYTES)
+    scratch = logs.with_name(f"{logs.name}-plan")
+    scratch.mkdir(exist_ok=True)
+    plan = plan_shards(files, SUITE.source, scratch=scratch, shard_bytes=SHARD_BYTES)
     for shard in plan.shards:
         events = SUITE.events(read_shard(shard, SUITE.source).frame, options)
         assert not len(events.rejects), events.rejects
