@@ -37,6 +37,8 @@ QUICK = {
     "engines": ["--quick", "--engine", "dask"],
     "process_settings": ["--quick"],
     "screening": ["--quick"],
+    "verification": ["--scale", "0.02"],
+    "report_page": ["--quick"],
 }
 
 
