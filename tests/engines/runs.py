@@ -45,7 +45,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
         process.kill()
         raise
     assert process.returncode == code, stderr
-    assert "Traceback" not in stderr
+    assert "Traceback" not in stderr, stderr
     return stderr
 
 

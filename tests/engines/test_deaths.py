@@ -171,7 +171,9 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
     with dask_cluster(tmp_path / "cluster") as cluster:
         process = start_run(place, run, *LEXICAL, "--engine", "dask", "--address", cluster.address)
         wait_until(process, lambda: receipts(run) >= 2)
+        process.send_signal(signal.SIGSTOP)  # a run so short could end before its cluster does
         cluster.scheduler.kill()
+        process.send_signal(signal.SIGCONT)
         stderr = finish(process, 4)
     assert f"The Dask scheduler at {cluster.address} went away." in stderr
     assert "run the same command again" in stderr
@@ -191,9 +193,14 @@ def test_a_ray_cluster_elsewhere_does_the_work_and_is_named_when_it_goes(
         run = tmp_path / "run"
         process = start_run(place, run, *words, RAY_AUTH_MODE="disabled")
         wait_until(process, lambda: receipts(run) >= 2)
+        process.send_signal(signal.SIGSTOP)
         for child in psutil.Process(cluster.scheduler.pid).children(recursive=True):
-            if child.name() == "gcs_server":
+            # workers that have their tasks need no server: a run so short would end without it
+            if child.name().startswith("ray::"):
+                child.suspend()
+            elif child.name() == "gcs_server":
                 child.kill()
+        process.send_signal(signal.SIGCONT)
         stderr = finish(process, 4)
     assert f"The Ray cluster at {cluster.address} went away." in stderr
     finish(start_run(place, run, *LEXICAL))

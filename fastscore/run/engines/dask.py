@@ -20,6 +20,7 @@ from typing import Any
 
 import dask.config
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
+from distributed.comm import CommClosedError
 
 from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
@@ -44,6 +45,7 @@ WORKERLESS_SECONDS = 60
 """How long a cluster of our own may be without a worker: one that died is started anew in less."""
 
 _SILENT = logging.CRITICAL + 1
+_PACKAGE = "distributed."
 
 
 class WorkerSetup(WorkerPlugin):
@@ -121,6 +123,8 @@ class DaskEngine:
                 f"did {error.task}, the last at {error.last_worker.address}.",
                 "It may need more memory than they have: see --shard-size.",
             ) from error
+        except CommClosedError as error:  # the client may not have noticed yet
+            raise self._gone() from error
         except (CancelledError, OSError) as error:
             if self._client.status == "running":
                 raise
@@ -247,11 +251,13 @@ def _own_processes(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Let the messages of the package pass away: what matters is raised."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(_SILENT)
+    """Let the messages of the package pass away, whose parts have levels of their own."""
+    names = [name for name in logging.root.manager.loggerDict if f"{name}.".startswith(_PACKAGE)]
+    levels = {name: logging.getLogger(name).level for name in names}
     try:
+        for name in names:
+            logging.getLogger(name).setLevel(_SILENT)
         yield
     finally:
-        logger.setLevel(level)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
