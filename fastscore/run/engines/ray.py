@@ -49,7 +49,6 @@ class RayEngine:
         self._address = address
         self._looked = -LOOK_SECONDS
         self._slots = 1
-        self.is_gone = False
 
     def map(
         self,
@@ -59,7 +58,11 @@ class RayEngine:
         alone: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
-        """Do a task for every key; what has not begun when this ends is cancelled."""
+        """Do a task for every key.
+
+        What has not begun when this ends is dropped when the engine is closed, not before: Ray
+        ends this process now and then if a task is cancelled while its result arrives.
+        """
         remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(task, key))
         waiting = ((key, 1) for key in keys)
         running: dict[Any, tuple[Key, int]] = {}
@@ -85,9 +88,6 @@ class RayEngine:
                         yield result_of(outcome)
         except (RayError, ConnectionError) as error:
             raise (self._failed(error) if self._listens() else self._gone()) from error
-        finally:
-            for reference in () if self.is_gone else running:
-                ray.cancel(reference, force=False)
 
     def processes(self) -> int:
         """Count the processors, each of which has a process."""
@@ -137,7 +137,6 @@ class RayEngine:
         )
 
     def _gone(self) -> RunError:
-        self.is_gone = True
         return RunError(
             f"The Ray cluster at {self._address} went away.",
             "Start it and run the same command again; what is committed is kept.",
