@@ -350,9 +350,9 @@ def _several_rows(run: Run, selection: _Selection, *, may_mix: bool) -> list[str
             f"{apart}, or ask for the mean of all that share an id with --pair-by {KEY}.",
         )
     return [
-        f"{run.path}: {len(found.dialogues):,} values of {selection.key} (for one "
-        f"{found.dialogues[0]!r}) have several rows of {LABEL_TABLE} each and count once, by the "
-        "mean of their rows"
+        f"{run.path}: {counted(len(found.dialogues), 'values')} of {selection.key} (such as "
+        f"{found.dialogues[0]!r}) with several rows of {LABEL_TABLE} each, counted once by the "
+        "mean of these rows"
     ]
 
 
@@ -445,8 +445,8 @@ def _without_partner(
     for (a, b), paired in zip(pairs, partners, strict=True):
         if must_pair and not paired:
             raise UsageError(
-                f"No dialogue of {a.name} (for one {_example(a)}) is in {b.name} "
-                f"(for one {_example(b)}).",
+                f"No dialogue of {a.name} (such as {_example(a)}) is in {b.name} "
+                f"(such as {_example(b)}).",
                 "Name the column that both share with --pair-by, or compare independent samples "
                 "with --unpaired.",
             )

@@ -5,7 +5,7 @@ the columns of groups go on in further blocks, each with the fixed columns befor
 too wide wraps its words in the `wraps` column. Numbers are never cut and never folded.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -110,6 +110,16 @@ def print_grid(console: Console, grid: Grid) -> None:
         console.print(_rich_table(block, console.width))
 
 
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print notes as wide as the console, each beside a word that says what it is."""
+    layout = RichTable.grid(padding=(0, 1, 0, 0))
+    layout.add_column(no_wrap=True)
+    layout.add_column(overflow="fold")
+    for note in notes:
+        layout.add_row("note:", Text(plain(note)))
+    console.print(layout)
+
+
 def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
     """Yield the blocks in which a grid stands in a number of character cells."""
     fixed = [column for column in grid.columns if not column.group]
@@ -198,6 +208,8 @@ def _rich_table(grid: Grid, width: int) -> RichTable:
         table.add_column(Text(plain(column.header)), justify=justify, overflow="fold", width=taken)
     for number, row in enumerate(_rows(grid)):
         style = "bold" if number in grid.headings else None
+        if style and number:
+            table.add_row()
         table.add_row(*(Text(plain(cell)) for cell in row), style=style)
     return table
 

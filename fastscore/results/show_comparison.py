@@ -10,7 +10,16 @@ from typing import Any
 import polars as pl
 
 from fastscore.results.compare import Comparison
-from fastscore.results.grids import Column, Format, Grid, latex, markdown, print_grid
+from fastscore.results.grids import (
+    Column,
+    Format,
+    Grid,
+    latex,
+    markdown,
+    plain,
+    print_grid,
+    print_notes,
+)
 from fastscore.results.number_text import (
     NONE,
     counted,
@@ -45,12 +54,11 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
         sys.stdout.write(write_csv(_named(comparison)))
     elif format == "table":
         console = result_console()
-        console.print(headline(comparison))
+        console.print(plain(headline(comparison)))
         for grid in comparison_grids(comparison):
             console.print()
             print_grid(console, grid)
-        for note in comparison.notes:
-            console.print(f"note: {note}", soft_wrap=True)
+        print_notes(console, [*comparison.notes, *_nowhere(comparison)])
     else:
         write = markdown if format == "markdown" else latex
         sys.stdout.write("\n".join(write(grid) for grid in comparison_grids(comparison)))
@@ -90,7 +98,7 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
     """Lay out the differences of each design, then the means of the sides."""
     declared = _declared(comparison)
     tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
-    designs = comparison.differences.partition_by("design", maintain_order=True)
+    designs = _told(comparison).partition_by("design", maintain_order=True)
     differences = [_differences(design, tests, declared) for design in designs]
     return [*differences, _sides(comparison.sides, declared)]
 
@@ -117,8 +125,9 @@ def verdict(row: Difference, metric: Metric | None) -> str:
 def headline(comparison: Comparison) -> str:
     """Say in one sentence what differs and in which direction, by the first design."""
     declared = _declared(comparison)
-    first = comparison.differences["design"][0] if comparison.differences.height else None
-    rows = [row for row in comparison.differences.to_dicts() if row["design"] == first]
+    told = _told(comparison)
+    first = told["design"][0] if told.height else None
+    rows = [row for row in told.to_dicts() if row["design"] == first]
     if not rows:
         return "Nothing is compared: no dialogue stands on both sides."
     verdicts = [(row, verdict(row, declared.get(row["metric"]))) for row in rows]
@@ -152,10 +161,8 @@ def headline(comparison: Comparison) -> str:
             more = ", ..." if len(found) > NAMED else ""
             parts.append(f"{said} in {len(found):,} ({', '.join(found[:NAMED])}{more})")
     undecided = len(rows) - len(clear)
-    return (
-        f"{row['b']} against {row['a']}: {', '.join(parts)}; "
-        f"{counted(undecided, 'metrics')} not clearly different ({rest})."
-    )
+    others = f"; {counted(undecided, 'metrics')} not clearly different" if undecided else ""
+    return f"{row['b']} against {row['a']}: {', '.join(parts)}{others} ({rest})."
 
 
 def _signed(value: float) -> str:
@@ -178,6 +185,19 @@ def _named(comparison: Comparison) -> pl.DataFrame:
     rows = comparison.differences.join(about, on="metric", how="left", maintain_order="left")
     first = ("group", "a", "b", "metric", "name", "better")
     return rows.select(*first, pl.exclude(*first))
+
+
+def _told(comparison: Comparison) -> pl.DataFrame:
+    """Return the differences that a reader is told: those with a value on either side."""
+    return comparison.differences.filter(pl.max_horizontal("n_a", "n_b") > 0)
+
+
+def _nowhere(comparison: Comparison) -> list[str]:
+    told = set(_told(comparison)["metric"])
+    ids = [
+        id for id in comparison.differences["metric"].unique(maintain_order=True) if id not in told
+    ]
+    return [f"no difference, null on both sides: {', '.join(ids)}"] if ids else []
 
 
 def _names(
@@ -212,7 +232,7 @@ def _differences(
     design = str(first["design"])
     effect, t_test, rank_test = tests[design]
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
-    corrected = f"(Holm, α {first['alpha']:g})"
+    corrected = f"(Holm, α={first['alpha']:g})"
 
     def column(header: str, write: Callable[[Difference], str], **how: Any) -> Column:
         return Column(header, tuple(write(row) if row else "" for row in records), **how)

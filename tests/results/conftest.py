@@ -1,5 +1,6 @@
 """A small run of every suite, scored once for all tests of what is shown of runs."""
 
+import gzip
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ SUITES = (
     "preference_shift",
     "memory_finance",
 )
+SECOND = "second"
 PROFILES = (
     "preference_shift/published",
     "preference_shift/structured",
@@ -31,10 +33,12 @@ PROFILES = (
     "guest_simulation/published",
 )
 """Profiles that compute numbers in other ways: runs over the logs of their suites."""
+_CUT = (" the ", " a ", " you ", "的", "风险")
+"""Words that second runs lack."""
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
-class _Runs(Mapping[str, Run]):
+class SuiteRuns(Mapping[str, Run]):
     """Runs of the suites, each scored when it is first asked for."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +47,7 @@ class _Runs(Mapping[str, Run]):
 
     def __getitem__(self, suite: str) -> Run:
         if suite not in self._runs:
-            run = self._score_profile(suite) if "/" in suite else self._score(suite)
+            run = self._score_again(suite) if "/" in suite else self._score(suite)
             assert run.rejects.collect().is_empty()
             self._runs[suite] = run
         return self._runs[suite]
@@ -54,18 +58,38 @@ class _Runs(Mapping[str, Run]):
     def __len__(self) -> int:
         return len(SUITES)
 
-    def _score_profile(self, name: str) -> Run:
+    def second(self, suite: str) -> Run:
+        """Return a run over the same dialogues, said in fewer words."""
+        return self[f"{suite}/{SECOND}"]
+
+    def _score_again(self, name: str) -> Run:
         suite, _, profile = name.partition("/")
         base = self[suite]
         named = {"catalogue", "personas"} & base.manifest.options.keys()
-        settings = {name: base.manifest.options[name] for name in named} | {"profile": profile}
-        logs = [about["name"] for about in base.manifest.inputs]
+        settings = {name: base.manifest.options[name] for name in named}
+        logs = [Path(about["name"]) for about in base.manifest.inputs]
         output = self._folder / f"run-{suite}-{profile}"
+        if profile == SECOND:
+            store = self._folder / "store" if base.manifest.embedder else None
+            logs = [self._in_fewer_words(log) for log in logs]
+            return fastscore.score(logs, suite, output=output, store=store, **settings)
+        settings |= {"profile": profile}
         store = self._folder / "store" if profile == "legacy" else None
         if suite == "preference_shift" and profile != "legacy":
             settings |= {"segments": "metadata"}
         embedder = {} if store else {"embedder": None}
         return fastscore.score(logs, suite, output=output, store=store, **embedder, **settings)
+
+    def _in_fewer_words(self, log: Path) -> Path:
+        content = log.read_bytes()
+        text = (gzip.decompress(content) if log.suffix == ".gz" else content).decode()
+        for word in _CUT:
+            text = text.replace(word, " " if word.isascii() else "")
+        copy = self._folder / "second" / log.relative_to(self._folder)
+        copy = copy.with_suffix("") if log.suffix == ".gz" else copy
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text, encoding="utf-8")
+        return copy
 
     def _score(self, suite: str) -> Run:
         folder, store = self._folder, self._folder / "store"
@@ -98,6 +122,6 @@ def _write(command: ModuleType, *arguments: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def suite_runs(tmp_path_factory: pytest.TempPathFactory, default_model: str) -> Mapping[str, Run]:
+def suite_runs(tmp_path_factory: pytest.TempPathFactory, default_model: str) -> SuiteRuns:
     """Return a run of each suite over a few real dialogues."""
-    return _Runs(tmp_path_factory.mktemp("runs"))
+    return SuiteRuns(tmp_path_factory.mktemp("runs"))

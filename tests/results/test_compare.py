@@ -277,8 +277,8 @@ def test_the_mean_over_conversations_of_one_id_must_be_asked_for(
     assert (row["n_a"], row["mean_a"], row["mean_b"]) == (2, 0.25, 0.75)
     assert row["effect"] == pytest.approx(0.5 / math.sqrt(0.125))
     assert found.notes == tuple(
-        f"{run.path}: 2 values of dialogue (for one 'x') have several rows of dialogues each and "
-        "count once, by the mean of their rows"
+        f"{run.path}: 2 values of dialogue (such as 'x') with several rows of dialogues each, "
+        "counted once by the mean of these rows"
         for run in stems_at_levels
     )
 
@@ -289,7 +289,7 @@ def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
     found = fastscore.compare(twice, once, metrics=["PAS"])
     assert row_of(found.differences, metric="PAS")["n_a"] == 2
     (note,) = found.notes
-    assert f"{twice.path}: 1 values of dialogue (for one 'x') have several rows" in note
+    assert f"{twice.path}: 1 value of dialogue (such as 'x') with several rows" in note
 
 
 def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
@@ -366,7 +366,7 @@ def test_printed_tables_have_alpha_at_each_p_and_a_mark_behind_those_below_it(bo
         for test, name in (("t", "Welch"), ("rank", "Mann-Whitney")):
             below = sign if row[f"{test}_p_holm"] < 0.05 else ""
             expected = f"{p_text(row[f'{test}_p_holm'])}{below}"
-            assert cells[f"p {name} (Holm, α {alpha:g})"] == (expected,)
+            assert cells[f"p {name} (Holm, α={alpha:g})"] == (expected,)
 
 
 def test_without_a_p_nothing_is_significant_or_not(base: Run, better: Run) -> None:
@@ -414,7 +414,7 @@ def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: st
 
 def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
     elsewhere = scored(folder, "elsewhere", ("m", 0.4, range(20, 22)))
-    with pytest.raises(UsageError, match=r"No dialogue of .*base \(for one .* is in .*elsewhere"):
+    with pytest.raises(UsageError, match=r"No dialogue of .*base \(such as .* is in .*elsewhere"):
         fastscore.compare(base, elsewhere)
 
 

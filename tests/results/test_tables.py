@@ -1,6 +1,7 @@
 """What `summary` and `compare` print: for every suite, at every width, in every format."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -19,7 +20,7 @@ from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.show_comparison import headline, show_comparison
 from fastscore.results.summary_table import choose_metrics, summary_records
 from fastscore.suites.registry import load_suite
-from tests.results.conftest import SUITES
+from tests.results.conftest import SUITES, SuiteRuns
 
 WIDTHS = (60, 80, 120, 200)
 LABELS = {
@@ -29,6 +30,9 @@ LABELS = {
     "preference_shift": "model",
     "memory_finance": "file",
 }
+
+SHARED_IDS = ("group_travel", "guest_simulation", "preference_shift")
+"""Suites of which one id is a conversation in each condition."""
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -71,25 +75,62 @@ def test_summary_fits_and_shows_every_mean(
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("runs", [1, 2])
 def test_comparison_fits_and_never_drops_difference_interval_and_p(
+    runs: int,
     suite: str,
     width: int,
-    suite_runs: Mapping[str, Run],
+    suite_runs: SuiteRuns,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    comparison = fastscore.compare(suite_runs[suite], by=LABELS[suite], unpaired=True, samples=50)
+    run, label = suite_runs[suite], LABELS[suite]
+    comparison = fastscore.compare(run, by=label, unpaired=True, samples=50)
+    if runs == 2:
+        by = label if suite in SHARED_IDS else None
+        comparison = fastscore.compare(run, suite_runs.second(suite), by=by, samples=50)
     show_comparison(comparison)
     lines = lines_of(capsys)
-    tables = [line for line in lines if not line.startswith("note: ")]
-    assert all(cell_len(line) <= width for line in tables)
+    assert all(cell_len(line) <= width for line in lines)
     assert "difference" in " ".join(lines)
-    assert re.sub(r"\s", "", "".join(tables)).startswith(re.sub(r"\s", "", headline(comparison)))
+    assert re.sub(r"\s", "", "".join(lines)).startswith(re.sub(r"\s", "", headline(comparison)))
     text = "\n".join(lines)
     for row in comparison.differences.iter_rows(named=True):
         if row["low"] is not None and max(row["mean_a"], row["mean_b"]) < 10:
             assert f"{row['difference']:z.4f} [{row['low']:z.4f}, {row['high']:z.4f}]" in text
+
+
+def test_notes_are_wrapped_and_hold_no_control_character(
+    suite_runs: SuiteRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    run = suite_runs["preference_shift"]
+    found = fastscore.compare(run, suite_runs.second("preference_shift"), pair_by="dialogue")
+    noted = dataclasses.replace(found, notes=(*found.notes, f"\x1b[2J{'word ' * 30}"))
+    show_comparison(noted)
+    lines = lines_of(capsys)
+    assert all(cell_len(line) <= 60 for line in lines)
+    text = "".join("".join(lines).split())
+    for note in noted.notes:  # a long name is folded
+        assert "".join(note.replace("\x1b", "\\x1b").split()) in text
+
+
+def test_metrics_without_a_value_on_either_side_are_named_once(
+    suite_runs: SuiteRuns, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    run = suite_runs["preference_shift"]
+    found = fastscore.compare(run, suite_runs.second("preference_shift"), pair_by="dialogue")
+    nowhere = found.differences.filter(pl.max_horizontal("n_a", "n_b") == 0)["metric"].to_list()
+    assert "dst_f1" in nowhere
+    show_comparison(found)
+    lines = lines_of(capsys)
+    assert f"note: no difference, null on both sides: {', '.join(nowhere)}" in " ".join(
+        line.strip() for line in lines
+    )
+    means = lines.index(next(line for line in lines if line.startswith("means")))
+    assert not any(line.startswith(id) for id in nowhere for line in lines[:means])
 
 
 @pytest.mark.parametrize("suite", SUITES)
