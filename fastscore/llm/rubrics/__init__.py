@@ -1,7 +1,6 @@
 """Rubrics: what a judge is asked, as TOML files."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
+from fastscore.toml_files import parse_toml
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")
@@ -102,73 +102,93 @@ def load_rubric(name: str) -> Rubric:
             raise UsageError(f"--rubric {name}: cannot be read: {error.strerror}.") from error
     else:
         raise UsageError(f"Unknown rubric {name!r}.", nearest(name, rubric_names()) + " Or a file.")
-    try:
-        values = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--rubric {name}: not TOML: {error}.") from error
-    return _parse(name, path.stem, content, values)
+    values = parse_toml(content, f"--rubric {name}")
+    return _parse(_File(name), path.stem, hash_bytes(content), values)
 
 
-def _parse(source: str, name: str, content: bytes, values: dict[str, Any]) -> Rubric:
-    def refuse(key: str, found: object, expected: str) -> UsageError:
-        return UsageError(f"--rubric {source}: {key} is {found!r:.60}, expected {expected}.")
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A rubric's file as messages name it; its checks return the value that was found."""
 
-    def check(key: str, table: object, names: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(table, dict) or set(table) != set(names):
-            found = sorted(table) if isinstance(table, dict) else table
-            raise refuse(key, found, f"a table of {', '.join(names)}")
-        return table
+    source: str
 
-    def text(key: str, found: object) -> str:
+    def refusal(self, key: str, found: object, expected: str) -> UsageError:
+        return UsageError(f"--rubric {self.source}: {key} is {found!r:.60}, expected {expected}.")
+
+    def table(self, key: str, found: object, names: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(found, dict) or set(found) != set(names):
+            shown = sorted(found) if isinstance(found, dict) else found
+            raise self.refusal(key, shown, f"a table of {', '.join(names)}")
+        return found
+
+    def text(self, key: str, found: object) -> str:
         if not isinstance(found, str) or not found.strip():
-            raise refuse(key, found, "a text that is not blank")
+            raise self.refusal(key, found, "a text that is not blank")
         return found
 
-    def whole(key: str, found: object, least: int | None = None) -> int:
+    def whole(self, key: str, found: object, least: int | None = None) -> int:
         if type(found) is not int or (least is not None and found < least):
-            raise refuse(key, found, "a whole number" + (f" from {least}" if least else ""))
+            expected = "a whole number" + (f" from {least}" if least else "")
+            raise self.refusal(key, found, expected)
         return found
 
-    check("the file", values, _TABLES)
-    scale = check("scale", values["scale"], ("low", "high"))
-    shown = check("shown", values["shown"], _SHOWN)
-    prompt = check("prompt", values["prompt"], _PROMPTS)
-    dimensions = values["dimension"]
+
+def _parse(file: _File, name: str, digest: str, values: dict[str, Any]) -> Rubric:
+    file.table("the file", values, _TABLES)
+    scale = file.table("scale", values["scale"], ("low", "high"))
+    shown = file.table("shown", values["shown"], _SHOWN)
+    prompts = file.table("prompt", values["prompt"], _PROMPTS)
+    questions = _questions(file, values["dimension"])
+    low = file.whole("scale.low", scale["low"])
+    speakers = _speakers(file, shown["highlighted_speakers"])
+    highlights = _highlights(file, shown["highlights"])
+    return Rubric(
+        name=name,
+        prompts={each: _prompt(file, f"prompt.{each}", prompts[each]) for each in _PROMPTS},
+        title=file.text("title", values["title"]),
+        digest=digest,
+        low=low,
+        high=file.whole("scale.high", scale["high"], low + 1),
+        questions=questions,
+        last_turns=file.whole("shown.last_turns", shown["last_turns"], 0),
+        characters=file.whole("shown.characters", shown["characters"], 1),
+        highlights=highlights,
+        speakers=speakers,
+    )
+
+
+def _questions(file: _File, dimensions: object) -> dict[str, str]:
     if not isinstance(dimensions, list) or not dimensions:
-        raise refuse("dimension", dimensions, "a list of tables")
-    questions = {}
+        raise file.refusal("dimension", dimensions, "a list of tables")
+    questions: dict[str, str] = {}
     for number, dimension in enumerate(dimensions):
         key = f"dimension[{number}]"
-        check(key, dimension, ("name", "question"))
-        named = text(f"{key}.name", dimension["name"])
-        if named in questions:
-            raise refuse(f"{key}.name", named, "another name than those before")
-        questions[named] = text(f"{key}.question", dimension["question"])
-    low = whole("scale.low", scale["low"])
-    speakers = shown["highlighted_speakers"]
-    if not isinstance(speakers, list) or not all(isinstance(each, str) for each in speakers):
-        raise refuse("shown.highlighted_speakers", speakers, "a list of names")
+        file.table(key, dimension, ("name", "question"))
+        name = file.text(f"{key}.name", dimension["name"])
+        if name in questions:
+            raise file.refusal(f"{key}.name", name, "another name than those before")
+        questions[name] = file.text(f"{key}.question", dimension["question"])
+    return questions
+
+
+def _speakers(file: _File, found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise file.refusal("shown.highlighted_speakers", found, "a list of names")
+    return tuple(found)
+
+
+def _highlights(file: _File, found: object) -> re.Pattern[str]:
     try:
-        highlights = re.compile(text("shown.highlights", shown["highlights"]))
+        return re.compile(file.text("shown.highlights", found))
     except re.error as error:
-        raise refuse("shown.highlights", shown["highlights"], "a regular expression") from error
-    slots = dict.fromkeys(SLOTS, "")
-    for each in _PROMPTS:
-        try:
-            text(f"prompt.{each}", prompt[each]).format(**slots)
-        except (KeyError, IndexError, ValueError) as error:
-            expected = f"a text with no slots but {', '.join(SLOTS)}; a brace is written twice"
-            raise refuse(f"prompt.{each}", prompt[each], expected) from error
-    return Rubric(
-        name,
-        text("title", values["title"]),
-        hash_bytes(content),
-        low,
-        whole("scale.high", scale["high"], low + 1),
-        questions,
-        {each: text(f"prompt.{each}", prompt[each]) for each in _PROMPTS},
-        whole("shown.last_turns", shown["last_turns"], 0),
-        whole("shown.characters", shown["characters"], 1),
-        highlights,
-        tuple(speakers),
-    )
+        raise file.refusal("shown.highlights", found, "a regular expression") from error
+
+
+def _prompt(file: _File, key: str, found: object) -> str:
+    prompt = file.text(key, found)
+    try:
+        prompt.format(**dict.fromkeys(SLOTS, ""))
+    except (KeyError, IndexError, ValueError) as error:
+        expected = f"a text with no slots but {', '.join(SLOTS)}; a brace is written twice"
+        raise file.refusal(key, found, expected) from error
+    return prompt
