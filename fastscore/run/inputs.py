@@ -10,9 +10,9 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.plan.chosen import ChosenDialogues, choose
 from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
-from fastscore.logs.read.streams import read_blocks
 from fastscore.run.config import RunConfig
 from fastscore.suites.declarations import Source
 

@@ -23,7 +23,7 @@ from fastscore.logs.integrity.rejects import (
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.batches import Batch
 from fastscore.logs.read.line_scan import LineScan
-from fastscore.logs.read.streams import Lines
+from fastscore.logs.read.lines import Lines
 from fastscore.suites.declarations import RejectReason
 
 FAULTS: dict[int, tuple[RejectReason, str]] = {

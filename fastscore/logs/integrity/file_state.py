@@ -13,9 +13,10 @@ from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.plain_blocks import map_blocks
+from fastscore.logs.read.blocks import passing_lines, read_blocks
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
-from fastscore.logs.read.streams import DamageError, passing_lines, read_blocks
+from fastscore.logs.read.unpacking import DamageError
 
 Result = TypeVar("Result")
 _Block = TypeVar("_Block", bytes, bytes | memoryview)

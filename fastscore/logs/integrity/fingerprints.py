@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from fastscore.content_hash import BlockHash
 from fastscore.errors import InputError
 from fastscore.logs.plan.byte_ranges import ByteRange
-from fastscore.logs.read.streams import DamageError, line_blocks, read_blocks
+from fastscore.logs.read.blocks import line_blocks, read_blocks
+from fastscore.logs.read.unpacking import DamageError
 
 
 def stamp(path: str) -> str:

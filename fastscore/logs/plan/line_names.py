@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from fastscore_readers.json.names import NamedLines, named_lines
 
-from fastscore.logs.read.streams import Lines
+from fastscore.logs.read.lines import Lines
 
 
 def line_names(

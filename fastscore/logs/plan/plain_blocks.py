@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from fastscore.logs.read.batches import map_ordered
-from fastscore.logs.read.streams import unreadable
+from fastscore.logs.read.blocks import unreadable
 
 _BLOCK_BYTES = 4 << 20
 

@@ -12,8 +12,9 @@ from fastscore_machine.arrays import Longs
 from fastscore_machine.stopping import raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 
+from fastscore.logs.read.blocks import BLOCK_BYTES
 from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
-from fastscore.logs.read.streams import BLOCK_BYTES, Lines
+from fastscore.logs.read.lines import Lines
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -17,14 +17,11 @@ from fastscore_readers.json.lines import ESCAPED, NOT_UTF8
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.plan.byte_ranges import Damage
+from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.columns import wanted_keys
-from fastscore.logs.read.streams import (
-    BOM,
-    DamageError,
-    Lines,
-    first_end,
-    read_blocks,
-)
+from fastscore.logs.read.line_ends import first_end
+from fastscore.logs.read.lines import BOM, Lines
+from fastscore.logs.read.unpacking import DamageError
 from fastscore.suites.declarations import Column, RejectReason
 
 _MOST_SCANS = 16

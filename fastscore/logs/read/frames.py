@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
+from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import Part, mapped_part, placed, read_streams
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
-from fastscore.logs.read.streams import read_lines
 from fastscore.suites.declarations import Source
 
 ROWS_AT_ONCE = 1 << 18

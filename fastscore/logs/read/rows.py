@@ -39,9 +39,9 @@ from fastscore.logs.read.columns import (
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, read_document
 from fastscore.logs.read.line_scan import LineScan
+from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
-from fastscore.logs.read.streams import Lines, read_lines
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
 _SPARSE = 4

@@ -22,7 +22,7 @@ from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.plan.spans import Spans
-from fastscore.logs.read import batches, streams
+from fastscore.logs.read import batches, blocks
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -33,8 +33,8 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(streams, "_PASSING_BYTES", 1000)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(blocks, "_PASSING_BYTES", 1000)
     monkeypatch.setattr(plain_blocks, "_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 

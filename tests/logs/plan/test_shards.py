@@ -18,7 +18,9 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read import batches, streams
+from fastscore.logs.read import batches, unpacking
+from fastscore.logs.read import blocks as log_blocks
+from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -35,7 +37,7 @@ SOURCE = Source(
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_blocks, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 
@@ -336,8 +338,8 @@ def test_the_reason_does_not_hang_on_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, shard_bytes: int
 ) -> None:
     cut, fault = Damage("truncated_compression", "cut"), Damage("damaged_compression", "early")
-    monkeypatch.setattr(streams, "_truncated", lambda _: cut)
-    monkeypatch.setattr(streams, "_damaged", lambda *_: fault)
+    monkeypatch.setattr(unpacking, "_truncated", lambda _: cut)
+    monkeypatch.setattr(unpacking, "_damaged", lambda *_: fault)
     path = tmp_path / f"early.jsonl.{suffix}"
     packed = compress(log(20), suffix)
     for damage, content in [(cut, packed[:-9]), (fault, packed + b"nothing packed")]:
@@ -365,12 +367,12 @@ def test_a_bomb_is_unpacked_in_bounded_steps(
     path = tmp_path / f"bomb.jsonl.{suffix}"
     path.write_bytes(compress(bytes(100 << 20), suffix))
     largest = max(
-        map(len, streams.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None))
+        map(len, log_blocks.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None))
     )
     assert largest <= 80 << 20
     lines = list(
-        streams.read_lines(
-            streams.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None)
+        read_lines(
+            log_blocks.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None)
         )
     )
     assert [line.long_line for line in lines] == [100 << 20]
@@ -389,7 +391,7 @@ def test_progress_ends_at_the_total(tmp_path: Path, one_log: Path) -> None:
 def test_blocks_end_at_line_ends_and_hold_every_byte_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_PASSING_BYTES", 64)
+    monkeypatch.setattr(log_blocks, "_PASSING_BYTES", 64)
     rng = random.Random(5)
     for _ in range(300):
         ends = rng.choices([b"\n", b"\r", b"\r\n", b"\n\n"], k=40)
@@ -400,7 +402,7 @@ def test_blocks_end_at_line_ends_and_hold_every_byte_once(
         observed: list[bytes] = []
         blocks = [
             (bytes(block), isinstance(block, memoryview))
-            for block in streams.passing_lines(
+            for block in log_blocks.passing_lines(
                 str(path), lambda block, to=observed: to.append(bytes(block))
             )
         ]
@@ -408,7 +410,7 @@ def test_blocks_end_at_line_ends_and_hold_every_byte_once(
         assert all(block[-1:] in b"\n\r" for block, is_view in blocks if is_view)
         lines = [
             replace(lines, data=bytes(lines.data))
-            for lines in streams.read_lines(streams.passing_lines(str(path), lambda _: None))
+            for lines in read_lines(log_blocks.passing_lines(str(path), lambda _: None))
         ]
         assert b"".join(line.data for line in lines) == data
         begun = 0

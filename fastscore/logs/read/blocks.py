@@ -1,0 +1,178 @@
+"""Bytes of logs in bounded blocks: as they stand in a file, or unpacked."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import Compression
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.read.buffer_pool import take_room
+from fastscore.logs.read.line_ends import last_end
+from fastscore.logs.read.unpacking import gathered, unpacked
+
+BLOCK_BYTES = 8 << 20
+_LARGEST_WHOLE = 8
+_SHORT_PART = 8
+"""A cut line is read again if it is less than one such part of a block."""
+# whoever looks at such a block finds it in the cache
+_PASSING_BYTES = 4 << 20
+
+
+def read_blocks(
+    path: str,
+    compression: Compression,
+    start: int = 0,
+    stop: int | None = None,
+    observe: Callable[[bytes], object] | None = None,
+    *,
+    whole: bool = False,
+    limits: Limits | None = DEFAULT_LIMITS,
+) -> Iterator[bytes]:
+    """Yield a file's bytes in blocks of about `BLOCK_BYTES`, unpacked.
+
+    Parameters
+    ----------
+    path, compression
+        The file.
+    start, stop
+        The bytes to read of a file that is not compressed.
+    observe
+        Called with the bytes as they stand on disk.
+    whole
+        Take a part of a file that is not compressed for one block if it is no larger than
+        `_LARGEST_WHOLE` of them: what is kept until it is scored need not be cut.
+    limits
+        How much a compressed file may become, None where that is known.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or becomes more.
+    DamageError
+        After the last bytes that could be unpacked.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            left = (1 << 63) if stop is None or compression != "none" else stop - start
+
+            def read(size: int) -> bytes:
+                nonlocal left
+                block = file.read(min(size, left))
+                left -= len(block)
+                if observe is not None:
+                    observe(block)
+                return block
+
+            if compression == "none":
+                fits = whole and left <= _LARGEST_WHOLE * BLOCK_BYTES
+                while block := read(max(left, 1) if fits else BLOCK_BYTES):
+                    yield block
+            else:
+                parts = unpacked(read, compression, BLOCK_BYTES)
+                if limits is not None:
+                    parts = _bounded(parts, path, os.fstat(file.fileno()).st_size, limits)
+                yield from gathered(parts, BLOCK_BYTES)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def passing_lines(
+    path: str, observe: Callable[[bytes | memoryview], object]
+) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a file that is not compressed in blocks that mostly end at line ends.
+
+    Views are of whole lines, and overwritten by the next block.
+
+    Parameters
+    ----------
+    path
+        The file.
+    observe
+        Called with each block once it is used.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    try:
+        size = os.stat(path).st_size
+    except OSError as error:
+        raise unreadable(path, error) from error
+    room = np.empty(max(1, min(size, _PASSING_BYTES)), np.uint8).data
+    return _line_blocks(path, observe, 0, sys.maxsize, lambda left: room)
+
+
+def line_blocks(
+    path: str, observe: Callable[[bytes | memoryview], object], start: int, stop: int
+) -> Iterator[bytes | memoryview]:
+    """Yield bytes of a file that is not compressed as `passing_lines` does, in blocks to be kept.
+
+    Parameters
+    ----------
+    path, observe
+        As there.
+    start, stop
+        The bytes to read; they are whole lines. They are one block if they are no more than
+        `_LARGEST_WHOLE` of `BLOCK_BYTES`: what is kept until it is scored need not be cut.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    fits = stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
+    return _line_blocks(
+        path, observe, start, stop, lambda left: take_room(left if fits else min(left, BLOCK_BYTES))
+    )
+
+
+def _line_blocks(
+    path: str,
+    observe: Callable[[bytes | memoryview], object],
+    start: int,
+    stop: int,
+    room_for: Callable[[int], memoryview],
+) -> Iterator[bytes | memoryview]:
+    """Read into buffers; what was read of the line after whole ones is read again.
+
+    That costs less than to join it to the next block, unless it is much.
+    """
+    left = stop - start
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            while left > 0:
+                room = room_for(left)[:left]
+                block = room[: file.readinto(room)]
+                if not block:
+                    break
+                cut = len(block) if len(block) == left else last_end(block)
+                if cut and (len(block) - cut) * _SHORT_PART < len(block):
+                    file.seek(cut - len(block), os.SEEK_CUR)
+                    block = block[:cut]
+                    yield block
+                else:
+                    yield block.tobytes()
+                observe(block)
+                left -= len(block)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
+    """Hand on what is unpacked of a file as long as it is not too much."""
+    unpacked = 0
+    for part in parts:
+        unpacked += len(part)
+        limits.check_unpacked(path, packed, unpacked)
+        yield part
+
+
+def unreadable(path: str, error: OSError) -> InputError:
+    """Say why a file cannot be read."""
+    return InputError(f"The file {path!r} cannot be read: {error.strerror}.")

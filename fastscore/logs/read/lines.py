@@ -1,0 +1,210 @@
+"""Whole lines of logs: blocks of bytes, cut at line ends.
+
+Memory is bounded by the blocks' size and by the longest line that is read (`MAX_RECORD_BYTES`);
+longer lines are skipped and named.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_readers.csv.records import CsvScan
+from fastscore_readers.json.line_ends import count_line_ends
+
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
+from fastscore.logs.integrity.rejects import Reject
+from fastscore.logs.plan.byte_ranges import Damage
+from fastscore.logs.read.line_ends import first_end, last_end
+from fastscore.logs.read.unpacking import DamageError
+
+MOST_LINES = 1 << 18
+"""More lines of a block are handed on in several parts: what is noted of each takes memory."""
+_SAMPLED_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 10
+BOM = b"\xef\xbb\xbf"
+_NEWLINE, _RETURN = 10, 13
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of a stream, or a fault in it.
+
+    Parameters
+    ----------
+    data
+        The lines; of a line that is too long, its beginning.
+    offset
+        The byte of the (unpacked) file at which they start.
+    line
+        The number of the first of them.
+    long_line
+        The length of a line that is too long, 0 for ordinary lines.
+    damage
+        Why the stream ends after these lines though the file does not, None otherwise.
+    numbers
+        Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
+        these are not consecutive; None otherwise.
+    records
+        The lines as CSV records, scanned in order; positions are those in ``data``.
+    width
+        How many cells a record has.
+    refused
+        Why a part of the file is no line at all; there are no data then.
+    dense
+        Whether they are very many for their bytes, so that no others are joined to them.
+    """
+
+    data: bytes | memoryview
+    offset: int
+    line: int
+    long_line: int = 0
+    damage: Damage | None = None
+    numbers: npt.NDArray[np.int64] | None = None
+    records: tuple[CsvScan, ...] = ()
+    width: int = 0
+    refused: Reject | None = None
+    dense: bool = False
+
+
+def read_lines(
+    blocks: Iterator[bytes] | Iterator[bytes | memoryview],
+    *,
+    offset: int = 0,
+    line: int = 1,
+    damage: Damage | None = None,
+    max_line: int = MAX_RECORD_BYTES,
+    stop: int | None = None,
+) -> Iterator[Lines]:
+    """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
+
+    Parameters
+    ----------
+    blocks
+        The stream; a view is of whole lines.
+    offset, line
+        Byte and number of its first line.
+    damage
+        Damage that is known to stand past the stream's end.
+    max_line
+        Longer lines are skipped; no less than the blocks' size.
+    stop
+        Where the stream ends, where that is known: lines before it are not counted.
+    """
+    cutter = _Cutter(offset, line, max_line, stop)
+    while True:
+        try:
+            block = next(blocks, None)
+        except DamageError as error:
+            block, damage = None, error.damage
+        if block is None:
+            break
+        yield from cutter.cut(block)
+    yield from cutter.rest(damage)
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """The place of a stream up to which lines were handed on, and what waits for its line's end."""
+
+    offset: int
+    line: int
+    max_line: int
+    stop: int | None
+    pending: list[bytes] = field(default_factory=list)
+    size: int = 0
+    head: bytes = b""
+    dropped: int = 0
+    """Bytes that were skipped of a line that is too long; `head` is its beginning."""
+
+    def cut(self, block: bytes | memoryview) -> Iterator[Lines]:
+        """Hand on the lines that end in a block."""
+        if isinstance(block, memoryview):
+            if not self.pending and (self.offset or block[: len(BOM)] != BOM):
+                yield from self._whole(block)
+                return
+            block = block.tobytes()
+        if self.offset == 0 and not self.pending and block.startswith(BOM):
+            block, self.offset = block[len(BOM) :], len(BOM)
+        self.pending.append(block)
+        self.size += len(block)
+        if self.size <= self.max_line and not self.dropped and not last_end(block):
+            return
+        data = yield from self._skip_long(b"".join(self.pending))
+        end = 0 if self.dropped else last_end(data)
+        if end:
+            # a view: whole blocks are not copied for their last, cut line
+            yield from self._whole(memoryview(data)[:end])
+        self.size = len(data) - end
+        self.pending = [data[end:]] if self.size or self.dropped else []
+
+    def rest(self, damage: Damage | None) -> Iterator[Lines]:
+        """Hand on what no line end follows, and why the stream ends."""
+        rest = b"".join(self.pending)
+        length = self.dropped + len(rest.rstrip(b"\r\n"))
+        if self.dropped or length > self.max_line:
+            yield Lines(self.head or rest[:_HEAD_BYTES], self.offset, self.line, long_line=length)
+            self.offset += self.dropped + len(rest)
+            self.line += 1
+            rest = b""
+        if rest or damage:
+            yield from _parts(Lines(rest, self.offset, self.line, damage=damage))
+
+    def _whole(self, data: bytes | memoryview) -> Iterator[Lines]:
+        yield from _parts(Lines(data, self.offset, self.line))
+        self.offset += len(data)
+        if self.offset != self.stop:
+            self.line += count_line_ends(np.frombuffer(data, np.uint8))
+
+    def _skip_long(self, data: bytes) -> Generator[Lines, None, bytes]:
+        """Name the lines that are too long; return what follows them."""
+        while self.size > self.max_line or self.dropped:
+            end, after = first_end(data)
+            length = end if end >= 0 else len(data.removesuffix(b"\r"))
+            if not self.dropped and length <= self.max_line:
+                break
+            self.head = self.head or data[:_HEAD_BYTES]
+            if end < 0:
+                self.dropped += length
+                return data[length:]
+            yield Lines(self.head, self.offset, self.line, long_line=self.dropped + end)
+            self.offset += self.dropped + after
+            self.line += 1
+            data, self.head, self.dropped = data[after:], b"", 0
+            self.size = len(data)
+        return data
+
+
+def _parts(lines: Lines) -> Iterator[Lines]:
+    """Part lines that are very many; damage stands behind the last of them."""
+    data = memoryview(lines.data)
+    if len(data) <= MOST_LINES or _guessed_ends(data) <= MOST_LINES:
+        yield lines
+        return
+    half = len(data) // 2
+    middle = last_end(data[:half])
+    if not middle:
+        after = first_end(bytes(data[half:]))[1]
+        middle = half + after if after > 0 else len(data)
+    if middle == len(data):
+        yield lines
+        return
+    count = count_line_ends(np.frombuffer(data[:middle], np.uint8))
+    first = replace(lines, data=data[:middle], damage=None, dense=True)
+    last = replace(
+        lines,
+        data=data[middle:],
+        offset=lines.offset + middle,
+        line=lines.line + count,
+        dense=True,
+    )
+    yield from _parts(first)
+    yield from _parts(last)
+
+
+def _guessed_ends(data: memoryview) -> int:
+    """Guess by a sample how many lines there are."""
+    sample = np.frombuffer(data, np.uint8)[:: max(1, len(data) // _SAMPLED_BYTES)]
+    return int(
+        np.count_nonzero((sample == _NEWLINE) | (sample == _RETURN)) * len(data) / sample.size
+    )
