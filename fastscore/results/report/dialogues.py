@@ -1,0 +1,167 @@
+"""The dialogues of a page: a list of them, and some turn by turn."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from fastscore.errors import InputError, UsageError
+from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.dialogues import Dialogues
+from fastscore.results.report.marked import marked
+from fastscore.results.report.values import Named, Values, cell_of, listing_of, value_text
+from fastscore.suites.base import ShowsDialogues, Suite
+from fastscore.suites.declarations import Metric
+from fastscore.suites.showing import Dialogue, DialogueView
+from fastscore.suites.summary import ALL
+
+DIALOGUES_LISTED = 300
+DIALOGUES_SHOWN = 48
+COLUMNS_LISTED = 8
+TURNS_SHOWN = 120
+
+
+def dialogues_of(suite: Suite, one: Named) -> Values:
+    """Choose dialogues to list and to show: the worst, median and best of each metric."""
+    dialogues = Dialogues(one.run)
+    metrics = _whole_metrics(suite, one)
+    groups = [name for name in one.run.summary["group"].unique(maintain_order=True) if name != ALL]
+    scored = one.run.table(LABEL_TABLE)
+    present = scored.collect_schema()
+    labels = [name for name in groups if name in present][:2]
+    values = (
+        scored.select(*labels, *(metric.id for metric in metrics))
+        .collect(engine="streaming")
+        .with_columns(dialogues.names["name"])
+        .with_row_index("row")
+    )
+    picks, by_metric = _picks(values, metrics)
+    listed = _listed(values, metrics, picks)
+    return {
+        "columns": metrics[:COLUMNS_LISTED],
+        "labels": labels,
+        "rows": [
+            {
+                "name": row["name"],
+                "shown": row["row"] in picks,
+                "labels": [cell_of(row[label]) for label in labels],
+                "values": [
+                    {
+                        "value": row[metric.id],
+                        "text": value_text(row[metric.id]),
+                    }
+                    for metric in metrics[:COLUMNS_LISTED]
+                ],
+            }
+            for row in listed.iter_rows(named=True)
+        ],
+        "n": values.height,
+        "by_metric": by_metric,
+        **_shown(suite, dialogues, metrics, values, picks),
+    }
+
+
+def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
+    """Return the metrics of which whole dialogues have values."""
+    whole = set(one.run.summary.filter(pl.col("group") == ALL, pl.col("n") > 0)["metric"])
+    return [
+        metric
+        for metric in suite.metrics
+        if metric.table == LABEL_TABLE and not metric.part and metric.id in whole
+    ]
+
+
+def _picks(
+    values: pl.DataFrame, metrics: Sequence[Metric]
+) -> tuple[dict[int, list[str]], dict[str, Values]]:
+    """Choose the rows that are shown, with why, and name them by metric."""
+    picks: dict[int, list[str]] = {}
+    by_metric: dict[str, Values] = {}
+    for metric in metrics:
+        ordered = values.select("row", "name", metric.id).drop_nulls(metric.id)
+        ordered = ordered.sort(metric.id, "name", descending=[metric.better == "lower", False])
+        if ordered.is_empty():
+            continue
+        places = {"worst": 0, "median": ordered.height // 2, "best": ordered.height - 1}
+        if metric.better == "neither":
+            places = {"smallest": 0, "median": ordered.height // 2, "largest": ordered.height - 1}
+        by_metric[metric.id] = {}
+        for word, place in places.items():
+            row = int(ordered["row"][place])
+            if row not in picks and len(picks) >= DIALOGUES_SHOWN:
+                continue
+            picks.setdefault(row, []).append(f"{word} {metric.name}")
+            by_metric[metric.id][word] = {
+                "name": ordered["name"][place],
+                "value": value_text(ordered[metric.id][place]),
+            }
+    return picks, by_metric
+
+
+def _listed(
+    values: pl.DataFrame, metrics: Sequence[Metric], picks: Mapping[int, list[str]]
+) -> pl.DataFrame:
+    """Keep all dialogues, or those that are shown and the worst by the first metric."""
+    if values.height <= DIALOGUES_LISTED or not metrics:
+        return values.head(DIALOGUES_LISTED)
+    first = metrics[0]
+    worst = values.sort(
+        first.id, "name", descending=[first.better == "lower", False], nulls_last=True
+    ).head(DIALOGUES_LISTED - len(picks))
+    rows = set(worst["row"]) | set(picks)
+    return values.filter(pl.col("row").is_in(list(rows)))
+
+
+def _shown(
+    suite: Suite,
+    dialogues: Dialogues,
+    metrics: Sequence[Metric],
+    values: pl.DataFrame,
+    picks: Mapping[int, list[str]],
+) -> Values:
+    if not isinstance(suite, ShowsDialogues) or not picks:
+        return {"shown": [], "note": ""}
+    rows = sorted(picks)
+    found, note = _read(suite, dialogues, rows)
+    shown = []
+    for row, dialogue in zip(rows, found, strict=True):
+        view = suite.show_dialogue(dialogue, dialogues.options)
+        scores = values.row(row, named=True)
+        shown.append(
+            {
+                "name": scores["name"],
+                "picked": picks[row],
+                "file": dialogue.tables[LABEL_TABLE]["file"][0],
+                "scores": [(metric, value_text(scores[metric.id])) for metric in metrics],
+                **_view(view),
+            }
+        )
+    return {"shown": shown, "note": note}
+
+
+def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list[Dialogue], str]:
+    """Read the chosen dialogues: from the tables, and from the logs where the texts are there."""
+    if isinstance(suite, ShowsDialogues) and suite.texts_in_logs:
+        try:
+            return dialogues.read(rows), ""
+        except (InputError, UsageError, OSError) as error:
+            note = f"The texts of dialogues are not shown. {error}"
+            return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note
+    return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], ""
+
+
+def _view(view: DialogueView) -> Values:
+    """Write a dialogue's turns, as many as a page can hold."""
+    return {
+        "turns": [
+            {
+                "speaker": turn.speaker,
+                "place": turn.place,
+                "text": marked(turn.text, turn.marks),
+                "scores": [(name, value_text(value)) for name, value in turn.scores.items()],
+                "notes": turn.notes,
+            }
+            for turn in view.turns[:TURNS_SHOWN]
+        ],
+        "more_turns": max(0, len(view.turns) - TURNS_SHOWN),
+        "listings": [listing_of(listing) for listing in view.listings],
+    }
