@@ -1,7 +1,7 @@
 """``fastscore check``: whether a run keeps to limits, for continuous integration."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,10 @@ import click
 
 from fastscore.errors import EXIT_CHECK_FAILED, UsageError, nearest
 
-KEYS = ("min", "max", "max_null", "max_rejects", "against", "max_drop")
+_EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
+TABLES = ("min", "max", "max_null", "max_drop")
+TEXTS = ("against", "pair_by")
+KEYS = (*TABLES, *TEXTS, "max_rejects", "fail_undecided")
 
 
 @click.command(
@@ -42,6 +45,11 @@ KEYS = ("min", "max", "max_null", "max_rejects", "against", "max_drop")
     metavar="METRIC=VALUE",
     help="How much worse than in RUN2 the mean may be, by its interval; repeatable.",
 )
+@click.option(
+    "--pair-by",
+    metavar="COLUMN",
+    help="The column whose equal values are a pair for --max-drop; else the dialogue's id.",
+)
 @click.option("--fail-undecided", is_flag=True, help="Fail where an interval does not decide.")
 @click.option(
     "--allow-different-signatures",
@@ -55,7 +63,12 @@ KEYS = ("min", "max", "max_null", "max_rejects", "against", "max_drop")
     show_envvar=True,
     help="A TOML file whose table [check] holds limits; flags win.",
 )
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write a JUnit file.")
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a JUnit file.",
+)
 @click.option(
     "--format",
     "format",
@@ -73,6 +86,7 @@ def command(
     max_rejects: str | None,
     against: Path | None,
     drops: tuple[str, ...],
+    pair_by: str | None,
     fail_undecided: bool,
     allow_different_signatures: bool,
     config: Path | None,
@@ -99,15 +113,18 @@ def command(
     limits = Limits(
         minimum=_values("--min", opened.manifest.suite, given.get("min", {}), minimum),
         maximum=_values("--max", opened.manifest.suite, given.get("max", {}), maximum),
-        nulls=_values("--max-null", opened.manifest.suite, given.get("max_null", {}), nulls),
-        rejects=None if rejects is None else _number("--max-rejects", str(rejects)),
+        nulls=_values(
+            "--max-null", opened.manifest.suite, given.get("max_null", {}), nulls, _share
+        ),
+        rejects=None if rejects is None else _share("--max-rejects", str(rejects)),
         drops=_values("--max-drop", opened.manifest.suite, given.get("max_drop", {}), drops),
-        fail_undecided=fail_undecided,
+        fail_undecided=fail_undecided or given.get("fail_undecided", False),
     )
     found = check(
         opened,
         limits,
         None if other is None else open_run(other),
+        pair_by=pair_by or given.get("pair_by"),
         different_signatures=allow_different_signatures,
     )
     if junit_file is not None:
@@ -134,22 +151,46 @@ def _configured(path: Path) -> Mapping[str, Any]:
     for name, value in table.items():
         if name not in KEYS:
             raise UsageError(f"{path}: table check has no key {name!r}.", nearest(name, KEYS))
-        if name in ("min", "max", "max_null", "max_drop") and not isinstance(value, dict):
-            raise UsageError(f"{path}: check.{name} is {value!r}, expected a table of metrics.")
+        kinds = {**dict.fromkeys(TABLES, dict), **dict.fromkeys(TEXTS, str), "fail_undecided": bool}
+        if not isinstance(value, kinds.get(name, object)):
+            raise UsageError(
+                f"{path}: check.{name} is {value!r}, expected {_EXPECTED[kinds[name]]}."
+            )
     return table
 
 
 def _values(
-    flag: str, suite: str, given: Mapping[str, Any], named: Sequence[str]
+    flag: str,
+    suite: str,
+    given: Mapping[str, Any],
+    named: Sequence[str],
+    read: Callable[[str, str], float] | None = None,
 ) -> dict[str, float]:
     """Read limits by metric; a metric may stand behind its suite's name and a full stop."""
-    values = {metric: _number(flag, str(value)) for metric, value in given.items()}
+    pairs = {metric: str(value) for metric, value in _dotted(given)}
     for pair in named:
         metric, equals, value = pair.partition("=")
         if not equals:
             raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
-        values[metric] = _number(flag, value)
+        pairs[metric] = value
+    values = {metric: (read or _number)(flag, value) for metric, value in pairs.items()}
     return {metric.removeprefix(f"{suite}."): value for metric, value in values.items()}
+
+
+def _dotted(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Write ``suite.metric``, which TOML reads as a table in a table, as one name again."""
+    for name, value in given.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{metric}", limit) for metric, limit in value.items())
+        else:
+            yield name, value
+
+
+def _share(flag: str, text: str) -> float:
+    value = _number(flag, text)
+    if not 0.0 <= value <= 1.0:
+        raise UsageError(f"{flag}: {text!r} is no share.", "Write 5 percent as 0.05 or 5%.")
+    return value
 
 
 def _number(flag: str, text: str) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
-from fastscore.results.compare import compare
+from fastscore.results.compare import Comparison, compare
 from fastscore.results.grids import Column, Grid, plain
 from fastscore.results.number_text import interval_text, number_text
 from fastscore.results.runs import Run
@@ -57,7 +57,12 @@ class Check:
 
 
 def check(
-    run: Run, limits: Limits, against: Run | None = None, *, different_signatures: bool = False
+    run: Run,
+    limits: Limits,
+    against: Run | None = None,
+    *,
+    pair_by: str | None = None,
+    different_signatures: bool = False,
 ) -> list[Check]:
     """Check a run.
 
@@ -76,7 +81,9 @@ def check(
     wanted = (limits.minimum, limits.maximum, limits.nulls, limits.drops)
     if not any(wanted) and limits.rejects is None:
         raise UsageError(
-            "There is nothing to check.", "Name limits, such as --min METRIC=0.8, or a --config."
+            "There is nothing to check.",
+            "Name limits, such as --min METRIC=0.8 or, beside --against RUN, --max-drop "
+            "METRIC=0.01; or a --config.",
         )
     if limits.drops and against is None:
         raise UsageError("A drop is from another run.", "Name that with --against RUN.")
@@ -84,7 +91,8 @@ def check(
         damaged = one.damaged() if one is not None else []
         if one is not None and damaged:
             raise RunError(
-                f"{one.path}: {len(damaged)} files are not what was committed ({damaged[0]}).",
+                f"{one.path}: not what was committed: {damaged[0]}"
+                f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
                 "Run its `fastscore score` command again.",
             )
     suite = load_suite(run.manifest.suite)
@@ -105,7 +113,14 @@ def check(
     if limits.rejects is not None:
         found.append(_rejects(run, limits.rejects))
     if against is not None and limits.drops:
-        found += _drops(run, against, declared, limits, different_signatures)
+        compared = compare(
+            against,
+            run,
+            metrics=list(limits.drops),
+            pair_by=pair_by,
+            allow_different_signatures=different_signatures,
+        )
+        found += _drops(compared, declared, limits)
     return found
 
 
@@ -126,7 +141,7 @@ def _nulls(id: str, row: Mapping[str, Any] | None, limit: float) -> Check:
     return Check(
         name=f"{id} null at most",
         found="no row" if share is None else _percent(share),
-        limit=f"{limit:.4g}" if limit > 1 else _percent(limit),
+        limit=_percent(limit),
         outcome="passed" if share is not None and share <= limit else "failed",
     )
 
@@ -143,19 +158,7 @@ def _rejects(run: Run, limit: float) -> Check:
     )
 
 
-def _drops(
-    run: Run,
-    against: Run,
-    declared: Mapping[str, Metric],
-    limits: Limits,
-    different_signatures: bool,
-) -> list[Check]:
-    compared = compare(
-        against,
-        run,
-        metrics=list(limits.drops),
-        allow_different_signatures=different_signatures,
-    )
+def _drops(compared: Comparison, declared: Mapping[str, Metric], limits: Limits) -> list[Check]:
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
     return [
         _drop(declared[id], rows.get(id), allowed, fail_undecided=limits.fail_undecided)

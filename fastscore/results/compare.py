@@ -215,6 +215,7 @@ def compare(
     first = _opened(a)
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
+    _of_one_suite(runs)
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(runs, files, judge_columns, judge_scale) if files else []
     runs = [*judged] or runs
@@ -293,13 +294,17 @@ def _choose_metrics(
     return chosen
 
 
-def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
-    """Say what differs between two signatures; refuse that unless it is allowed."""
+def _of_one_suite(runs: Sequence[Run]) -> None:
+    a, b = runs[0], runs[-1]
     if a.manifest.suite != b.manifest.suite:
         raise UsageError(
             f"{a.path} is a run of {a.manifest.suite}, {b.path} one of {b.manifest.suite}; "
             "numbers of different suites do not compare."
         )
+
+
+def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
+    """Say what differs between two signatures; refuse that unless it is allowed."""
     first, second = (
         dict(part.partition("=")[::2] for part in run.signature.split("|")) for run in (a, b)
     )
@@ -340,7 +345,7 @@ def _several_rows(run: Run, selection: _Selection, *, may_mix: bool) -> list[str
     if found.mixed and not may_mix:
         label, (dialogue, least, largest) = next(iter(found.mixed.items()))
         apart = (
-            f"Compare each {label} by itself with --by {label}"
+            f"Compare each {label} by itself (`fastscore compare` with --by {label})"
             if selection.by is None
             else "Name a column that tells them apart with --pair-by, such as file"
         )

@@ -14,6 +14,7 @@ from fastscore.results.checks import Limits, _drop, check, github_lines, junit
 from fastscore.results.runs import Run, open_run
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command
+from tests.results.conftest import SuiteRuns
 
 
 @pytest.fixture
@@ -113,3 +114,49 @@ def test_the_command_reads_flags_and_configuration(run: Run, tmp_path: Path) -> 
     wrong = fastscore_command(["check", run.path, "--config", config])
     assert wrong.returncode == 2
     assert "no key 'mix'" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("against = 3", "check.against is 3, expected a text"),
+        ("min = 3", "check.min is 3, expected a table of metrics"),
+        ('fail_undecided = "no"', "check.fail_undecided is 'no', expected true or false"),
+        ("max_null = {PAS = 5}", "'5' is no share. Write 5 percent as 0.05 or 5%"),
+        ('max_rejects = "lots"', "'lots' is no number"),
+        ("min = {memory_finance.PAS = 1}", "no metric 'memory_finance.PAS'"),
+    ],
+)
+def test_a_wrong_limit_is_refused(run: Run, tmp_path: Path, limits: str, message: str) -> None:
+    config = tmp_path / "fastscore.toml"
+    config.write_text(f"[check]\n{limits}\n")
+    wrong = fastscore_command(["check", run.path, "--config", config])
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert message in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_a_configuration_may_name_the_suite_and_everything_else(
+    suite_runs: SuiteRuns, tmp_path: Path
+) -> None:
+    run, other = suite_runs["guest_simulation"], suite_runs.second("guest_simulation")
+    config = tmp_path / "fastscore.toml"
+    limits = "[check.min]\nguest_simulation.PAS = 0.0\n[check.max_drop]\nPAS = 1.0\n"
+    command = ["check", other.path, "--config", config, "--format", "json"]
+    config.write_text(f"[check]\nagainst = {json.dumps(str(run.path))}\n{limits}")
+    refused = fastscore_command(command)
+    assert refused.returncode == 2
+    assert "--pair-by dialogue" in refused.stderr
+    named = 'pair_by = "dialogue"\nfail_undecided = true\n'
+    config.write_text(f"[check]\nagainst = {json.dumps(str(run.path))}\n{named}{limits}")
+    passed = fastscore_command(command)
+    assert passed.returncode == 0, passed.stderr
+    least, drop = json.loads(passed.stdout)
+    assert (least["name"], drop["name"]) == ("PAS at least", "PAS drop at most")
+    names = run.table("dialogues").select("dialogue").collect()["dialogue"].n_unique()
+    assert f"{names} pairs" in drop["detail"]
+
+
+def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRuns) -> None:
+    with pytest.raises(UsageError, match="numbers of different suites do not compare"):
+        check(suite_runs["group_travel"], Limits(drops={"M9": 0.1}), suite_runs["memory_finance"])
