@@ -23,7 +23,7 @@ from benchmarks.embedding import MINILM, MODEL, distinct_utterances
 from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.source_dialogues import SAMPLE
-from fastscore.vectors import Embedder, embedder, runtimes
+from fastscore.vectors import Embedder, batches, runtimes
 from fastscore.vectors.precisions import PRECISIONS
 from fastscore.vectors.runtimes import import_openvino
 
@@ -69,12 +69,12 @@ def in_batches_of(tokens: int, encode: Way) -> Way:
     """Return the same way with batches of another size."""
 
     def changed(texts: list[str]) -> Any:
-        usual = embedder.TOKENS_PER_BATCH
-        embedder.TOKENS_PER_BATCH = tokens
+        usual = batches.TOKENS_PER_BATCH
+        batches.TOKENS_PER_BATCH = tokens
         try:
             return encode(texts)
         finally:
-            embedder.TOKENS_PER_BATCH = usual
+            batches.TOKENS_PER_BATCH = usual
 
     return changed
 

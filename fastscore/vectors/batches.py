@@ -1,6 +1,6 @@
 """From texts to batches of equal token count, and batches through a model on several threads.
 
-Nothing is padded or masked, so a text's result depends on the text alone.
+Nothing is padded or masked, so a text's result depends on the text alone, to the last bit.
 """
 
 from collections import deque
@@ -101,6 +101,26 @@ def group_texts(
                 np.array([tokens[row] for row in rows], np.int64),
                 [encodings[row] for row in rows],
             )
+
+
+def cut_batches(texts: int, tokens: int) -> Iterator[slice]:
+    """Cut texts of one token count into batches for a model.
+
+    A text is in a batch of its own only where it is the only one: two cost little more than one,
+    whose result a runtime may add up in another order.
+
+    Parameters
+    ----------
+    texts
+        How many there are.
+    tokens
+        How many tokens each has.
+    """
+    size = max(2, TOKENS_PER_BATCH // tokens)
+    for start in range(0, texts, size):
+        left = texts - start
+        if left > 1 or texts == 1:  # a last one alone has joined those before it
+            yield slice(start, start + (left if left == size + 1 else size))
 
 
 def run_batches(

@@ -32,12 +32,7 @@ from fastscore_models import (
 from fastscore.errors import ModelError, UsageError
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
-from fastscore.vectors.batches import (
-    TOKENS_PER_BATCH,
-    group_texts,
-    load_tokenizer,
-    run_batches,
-)
+from fastscore.vectors.batches import cut_batches, group_texts, load_tokenizer, run_batches
 from fastscore.vectors.precisions import (
     EXACT,
     calls_at_once,
@@ -204,9 +199,8 @@ class Embedder:
     ) -> Iterator[tuple[Inputs, npt.NDArray[np.int64]]]:
         """Yield the inputs of texts of equal token count, and the texts' rows."""
         for group in group_texts(series, tokenizer, self._exported.recipe.prefix):
-            size = max(1, TOKENS_PER_BATCH // group.ids.shape[1])
-            for at in range(0, len(group.rows), size):
-                yield {"input_ids": group.ids[at : at + size]}, group.rows[at : at + size]
+            for batch in cut_batches(*group.ids.shape):
+                yield {"input_ids": group.ids[batch]}, group.rows[batch]
 
 
 def check_dim(dim: int | None, full: int) -> int:

@@ -21,8 +21,8 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors.batches import (
-    TOKENS_PER_BATCH,
     TextGroup,
+    cut_batches,
     group_texts,
     load_tokenizer,
     run_batches,
@@ -154,9 +154,8 @@ def _masked_batches(group: TextGroup, mask_id: int) -> Iterator[tuple[Inputs, Ro
     """Yield texts of one token count with one token masked each, text by text, left to right."""
     special = np.array([encoding.special_tokens_mask for encoding in group.encodings], bool)
     text, place = np.nonzero(~special)
-    size = max(1, TOKENS_PER_BATCH // group.ids.shape[1])
-    for at in range(0, len(text), size):
-        some, masked = text[at : at + size], place[at : at + size]
+    for batch in cut_batches(len(text), group.ids.shape[1]):
+        some, masked = text[batch], place[batch]
         ids = group.ids[some]
         every = np.arange(len(some))
         target = ids[every, masked]

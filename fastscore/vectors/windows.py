@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastscore_machine.arrays import Vectors
 
 from fastscore.errors import UsageError
-from fastscore.vectors.batches import TOKENS_PER_BATCH, group_texts, load_tokenizer, run_batches
+from fastscore.vectors.batches import cut_batches, group_texts, load_tokenizer, run_batches
 from fastscore.vectors.embedder import (
     Embedder,
     Progress,
@@ -96,9 +96,8 @@ class WindowEmbedder:
         for group in group_texts(series, tokenizer, windows=True):
             tokens = max(1, group.ids.shape[1] - special)
             ids = np.insert(group.ids, [leading] * len(prefix), prefix, axis=1)
-            size = max(1, TOKENS_PER_BATCH // ids.shape[1])
-            for at in range(0, len(ids), size):
-                yield {"input_ids": ids[at : at + size]}, (group.rows[at : at + size], tokens)
+            for batch in cut_batches(*ids.shape):
+                yield {"input_ids": ids[batch]}, (group.rows[batch], tokens)
 
 
 class TokenCounter:

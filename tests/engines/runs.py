@@ -17,7 +17,9 @@ SEMANTIC = ("--lex-weight", "0.5", "--baseline-pairs", "200", "--embedder", "tin
 COMMAND_LINE = """
 import sys
 from fastscore.cli import main, score
+from fastscore.run import tasks
 score.MIB = 1000  # many small shards
+tasks.LEAST_TEXTS_PER_BUCKET = 4  # as many buckets as there would be of many texts
 main()
 """
 

@@ -10,18 +10,27 @@ import pytest
 
 from fastscore.examples import example_names, example_options, write_example
 from tests.engines.clusters import Cluster
-from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
+from tests.engines.runs import SEMANTIC, finish, start_run
 from tests.engines.stored import count_vectors
 from tests.run.running import contents
 
 
-def test_a_cluster_of_our_own_leaves_the_same_bytes(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
+@pytest.mark.parametrize("workers", [1, 4])
+def test_threads_leave_the_same_bytes(
+    place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path, workers: int
 ) -> None:
-    words = (*LEXICAL, "--engine", engine, "--workers", "3")
-    finish(start_run(place, tmp_path / "run", *words))
-    assert contents(tmp_path / "run") == lexical
-    assert sum(name.startswith("steps/") for name in lexical) > 8
+    words = (*SEMANTIC, "--workers", str(workers), "--store", str(tmp_path / "store"))
+    finish(start_run(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache)))
+    assert contents(tmp_path / "run") == semantic
+
+
+def test_a_cluster_of_our_own_leaves_the_same_bytes(
+    engine: str, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path
+) -> None:
+    words = (*SEMANTIC, "--engine", engine, "--workers", "3", "--store", str(tmp_path / "store"))
+    finish(start_run(place, tmp_path / "run", *words, FASTSCORE_CACHE=str(cache)))
+    assert contents(tmp_path / "run") == semantic
+    assert sum(name.startswith("steps/") for name in semantic) > 8
 
 
 def test_workers_elsewhere_leave_the_same_bytes_and_embed_every_text_once(

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from fastscore_models import export
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import reference_texts
+from fastscore.vectors.batches import cut_batches
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
@@ -48,9 +52,27 @@ def test_a_vector_depends_on_its_text_alone(minilm):
     backwards = minilm.encode(sentences[::-1])[::-1]
     alone = np.concatenate([minilm.encode([sentence]) for sentence in sentences[::4]])
     repeated = minilm.encode([sentences[7]] * 40)
-    assert np.abs(together - backwards).max() <= 1e-6
-    assert np.abs(together[::4] - alone).max() <= 1e-6
-    assert np.abs(repeated - together[7]).max() <= 1e-6
+    np.testing.assert_array_equal(backwards, together)
+    np.testing.assert_array_equal(alone, together[::4])
+    np.testing.assert_array_equal(repeated, np.tile(together[7], (40, 1)))
+
+
+def test_the_size_of_a_batch_changes_no_bit(tiny):
+    rng = random.Random(0)
+    texts = [" ".join(rng.choices(WORDS, k=6)) for _ in range(40)]  # all of eight tokens
+    together = tiny.encode(texts)
+    for size in (1, 2, 3, 7, 39):
+        apart = [tiny.encode(texts[at : at + size]) for at in range(0, len(texts), size)]
+        np.testing.assert_array_equal(np.concatenate(apart), together)
+
+
+@given(texts=st.integers(0, 3000), tokens=st.integers(1, 2000))
+def test_no_text_is_left_alone_in_a_batch(texts, tokens):
+    cuts = list(cut_batches(texts, tokens))
+    assert [row for cut in cuts for row in range(texts)[cut]] == list(range(texts))
+    sizes = [cut.stop - cut.start for cut in cuts]
+    assert sizes == [1] * (texts == 1) or all(size > 1 for size in sizes)
+    assert all((size - 1) * tokens <= 512 or size <= 3 for size in sizes)
 
 
 def test_default_model_truncates_at_256_tokens(minilm):
@@ -69,7 +91,7 @@ def test_equals_a_plain_forward_pass(tiny):
 
 def test_more_texts_than_a_window(tiny, monkeypatch):
     monkeypatch.setattr("fastscore.vectors.batches._TEXTS_PER_WINDOW", 10)
-    monkeypatch.setattr("fastscore.vectors.embedder.TOKENS_PER_BATCH", 12)
+    monkeypatch.setattr("fastscore.vectors.batches.TOKENS_PER_BATCH", 12)
     expected = np.array([tiny_vector(text) for text in TEXTS])
     np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
 
