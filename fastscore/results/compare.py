@@ -5,8 +5,7 @@ whole dialogues; tests and effect sizes take one value a dialogue, the mean of i
 rows of one dialogue are not independent. Differences are those of the second side from the first.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from os import PathLike, fspath
 from typing import Any
@@ -14,12 +13,20 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, counted, nearest
+from fastscore.results.comparable import (
+    Selection,
+    choose_metrics,
+    differing_judges,
+    differing_signatures,
+    of_one_suite,
+    several_rows,
+    without_partner,
+)
+from fastscore.results.comparison import ALPHA, DIFFERENCES_SCHEMA, SIDES_SCHEMA, Comparison
 from fastscore.results.dialogue_sums import (
     KEY,
     LABEL,
-    LABEL_TABLE,
     DialogueSums,
-    repeated_dialogues,
     sum_by_dialogue,
 )
 from fastscore.results.differences import (
@@ -29,119 +36,13 @@ from fastscore.results.differences import (
     independent_differences,
     paired_differences,
 )
-from fastscore.results.judged_runs import JudgedRun, judge_runs
+from fastscore.results.judged_runs import judge_runs
 from fastscore.results.runs import Run, open_run
 from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.statistics.significance import holm
-from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.suites.registry import load_suite
+from fastscore.suites.declarations import Metric
 
 MOST_LEVELS = 20
-ALPHA = 0.05
-
-SIDES_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "side": pl.String(),
-    "metric": pl.String(),
-    "n": pl.Int64(),
-    "n_null": pl.Int64(),
-    **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
-    "mean": pl.Float64(),
-    "n_dialogues": pl.Int64(),
-    "dialogue_mean": pl.Float64(),
-    "t_low": pl.Float64(),
-    "t_high": pl.Float64(),
-    "normal_low": pl.Float64(),
-    "normal_high": pl.Float64(),
-}
-"""One row a group, side and metric: rows with and without a value and their mean; dialogues with a
-value, the mean of their means and its 95 % intervals (t, and 1.96 standard errors)."""
-
-DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "a": pl.String(),
-    "b": pl.String(),
-    "metric": pl.String(),
-    "design": pl.Enum(["paired", "independent"]),
-    "n_a": pl.Int64(),
-    "n_b": pl.Int64(),
-    "mean_a": pl.Float64(),
-    "mean_b": pl.Float64(),
-    "difference": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "effect": pl.Float64(),
-    "effect_unsigned": pl.Float64(),
-    "alpha": pl.Float64(),
-    "t": pl.Float64(),
-    "degrees_of_freedom": pl.Float64(),
-    "t_p": pl.Float64(),
-    "t_p_holm": pl.Float64(),
-    "t_significant": pl.Boolean(),
-    "rank": pl.Float64(),
-    "rank_p": pl.Float64(),
-    "rank_p_holm": pl.Float64(),
-    "rank_significant": pl.Boolean(),
-    "reason": pl.String(),
-}
-"""One row a group, pair of sides, metric and design. ``n_a`` and ``n_b`` count dialogues with a
-value (in the paired design the pairs, twice); ``low`` and ``high`` bound the difference of means.
-``effect`` is Cohen's d_z of pairs or d of independent samples, ``effect_unsigned`` the same without
-its sign; ``t`` is the paired or Welch's test (published statistics: Student's), ``rank`` Wilcoxon's
-signed ranks or Mann and Whitney's U; ``_holm`` corrects over all rows of one design, and is
-``_significant`` below ``alpha``. ``reason`` says why a number is null."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What `compare` found.
-
-    Parameters
-    ----------
-    suite
-        The suite of the runs.
-    sides
-        In `SIDES_SCHEMA`.
-    differences
-        In `DIFFERENCES_SCHEMA`.
-    notes
-        What a reader must know: other signatures, dialogues of several rows, and those without a
-        partner or a label.
-    published_statistics
-        Whether independent samples went by Student's t and variances over n.
-    alpha
-        The level below which a corrected p-value is significant.
-    judge_metrics
-        The judge's scores among the metrics.
-    """
-
-    suite: str
-    sides: pl.DataFrame
-    differences: pl.DataFrame
-    notes: tuple[str, ...]
-    published_statistics: bool = False
-    alpha: float = ALPHA
-    judge_metrics: tuple[Metric, ...] = ()
-
-    def __repr__(self) -> str:
-        from fastscore.results.show_comparison import headline
-
-        return f"Comparison of {self.suite}: {headline(self)}"
-
-    def _repr_html_(self) -> str:
-        """Show the differences as a small table, in a notebook."""
-        from fastscore.results.show_comparison import comparison_html
-
-        return comparison_html(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    """Which column names dialogues, which their levels, and which of these count."""
-
-    key: str
-    by: str | None
-    levels: tuple[str, ...]
 
 
 def compare(
@@ -215,13 +116,13 @@ def compare(
     first = _opened(a)
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
-    _of_one_suite(runs)
+    of_one_suite(runs)
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(runs, files, judge_columns, judge_scale) if files else []
     runs = [*judged] or runs
     judge_metrics = judged[0].judge_metrics if judged else ()
-    chosen = _choose_metrics(runs, tables, metrics, judge_metrics)
-    selection = _Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
+    chosen = choose_metrics(runs, tables, metrics, judge_metrics)
+    selection = Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
     resampling = Resampling(samples, seed)
     if levels and by is None:
         raise UsageError("Levels are values of a column.", "Name the column with --by.")
@@ -230,28 +131,20 @@ def compare(
     notes = (
         []
         if second is None
-        else _differing_signatures(first, second, allow=allow_different_signatures)
+        else differing_signatures(first, second, allow=allow_different_signatures)
     )
-    notes += _differing_judges(judged, allow=allow_different_signatures)
+    notes += differing_judges(judged, allow=allow_different_signatures)
     for run in runs:
-        notes += _several_rows(run, selection, may_mix=pair_by is not None)
-    described: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    for table in dict.fromkeys(metric.table for metric in chosen):
-        of_table = [metric for metric in chosen if metric.table == table]
-        ids = [metric.id for metric in of_table]
-        levelled = [_levels_of(run, of_table, selection, notes) for run in runs]
-        pairs = _run_pairs(runs, levelled, notes) if b else _level_pairs(levelled[0], by)
-        described += _describe(pairs, ids, published=published_statistics)
-        if not unpaired:
-            notes += _without_partner(pairs, by=by, must_pair=b is not None)
-        for one, other in pairs:
-            if not unpaired:
-                rows += paired_differences(one, other, ids, resampling)
-            if unpaired or b is None:
-                rows += independent_differences(
-                    one, other, ids, resampling, published=published_statistics
-                )
+        notes += several_rows(run, selection, may_mix=pair_by is not None)
+    described, rows = _compare_tables(
+        runs,
+        chosen,
+        selection,
+        resampling,
+        notes,
+        unpaired=unpaired,
+        published=published_statistics,
+    )
     return Comparison(
         suite=first.manifest.suite,
         sides=pl.DataFrame(described, schema=SIDES_SCHEMA, orient="row"),
@@ -263,106 +156,50 @@ def compare(
     )
 
 
+def _compare_tables(
+    runs: Sequence[Run],
+    metrics: Sequence[Metric],
+    selection: Selection,
+    resampling: Resampling,
+    notes: list[str],
+    *,
+    unpaired: bool,
+    published: bool,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return rows of `SIDES_SCHEMA` and of `DIFFERENCES_SCHEMA`, and add to the notes."""
+    has_two = len(runs) == 2
+    described: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for of_table in _by_table(metrics):
+        ids = [metric.id for metric in of_table]
+        levelled = [_levels_of(run, of_table, selection, notes) for run in runs]
+        pairs = (
+            _run_pairs(runs, levelled, notes)
+            if has_two
+            else _level_pairs(levelled[0], selection.by)
+        )
+        described += _describe(pairs, ids, published=published)
+        if not unpaired:
+            notes += without_partner(pairs, by=selection.by, must_pair=has_two)
+            for pair in pairs:
+                rows += paired_differences(*pair, ids, resampling)
+        if unpaired or not has_two:
+            for pair in pairs:
+                rows += independent_differences(*pair, ids, resampling, published=published)
+    return described, rows
+
+
+def _by_table(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    for table in dict.fromkeys(metric.table for metric in metrics):
+        yield [metric for metric in metrics if metric.table == table]
+
+
 def _opened(run: Run | str | PathLike[str]) -> Run:
     return run if isinstance(run, Run) else open_run(fspath(run))
 
 
-def _choose_metrics(
-    runs: Sequence[Run], tables: Sequence[str], ids: Sequence[str], judged: Sequence[Metric]
-) -> list[Metric]:
-    """Choose the metrics that are named, else a judge's and those that a run summarises."""
-    suite = runs[0].manifest.suite
-    declared = (*load_suite(suite).metrics, *judged)
-    for kind, names, known in (
-        ("table", tables, [metric.table for metric in declared]),
-        ("metric", ids, [metric.id for metric in declared]),
-    ):
-        for name in names:
-            if name not in known:
-                message = f"Suite {suite!r} has no {kind} {name!r} with numbers."
-                raise UsageError(message, nearest(name, set(known)))
-    summarised = {name for run in runs for name in run.summary["metric"]}
-    summarised.update(metric.id for metric in judged)
-    chosen = [
-        metric
-        for metric in declared
-        if (not tables or metric.table in tables)
-        and (metric.id in ids if ids else metric.id in summarised)
-    ]
-    if not chosen:
-        raise UsageError(f"Tables {', '.join(tables)} have none of these metrics.")
-    return chosen
-
-
-def _of_one_suite(runs: Sequence[Run]) -> None:
-    a, b = runs[0], runs[-1]
-    if a.manifest.suite != b.manifest.suite:
-        raise UsageError(
-            f"{a.path} is a run of {a.manifest.suite}, {b.path} one of {b.manifest.suite}; "
-            "numbers of different suites do not compare."
-        )
-
-
-def _differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
-    """Say what differs between two signatures; refuse that unless it is allowed."""
-    first, second = (
-        dict(part.partition("=")[::2] for part in run.signature.split("|")) for run in (a, b)
-    )
-    differing = [
-        f"{name} is {first.get(name, 'not there')} in {a.path} and "
-        f"{second.get(name, 'not there')} in {b.path}"
-        for name in dict.fromkeys([*first, *second])
-        if first.get(name) != second.get(name)
-    ]
-    if differing and not allow:
-        raise UsageError(
-            "The runs have different signatures: " + "; ".join(differing) + ".",
-            "Score both alike, or compare them all the same with --allow-different-signatures.",
-        )
-    return [f"signatures differ: {difference}" for difference in differing]
-
-
-def _differing_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
-    """Say what judges' files refuse, and who judged where that is not one and the same."""
-    notes = [note for run in runs for note in run.notes]
-    judges = dict.fromkeys(judge for run in runs for judge in run.judges)
-    if len(judges) > 1:
-        if not allow:
-            raise UsageError(
-                f"Several judges' scores: {', '.join(judges)}.",
-                "Have all judged alike, or compare them all the same with "
-                "--allow-different-signatures.",
-            )
-        notes.append(f"judges differ: {', '.join(judges)}")
-    return notes
-
-
-def _several_rows(run: Run, selection: _Selection, *, may_mix: bool) -> list[str]:
-    """Say how many dialogues have several rows; refuse to mix conversations unless it is asked."""
-    found = repeated_dialogues(run, key=selection.key, by=selection.by, levels=selection.levels)
-    if not found.dialogues:
-        return []
-    if found.mixed and not may_mix:
-        label, (dialogue, least, largest) = next(iter(found.mixed.items()))
-        apart = (
-            f"Compare each {label} by itself (`fastscore compare` with --by {label})"
-            if selection.by is None
-            else "Name a column that tells them apart with --pair-by, such as file"
-        )
-        raise UsageError(
-            f"{run.path}: dialogue {dialogue!r} stands for several conversations: {label} is "
-            f"{least!r} in one and {largest!r} in another.",
-            f"{apart}, or ask for the mean of all that share an id with --pair-by {KEY}.",
-        )
-    return [
-        f"{run.path}: {counted(len(found.dialogues), 'values')} of {selection.key} (such as "
-        f"{found.dialogues[0]!r}) with several rows of {LABEL_TABLE} each, counted once by the "
-        "mean of these rows"
-    ]
-
-
 def _levels_of(
-    run: Run, metrics: Sequence[Metric], selection: _Selection, notes: list[str]
+    run: Run, metrics: Sequence[Metric], selection: Selection, notes: list[str]
 ) -> dict[str | None, DialogueSums]:
     """Sum a table by dialogue for each level, in the order of the levels."""
     found = sum_by_dialogue(run, metrics, key=selection.key, by=selection.by)
@@ -432,44 +269,6 @@ def _describe(
     groups = list(dict.fromkeys(side.group for side in sides))
     rows = [row for side in sides for row in describe_side(side, metrics, published=published)]
     return sorted(rows, key=lambda row: (groups.index(row["group"]), metrics.index(row["metric"])))
-
-
-def _without_partner(
-    pairs: Sequence[tuple[Side, Side]], *, by: str | None, must_pair: bool
-) -> list[str]:
-    """Say how many dialogues are not paired; refuse sides that share none if they must."""
-    partners = [a.sums.values[KEY].is_in(b.sums.values[KEY].implode()).sum() for a, b in pairs]
-    if not must_pair and not any(partners):
-        one, other = pairs[0]
-        return [
-            f"no dialogue stands at two values of {by} ({one.name} has {_example(one)}, "
-            f"{other.name} {_example(other)}), so that all are independent samples; --pair-by "
-            "names a column that they share"
-        ]
-    notes = []
-    for (a, b), paired in zip(pairs, partners, strict=True):
-        if must_pair and not paired:
-            raise UsageError(
-                f"No dialogue of {a.name} (such as {_example(a)}) is in {b.name} "
-                f"(such as {_example(b)}).",
-                "Name the column that both share with --pair-by, or compare independent samples "
-                "with --unpaired.",
-            )
-        for side, other in ((a, b), (b, a)):
-            alone = int(side.sums.values.height - paired)
-            if alone and must_pair:
-                group = "" if side.group is None else f" with {by} {side.group}"
-                notes.append(
-                    f"{counted(alone, 'dialogues')} of {side.name}{group} without a partner"
-                )
-            elif alone:
-                alone_here = f"{counted(alone, 'dialogues')} of {by} {side.name}"
-                notes.append(f"{alone_here} without a partner at {other.name}")
-    return notes
-
-
-def _example(side: Side) -> str:
-    return repr(side.sums.values[KEY].first())
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]], alpha: float) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.results.compare import Comparison
+from fastscore.results.comparison import Comparison
 from fastscore.results.grids import (
     Column,
     Format,

@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, UsageError
-from fastscore.results.compare import Comparison, compare
+from fastscore.results.compare import compare
+from fastscore.results.comparison import Comparison
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import find
 from fastscore.results.number_text import counted

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 from markupsafe import Markup
 
-from fastscore.results.compare import Comparison
+from fastscore.results.comparison import Comparison
 from fastscore.results.findings import with_interval
 from fastscore.results.metric_cards import metric_range
 from fastscore.results.number_text import decimals_for, interval_text, p_text
