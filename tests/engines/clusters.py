@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.engines.runs import HOOKS
+
 START_SECONDS = 60
 
 
@@ -41,20 +43,22 @@ def dask_cluster(
     *,
     worker_ttl: str = "300s",
     preload: Path | None = None,
-    path: Path | None = None,
+    path: Path = HOOKS,
 ) -> Iterator[Cluster]:
     """Start a Dask scheduler and workers with a working directory and a cache of their own.
 
     The scheduler takes a worker for dead that is not heard of for `worker_ttl`; the first worker
     runs `preload` before anything else, and `path` is where all look for modules first.
     """
+    import distributed  # which may be absent
+
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir(parents=True)
     environment = {
         **os.environ,
         "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": worker_ttl,
-        **({} if path is None else {"PYTHONPATH": str(path)}),
+        "PYTHONPATH": str(path),
     }
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -80,6 +84,8 @@ def dask_cluster(
                 words += ["--preload", str(preload)]
             worker = start("distributed.cli.dask_worker", address, *words)
             cluster.workers.append(worker)
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=START_SECONDS)
         yield cluster
     finally:
         for process in (*cluster.workers, scheduler):
@@ -104,6 +110,7 @@ def ray_cluster(folder: Path) -> Iterator[Cluster]:
             **os.environ,
             "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
             "RAY_AUTH_MODE": "disabled",
+            "PYTHONPATH": str(HOOKS),
         },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

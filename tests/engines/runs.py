@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -24,10 +23,20 @@ main()
 """
 
 
+HOOKS = Path(__file__).parent / "held"
+"""Where workers look for modules first, so that runs can be held."""
+
+
 def start_run(
-    place: Path, run: Path | str, *words: str, **environment: str
+    place: Path, run: Path | str, *words: str, held_at: int | None = None, **environment: str
 ) -> subprocess.Popen[str]:
-    """Start a run of `score_dialogue` on the logs of a place, which is its working directory."""
+    """Start a run of `score_dialogue` on the logs of a place, which is its working directory.
+
+    Where `held_at` is given, workers go no further than that many scored shards, and some that they
+    are amid, until `let_go`.
+    """
+    if held_at is not None:
+        hold_of(Path(run)).write_text(str(held_at))
     command = ["-c", COMMAND_LINE, "score", "score_dialogue", "logs", "-o", str(run)]
     return subprocess.Popen(
         [sys.executable, *command, *words],
@@ -35,8 +44,18 @@ def start_run(
         stderr=subprocess.PIPE,
         text=True,
         cwd=place,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": str(HOOKS), **environment},
     )
+
+
+def hold_of(run: Path) -> Path:
+    """Return the file that holds a run."""
+    return run.with_suffix(".hold")
+
+
+def let_go(run: Path) -> None:
+    """Hold a run no more."""
+    hold_of(run).unlink()
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
@@ -56,10 +75,11 @@ def receipts(run: Path) -> int:
     return len(list(run.glob("receipts/score-*.json")))
 
 
-def wait_until(process: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
-    """Wait until something is seen, or the process has ended, or it takes too long."""
+def wait_for_shards(process: subprocess.Popen[str], run: Path, scored: int) -> None:
+    """Wait until a run has scored so many shards; it must be held there."""
     deadline = time.monotonic() + 200
-    while process.poll() is None and not seen():
+    while receipts(run) < scored:
+        assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
