@@ -32,9 +32,10 @@ def command(
 ) -> None:
     """Say why METRIC of DIALOGUE of RUN is what it is; without METRIC, every metric of dialogues.
 
-    DIALOGUE is its name or a unique beginning of it. It is read again from its log and scored by
-    itself, and its numbers must equal the run's. Shown are numerator and denominator, the formula
-    with the values in it, and the evidence: [matched] characters, concepts, places, turns.
+    DIALOGUE is its name, or a part of it that no other has. It is read again from its log and
+    scored by itself, and its numbers must equal the run's. Shown are numerator and denominator,
+    the formula with the values in it, and the evidence: [matched] characters, concepts, places,
+    turns.
     """
     from fastscore.results.dialogue_sums import LABEL_TABLE
     from fastscore.results.dialogues import Dialogues

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, UsageError, nearest
+from fastscore.errors import InputError, UsageError, counted, nearest
 from fastscore.logs.inputs.column_map import ColumnMap
 from fastscore.logs.inputs.files import STDIN, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
@@ -88,7 +88,9 @@ class Dialogues:
         return named
 
     def find(self, name: str) -> int:
-        """Return the row of the dialogue that a name, or the start of one alone, stands for.
+        """Return the row of the dialogue that a name, or a part of one alone, stands for.
+
+        A name that is the same counts before one that begins so, and that before one that holds it.
 
         Raises
         ------
@@ -96,22 +98,25 @@ class Dialogues:
             No dialogue, or several.
         """
         names = self.names["name"]
-        exact = np.flatnonzero((names == name).to_numpy())
-        if len(exact) == 1:
-            return int(exact[0])
-        found = np.flatnonzero(names.str.starts_with(name).to_numpy())
-        if len(found) == 1:
-            return int(found[0])
-        if not len(found):
-            close = nearest(name, names.head(NAMES_LISTED).to_list())
-            raise UsageError(f"{self.run.path}: no dialogue's name begins with {name!r}.", close)
-        listed = ", ".join(repr(names[int(place)]) for place in found[:NAMES_LISTED])
-        more = ", ..." if len(found) > NAMES_LISTED else ""
-        raise UsageError(
-            f"{self.run.path}: the names of {len(found):,} dialogues begin with {name!r}: {listed}"
-            f"{more}.",
-            "Give more of the name.",
-        )
+        ways = {
+            "are": names == name,
+            "begin with": names.str.starts_with(name),
+            "hold": names.str.contains(name, literal=True),
+        }
+        for how, matches in ways.items():
+            found = np.flatnonzero(matches.to_numpy())
+            if len(found) == 1:
+                return int(found[0])
+            if len(found):
+                raise UsageError(
+                    f"{self.run.path}: the names of {len(found):,} dialogues {how} {name!r}: "
+                    f"{_listed(names.gather(found))}.",
+                    "Give more of the name.",
+                )
+        hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
+        if name in {metric.id for metric in self.suite.metrics}:
+            hint = f"That is a metric: put a dialogue before it, or write --worst {name}."
+        raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:
         """Return the rows of the dialogues that have a metric, the worst first.
@@ -219,6 +224,12 @@ class Dialogues:
 
             identity = embedder_identity(config, self.suite, self.options)
         return run_context(config, self.suite, self.options, identity)
+
+
+def _listed(names: pl.Series) -> str:
+    more = len(names) - NAMES_LISTED
+    first = ", ".join(map(repr, names.head(NAMES_LISTED)))
+    return f"{first} and {more:,} more" if more > 0 else first
 
 
 def columns_of(signature: str) -> ColumnMap:

@@ -122,7 +122,7 @@ def choose_dialogue(
     best: str | None = None,
     seed: int | None = None,
 ) -> int:
-    """Choose a dialogue: by the start of its name, by a metric, or at random.
+    """Choose a dialogue: by a part of its name, by a metric, or at random.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def choose_dialogue(
     ways = [way for way in (name, worst, best, seed) if way is not None]
     if len(ways) != 1:
         raise UsageError(
-            f"A dialogue is chosen in one way, {len(ways)} are named.",
+            f"A dialogue is chosen in one way, not in {len(ways)}." if ways else "Which dialogue?",
             "Name it, or use --worst METRIC, --best METRIC or --random.",
         )
     if name is not None:
@@ -163,10 +163,11 @@ def print_explanations(
     declared = {metric.id: metric for metric in dialogues.suite.metrics}
     (tables,) = dialogues.tables([row])
     file = tables[LABEL_TABLE]["file"][0]
-    console.print(Text(plain(f"{dialogues.names['name'][row]}  ({file})"), style="bold"))
+    console.print(Text(plain(dialogues.names["name"][row]), style="bold"))
+    console.print(Text(plain(file)), soft_wrap=True)
     for one in found:
         metric = declared[one.metric]
-        value = number_text(one.value, decimals_for([one.value]))
+        value = _written(one.value)
         place = f", {one.place}" if one.place else ""
         console.print()
         said = f"{metric.name} ({metric.id}){place}: {value}"
@@ -179,7 +180,7 @@ def print_explanations(
             continue
         facts["here"] = f"{one.working} = {value}"
         if one.denominator is not None:
-            facts["ratio"] = f"{_counted(one.numerator or 0)} / {_counted(one.denominator)}"
+            facts["ratio"] = f"{_written(one.numerator or 0)} / {_written(one.denominator)}"
         if one.lines:
             ends = sorted({one.lines[0], one.lines[-1]})
             facts["lines" if ends[1:] else "line"] = f"{'-'.join(map(str, ends))} of the log"
@@ -201,8 +202,11 @@ def _facts(facts: Mapping[str, str]) -> Table:
     return table
 
 
-def _counted(value: float) -> str:
-    return number_text(value, decimals_for([value])) if isinstance(value, float) else f"{value:,}"
+def _written(value: Number) -> str:
+    """Write a number; a count without decimals."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return number_text(value, decimals_for([value]))
 
 
 def print_evidence(console: Console, evidence: Evidence) -> None:
@@ -210,10 +214,20 @@ def print_evidence(console: Console, evidence: Evidence) -> None:
     found = evidence.found
     if isinstance(found, float):
         found = number_text(found, decimals_for([found]))
-    said = plain(evidence.what if found is None else f"{evidence.what}: {found}")
-    console.print(Text(f"  - {said}"))
+    layout = Table.grid(padding=(0, 1, 0, 0))
+    layout.add_column(width=3, justify="right")
+    layout.add_column(overflow="fold")
+    layout.add_row(
+        "-", Text(plain(evidence.what if found is None else f"{evidence.what}: {found}"))
+    )
     if evidence.text:
-        console.print(Text("    ") + _with_marks(evidence.text, evidence.marks))
+        layout.add_row("", _with_marks(evidence.text, evidence.marks))
+    console.print(layout)
+
+
+def _lines_kept(text: str) -> str:
+    """Return a text without control characters, its lines where they were."""
+    return "\n".join(plain(line) for line in text.split("\n"))
 
 
 def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
@@ -226,11 +240,13 @@ def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
         start, stop = max(place, mark.start), min(mark.stop, len(cut))
         if start >= stop:
             continue
-        shown.append(plain(cut[place:start]))
+        shown.append(_lines_kept(cut[place:start]))
         open_, close = ("[", "]") if mark.good else ("{", "}")
-        shown.append(f"{open_}{plain(cut[start:stop])}{close}", "green" if mark.good else "red")
+        shown.append(
+            f"{open_}{_lines_kept(cut[start:stop])}{close}", "green" if mark.good else "red"
+        )
         place = stop
-    shown.append(plain(cut[place:]))
+    shown.append(_lines_kept(cut[place:]))
     if len(text) > len(cut):
         shown.append(f" ... {len(text) - len(cut):,} more characters")
     return shown

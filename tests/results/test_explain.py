@@ -1,11 +1,13 @@
 """Explanations: their numbers are the run's, and their evidence adds up to them."""
 
+import io
 import itertools
 import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 
@@ -137,6 +139,51 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
     assert len(content["explanations"]) == len(found)
 
 
+def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run]) -> None:
+    dialogues = Dialogues(suite_runs["preference_shift"])
+    differing = 0
+    for row in range(dialogues.names.height):
+        rates = {"topic_recovery_rate": "recovered", "recovery_rate_cosine": "recovered_cosine"}
+        shifts = dialogues.tables([row])[0]["shifts"]
+        for metric, column in rates.items():
+            for one in explain(dialogues, row, [metric]):
+                found = [str(evidence.found) for evidence in one.evidence]
+                recovered = sum(text.startswith("recovered after") for text in found)
+                assert recovered == (shifts[column].sum() if one.value is not None else 0)
+        differing += int((shifts["recovered"] != shifts["recovered_cosine"]).sum())
+    assert differing
+
+
+def test_turns_that_quote_theory_are_as_many_as_counted(suite_runs: Mapping[str, Run]) -> None:
+    dialogues = Dialogues(suite_runs["group_travel"])
+    seen = 0
+    for row in range(dialogues.names.height):
+        for one in explain(dialogues, row, ["M4b"]):
+            quoting = sum(str(part.found).endswith(", quotes theory") for part in one.evidence)
+            assert quoting == (one.numerator or 0)
+            seen += quoting
+    assert seen
+
+
+def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> None:
+    dialogues = Dialogues(suite_runs["group_travel"])
+    found = explain(dialogues, 0, ["M7_total_turns"])
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_explanations(console, dialogues, 0, found)
+    text = console.export_text()
+    assert f"(M7_total_turns): {found[0].value}\n" in "\n".join(map(str.strip, text.split("\n")))
+
+
+def test_evidence_hangs_below_its_mark_and_keeps_its_lines() -> None:
+    console = Console(width=30, record=True, file=io.StringIO())
+    print_evidence(console, Evidence(what="word " * 10, text="one\ntwo\x1b[2J " + "more " * 8))
+    lines = console.export_text().splitlines()
+    assert lines[0].startswith("  - word")
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert [line.strip() for line in lines if line.strip() == "one"]
+    assert "two\\x1b[2J" in "".join(lines)
+
+
 def test_evidence_deep_in_a_text_is_shown() -> None:
     text = "x" * 5_000 + "needle" + "y" * 5_000
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
@@ -161,10 +208,41 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
     assert choose_dialogue(dialogues, seed=1) == choose_dialogue(dialogues, seed=1)
     with pytest.raises(UsageError, match=r"names of \d+ dialogues begin with 's0'"):
         choose_dialogue(dialogues, "s0")
-    with pytest.raises(UsageError, match="no dialogue's name begins with 'zz'"):
+    with pytest.raises(UsageError, match=r"no dialogue's name holds 'zz'\. Its \d+ dial"):
         choose_dialogue(dialogues, "zz")
-    with pytest.raises(UsageError, match="in one way, 2 are named"):
+    with pytest.raises(UsageError, match="dialogues hold '-c'"):
+        choose_dialogue(dialogues, "-c")
+    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write --worst M9"):
+        choose_dialogue(dialogues, "M9")
+    with pytest.raises(UsageError, match="in one way, not in 2"):
         choose_dialogue(dialogues, name, worst="M9")
+    with pytest.raises(UsageError, match="Which dialogue"):
+        choose_dialogue(dialogues)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_dialogue_is_found_by_any_part_that_it_alone_has(
+    suite: str, suite_runs: Mapping[str, Run]
+) -> None:
+    dialogues = Dialogues(suite_runs[suite])
+    names = dialogues.names["name"].to_list()
+    for row, name in enumerate(names[:20]):
+        others = [other for other in names if other != name]
+        starts = [name[:n] for n in range(1, len(name))]
+        alone = next((s for s in starts if not any(o.startswith(s) for o in others)), name)
+        assert dialogues.find(alone) == dialogues.find(name) == row
+        ends = [name[n:] for n in range(len(name) - 1, 0, -1)]
+        end = next((e for e in ends if not any(e in other for other in others)), name)
+        assert dialogues.find(end) == row
+
+
+def test_the_name_itself_counts_before_those_that_begin_with_it(
+    suite_runs: Mapping[str, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialogues = Dialogues(suite_runs["guest_simulation"])
+    names = pl.DataFrame({"name": ["guest", "guest-1", "a guest"]})
+    monkeypatch.setitem(vars(dialogues), "names", names)
+    assert [dialogues.find(name) for name in ("guest", "guest-", "a ")] == [0, 1, 2]
 
 
 def test_a_changed_log_is_refused(suite_runs: Mapping[str, Run]) -> None:

@@ -103,7 +103,7 @@ class GroupTravelSuite:
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.group_travel.explain import explain
 
-        return explain(dialogue, metric, row)
+        return explain(dialogue, metric, row, options)
 
 
 SUITE = GroupTravelSuite()

@@ -7,7 +7,10 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.declarations import Metric
+from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
+from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.show import CHANNELS
+from fastscore.suites.group_travel.wording import quotes_theory
 from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
 
 Row = Mapping[str, Any]
@@ -33,7 +36,7 @@ _KINDS = {
 }
 
 
-def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOptions) -> Working:
     """Explain a metric's value in a row of its table."""
     if metric.id in ("W1", "W2", "W3", "M13"):
         return _of_members(metric.id, row)
@@ -46,7 +49,8 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
     elif metric.id == "M16":
         evidence = _lines(dialogue)
     else:
-        evidence = _turns(dialogue, _KINDS.get(metric.id, ()))
+        theory = load_lexicon(options.lexicon) if metric.id == "M4b" else None
+        evidence = _turns(dialogue, _KINDS.get(metric.id, ()), theory)
     if metric.numerator is None or metric.denominator is None:
         counted = len(evidence)
         none = (Evidence(what=metric.name.lower(), found=0),)
@@ -111,18 +115,22 @@ def _pairs(dialogue: Dialogue, metric: str) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             what=f"{pair['member']}, {pair['slot']}",
-            found=", ".join(f"{name} {_number(pair[name])}" for name in columns),
+            found=_columns(pair, columns),
             text=pair["preference"],
         )
-        for pair in _chosen(dialogue, metric).iter_rows(named=True)
+        for pair in _chosen(dialogue, metric).drop_nulls(columns[0]).iter_rows(named=True)
     )
+
+
+def _columns(row: Row, columns: tuple[str, ...]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_number(row[name])}" for name in columns)
 
 
 def _places(dialogue: Dialogue, columns: tuple[str, ...]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             what=place["place"],
-            found=", ".join(f"{name} {_number(place[name])}" for name in columns),
+            found=_columns(place, columns),
         )
         for place in dialogue.tables["places"].iter_rows(named=True)
     )
@@ -149,19 +157,25 @@ def _lines(dialogue: Dialogue) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="plan", text=line) for line in lines)
 
 
-def _turns(dialogue: Dialogue, kinds: tuple[str, ...]) -> tuple[Evidence, ...]:
+def _turns(
+    dialogue: Dialogue, kinds: tuple[str, ...], theory: Lexicon | None = None
+) -> tuple[Evidence, ...]:
+    """List the turns of some kinds, with a lexicon whether they quote its theory."""
     if dialogue.events is None:
         return ()
     turns = dialogue.events.frames["turns"].filter("is_counted")
     if kinds:
         turns = turns.filter(pl.any_horizontal(pl.col("kind").str.contains(k) for k in kinds))
+    said = turns["utterance"].fill_null("")
+    quotes = quotes_theory(said, theory).to_list() if theory else [False] * len(turns)
     return tuple(
         Evidence(
             what="system" if turn["is_system"] else turn["member"] or "everyone",
-            found=" ".join(word for word in (turn["kind"], turn["slot"]) if word),
-            text=turn["utterance"] or "",
+            found=" ".join(word for word in (turn["kind"], turn["slot"]) if word)
+            + ", quotes theory" * quoted,
+            text=text,
         )
-        for turn in turns.iter_rows(named=True)
+        for turn, text, quoted in zip(turns.iter_rows(named=True), said, quotes, strict=True)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.errors import counted
 from fastscore.suites.declarations import Metric
 from fastscore.suites.preference_shift.conversations import SLOWEST_DELAY
 from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_legacy, weigh
@@ -33,6 +34,8 @@ _TOTALS = {
     "hallucinated_concepts_total": "hallucinated_concepts",
 }
 
+_BY_COSINE = ("n_recovered_cosine", "n_known_shifts_cosine")
+
 
 def explain(
     dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
@@ -54,7 +57,10 @@ def explain(
         return ratio(
             row[metric.numerator],
             row[metric.denominator],
-            _shifts(dialogue),
+            _shifts(
+                dialogue,
+                by_cosine=metric.numerator in _BY_COSINE or metric.denominator in _BY_COSINE,
+            ),
             because="no shift, as published",
         )
     return _weighted(dialogue, metric.id, row, options)
@@ -280,14 +286,15 @@ def _values(turns: pl.DataFrame, name: str) -> tuple[Evidence, ...]:
     )
 
 
-def _shifts(dialogue: Dialogue) -> tuple[Evidence, ...]:
+def _shifts(dialogue: Dialogue, *, by_cosine: bool = False) -> tuple[Evidence, ...]:
+    recovered, delay = ("recovered_cosine", "delay_cosine") if by_cosine else ("recovered", "delay")
     return tuple(
         Evidence(
             what=f"shift at turn {shift['turn']}",
-            found=f"recovered after {shift['delay']} turns"
-            if shift["recovered"]
+            found=f"recovered after {counted(shift[delay], 'turns')}"
+            if shift[recovered]
             else "unknown"
-            if shift["recovered"] is None
+            if shift[recovered] is None
             else "not recovered",
         )
         for shift in dialogue.tables["shifts"].iter_rows(named=True)
