@@ -4,20 +4,24 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import list_column, place_in_group
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells
+from fastscore.suites.group_travel.choices import PLACE_SLOT_NUMBER, choices_of, places_of
 from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.faults import warnings_of
-from fastscore.suites.group_travel.grounding import PLACE_SLOTS, Grounded, ground_places
+from fastscore.suites.group_travel.grounding import PLACE_SLOTS, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.plan_texts import (
+    plan_lines_of,
+    plan_texts_of,
+    synthesis_texts_of,
+)
 from fastscore.suites.group_travel.plans import Plans, read_plans
 from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.synthesis import read_synthesis
@@ -27,18 +31,13 @@ from fastscore.suites.group_travel.terms import (
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
 )
-from fastscore.suites.group_travel.turns import PRESENT_PLAN, PROVIDE, Turns, read_turns
+from fastscore.suites.group_travel.turns import PROVIDE, Turns, read_turns
 from fastscore.suites.ragged import (
     first_of_each,
-    group_rows,
     last_of_each,
     number_keys,
-    offsets_of,
-    take,
 )
 
-MOST_LINES = 400
-_LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
 _OF_SLOT = ["itinerary", "slot"]
 
 
@@ -58,7 +57,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         ``dialogues``; ``turns`` and ``synthesis`` (rows of synthesis) by ``dialogue_row``;
         ``pairs``, a member's preference for a slot, with ``itinerary`` (-1 without a plan);
         ``synthesis_texts`` and ``resolutions`` by dialogue and slot; ``plan_texts`` and
-        ``plan_lines`` by dialogue; what `_choices` says by ``choice``, a slot of an itinerary;
+        ``plan_lines`` by dialogue; what `choices_of` says by ``choice``, a slot of an itinerary;
         ``places``, ``place_texts`` and ``itineraries``; ``vocabulary``, parts of categories by
         catalogue and slot; ``compared`` and ``windowed``, as `number_compared` says.
     """
@@ -78,7 +77,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     ).sort("dialogue_row")
 
     pairs, choices = _pairs(read.turns, dialogues)
-    plan_texts = _plan_texts(read.turns, dialogues, plans)
+    plan_texts = plan_texts_of(read.turns, dialogues, plans)
     frames = {
         "dialogues": dialogues,
         "turns": read.turns.select(
@@ -89,10 +88,10 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         "pairs": pairs,
         "synthesis": synthesis,
         "plan_texts": plan_texts,
-        "plan_lines": _plan_lines(plan_texts),
-        **_synthesis_texts(synthesis, dialogues, pairs),
-        **_choices(itineraries, plans, catalogue, grounded, choices, options),
-        **_places(itineraries, plans, catalogue, catalogue_cells, grounded),
+        "plan_lines": plan_lines_of(plan_texts),
+        **synthesis_texts_of(synthesis, dialogues, pairs),
+        **choices_of(itineraries, plans, catalogue, grounded, choices, options),
+        **places_of(itineraries, plans, catalogue, catalogue_cells, grounded),
         "vocabulary": _vocabulary(catalogue, catalogue_cells, catalogue_row, lexicon),
     }
     counts = {
@@ -218,7 +217,7 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
     slot_row = number_keys(slot)
     choice = np.full(len(row), -1)
     asked = np.flatnonzero(actionable.to_numpy() & (itinerary >= 0))
-    slot_number = pairs["slot"].replace_strict(_PLACE_SLOT, default=0, return_dtype=pl.Int64)
+    slot_number = pairs["slot"].replace_strict(PLACE_SLOT_NUMBER, default=0, return_dtype=pl.Int64)
     of_slot = itinerary * len(PLACE_SLOTS) + slot_number.to_numpy()
     choice[asked] = number_keys(of_slot[asked])
     pairs = pairs.with_columns(
@@ -230,173 +229,6 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         pl.Series("choice", choice),
     )
     return pairs, pairs.select(*_OF_SLOT, "choice")[asked[first_of_each(choice[asked])]]
-
-
-def _synthesis_texts(
-    synthesis: pl.DataFrame, dialogues: pl.DataFrame, pairs: pl.DataFrame
-) -> dict[str, pl.DataFrame]:
-    """Return the texts of the synthesis of each slot that somebody has a preference for.
-
-    ``resolutions`` has the last explanation of a slot. There are none without synthesis.
-    """
-    enabled = dialogues.filter("enable_synthesis").select("dialogue_row")
-    stated = pairs.select("dialogue_row", "slot", "slot_row").unique(maintain_order=True)
-    rows = synthesis.join(enabled, on="dialogue_row", how="semi", maintain_order="left")
-    rows = rows.join(stated, on=["dialogue_row", "slot"], maintain_order="left")
-    texts = (
-        pl.concat(
-            rows.select("slot_row", pl.col(name).alias("text")).with_row_index("row")
-            for name in ("utterance", "explanation")
-        )
-        .filter(pl.col("text").fill_null("").str.strip_chars() != "")
-        .sort("slot_row", "row", maintain_order=True)
-        .select("slot_row", "text")
-    )
-    resolutions = (
-        rows.drop_nulls("explanation")
-        .group_by("slot_row", maintain_order=True)
-        .agg(pl.col("explanation").last().alias("text"))
-    )
-    return {"synthesis_texts": texts, "resolutions": resolutions}
-
-
-def _plan_texts(turns: pl.DataFrame, dialogues: pl.DataFrame, plans: Plans) -> pl.DataFrame:
-    """Return what the plan is presented by: presentations, then the planner's raw output."""
-    presented = turns.filter(pl.col("kind") == PRESENT_PLAN).select(
-        "dialogue_row", pl.col("utterance").alias("text"), pl.lit(False).alias("is_raw")
-    )
-    raw = dialogues.drop_nulls("plan").select(
-        "dialogue_row",
-        pl.lit(plans.plans["raw_output"]).gather(pl.col("plan")).alias("text"),
-        pl.lit(True).alias("is_raw"),
-    )
-    return (
-        pl.concat([presented, raw])
-        .filter(pl.col("text").str.strip_chars() != "")
-        .sort("dialogue_row", "is_raw", maintain_order=True)
-    )
-
-
-def _plan_lines(plan_texts: pl.DataFrame) -> pl.DataFrame:
-    """Cut the texts of plans into lines that are not empty, at most `MOST_LINES` a dialogue."""
-    codes, texts = distinct(plan_texts["text"])
-    lines = (
-        texts.str.replace_all(_LINE_ENDS, "\n")
-        .str.split("\n")
-        .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
-    )
-    numbers, distinct_lines = distinct(lines.explode(empty_as_null=False))
-    line, offsets = take((numbers, offsets_of(lines.list.len().to_numpy())), codes)
-    row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
-    kept = np.flatnonzero(place_in_group(row) < MOST_LINES)
-    kept = kept[first_of_each(row[kept] * len(distinct_lines) + line[kept])]
-    return _owned("dialogue_row", row[kept], distinct_lines.gather(line[kept]))
-
-
-def _choices(
-    itineraries: pl.DataFrame,
-    plans: Plans,
-    catalogue: Catalogue,
-    grounded: Grounded,
-    choices: pl.DataFrame,
-    options: GroupTravelOptions,
-) -> dict[str, pl.DataFrame]:
-    """Return what itineraries chose for slots.
-
-    All frames have ``choice``. ``choice_places``: ``text``, a place's record or, where it has
-    none, its name. ``choice_texts``: all that lexical evidence may stand in. ``choice_targets``:
-    what M12 compares, in one text or in parts. ``choice_rooms`` and ``choice_components``: room
-    types of the records, and the parts of their categories.
-    """
-    itinerary = choices["itinerary"].to_numpy()
-    slot = choices["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
-    plan = itineraries["plan"].to_numpy()[itinerary]
-    of_slot = itinerary * len(PLACE_SLOTS) + slot
-    rows, offsets = take(grounded.slot_places, of_slot)
-    choice = np.repeat(np.arange(len(of_slot)), np.diff(offsets))
-    record, offsets = take(grounded.name_records, rows)
-    is_bare = np.diff(offsets) == 0
-    of_record = np.repeat(choice, np.diff(offsets))
-    records = catalogue.records.select("text", "room", "components")[record]
-    names = _owned("choice", choice, grounded.names.gather(rows))
-    described = _owned("choice", of_record, records["text"])
-    raw = plans.plans["raw_output"].gather(plan)
-    rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
-    parts = records["components"]
-    components = pl.DataFrame(
-        {
-            "choice": np.repeat(of_record, parts.list.len().to_numpy()),
-            "component": parts.explode(empty_as_null=False),
-        }
-    )
-    return {
-        "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
-        "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
-        "choice_targets": _targets(_slot_texts(plans, plan, slot), raw, options),
-        "choice_rooms": rooms.drop_nulls(),
-        "choice_components": components,
-    }
-
-
-def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravelOptions) -> pl.DataFrame:
-    """Return what M12 compares, by choice: the plan's entries and its raw output.
-
-    Read in windows they are two texts, as the raw output is that of every slot; blank ones are
-    left out.
-    """
-    choice = np.arange(len(entered))
-    parts = [entered] if options.m12_target == "slot" else [entered, raw]
-    if options.m12_long == "windows":
-        targets = pl.concat([_owned("choice", choice, part) for part in parts])
-        return targets.filter(pl.col("text").str.strip_chars() != "")
-    is_said = pl.Series(np.zeros(len(entered), np.bool_))
-    for part in parts:
-        is_said |= part.str.strip_chars() != ""
-    joined = entered if len(parts) == 1 else entered + "\n" + raw
-    return _owned("choice", choice, joined).filter(is_said)
-
-
-_PLACE_SLOT = {slot: number for number, slot in enumerate(PLACE_SLOTS)}
-
-
-def _owned(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({name: owners, "text": texts})
-
-
-def _slot_texts(plans: Plans, plan: Indices, slot: Indices) -> pl.Series:
-    """Return what plans enter for slots, in one text."""
-    of_slot = plans.entries["slot"].replace_strict(_PLACE_SLOT, return_dtype=pl.Int64).to_numpy()
-    entered = plans.entries["plan"].to_numpy() * len(PLACE_SLOTS) + of_slot
-    rows, offsets = group_rows(entered, plans.plans.height * len(PLACE_SLOTS))
-    texts = list_column(plans.entries["text"].gather(rows), offsets).list.join("; ")
-    return texts.gather(plan * len(PLACE_SLOTS) + slot)
-
-
-def _places(
-    itineraries: pl.DataFrame,
-    plans: Plans,
-    catalogue: Catalogue,
-    catalogue_cells: pl.DataFrame,
-    grounded: Grounded,
-) -> dict[str, pl.DataFrame]:
-    """Return the places of itineraries, their records' texts, and the checks of their days."""
-    filled = catalogue.records.select("cell").unique()
-    has_records = catalogue_cells.join(filled, on="cell").select("catalogue").unique()
-    checks = (
-        itineraries.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("itinerary"))
-        .join(plans.checks, on="plan", how="left", maintain_order="left")
-        .with_columns(
-            pl.col("catalogue").is_in(has_records["catalogue"].implode()).alias("has_catalogue")
-        )
-    )
-    record, offsets = grounded.place_records
-    of_place = np.repeat(np.arange(grounded.places.height), np.diff(offsets))
-    texts = _owned("place_row", of_place, catalogue.records["text"].gather(record))
-    return {
-        "places": grounded.places,
-        "place_texts": texts,
-        "itineraries": checks.select("itinerary", "passed", "checks", "has_catalogue"),
-    }
 
 
 def _vocabulary(

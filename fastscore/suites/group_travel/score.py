@@ -1,5 +1,6 @@
 """The scores of pairs, places and dialogues."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,9 +99,29 @@ def _score(
     lexicon: Lexicon,
     has_vectors: bool,
 ) -> pl.DataFrame:
+    counted = _count(
+        frames, pairs, places, count_conversation(frames, wishes, informative, lexicon)
+    )
+    reasons = _null_reasons(counted, has_vectors)
+    present = {metric.id: pl.Series(reasons[metric.id] < 0) for metric in METRICS}
+    return _ratios(counted, present).with_columns(
+        *(pl.when(pl.lit(present[name])).then(name).alias(name) for name in ("W2", "W3", "M13")),
+        *(
+            pl.when(pl.lit(present["M10"])).then(channel.id).otherwise(0).alias(channel.id)
+            for channel in CHANNELS
+        ),
+        pl.lit(lexicon.version).alias("lexicon_version"),
+        pl.col("warnings").fill_null([]),
+        _reasons_column(reasons).alias("null_reasons"),
+    )
+
+
+def _count(
+    frames: Frames, pairs: pl.DataFrame, places: pl.DataFrame, conversation: pl.DataFrame
+) -> pl.DataFrame:
+    """Put beside dialogues what ratios are made of."""
     dialogues = frames["dialogues"]
     n_dialogues = dialogues.height
-    conversation = count_conversation(frames, wishes, informative, lexicon)
     counts = [
         dialogues,
         conversation.drop("dialogue_row", "multi_user", "member_count", "listed_members"),
@@ -110,16 +131,18 @@ def _score(
         find_missing(frames),
         _of_itinerary(frames, dialogues["itinerary"].to_numpy()),
     ]
-    counted = pl.concat(counts, how="horizontal").with_columns(
+    return pl.concat(counts, how="horizontal").with_columns(
         pl.col("M7_total_turns").alias("M7_turns_per_slot_num"),
         pl.col("provided_slots").alias("M7_turns_per_slot_den"),
         pl.col("n_pairs").alias("M8_den"),
         pl.col("n_pairs").alias("M8a_den"),
         pl.col("W1_den").alias("M11_den"),
     )
-    reasons = _null_reasons(counted, has_vectors)
+
+
+def _ratios(counted: pl.DataFrame, present: Mapping[str, pl.Series]) -> pl.DataFrame:
+    """Add each ratio; where it is null, and where it is 0 by its setting, it counts nothing."""
     constant = {"M4": ~pl.col("use_social_theory"), "M5": ~pl.col("enable_feedback")}
-    present = {metric.id: pl.Series(reasons[metric.id] < 0) for metric in METRICS}
     counted = counted.with_columns(
         pl.when(pl.lit(present[metric.id]) & ~constant.get(metric.id, pl.lit(False)))
         .then(column)
@@ -130,24 +153,14 @@ def _score(
         if column is not None
     )
     return counted.with_columns(
-        *(
-            pl.when(pl.lit(present[metric.id]))
-            .then(
-                pl.when(constant.get(metric.id, pl.lit(False)))
-                .then(0.0)
-                .otherwise(pl.col(f"{metric.id}_num") / pl.col(f"{metric.id}_den"))
-            )
-            .alias(metric.id)
-            for metric in RATIOS
-        ),
-        *(pl.when(pl.lit(present[name])).then(name).alias(name) for name in ("W2", "W3", "M13")),
-        *(
-            pl.when(pl.lit(present["M10"])).then(channel.id).otherwise(0).alias(channel.id)
-            for channel in CHANNELS
-        ),
-        pl.lit(lexicon.version).alias("lexicon_version"),
-        pl.col("warnings").fill_null([]),
-        _reasons_column(reasons).alias("null_reasons"),
+        pl.when(pl.lit(present[metric.id]))
+        .then(
+            pl.when(constant.get(metric.id, pl.lit(False)))
+            .then(0.0)
+            .otherwise(pl.col(f"{metric.id}_num") / pl.col(f"{metric.id}_den"))
+        )
+        .alias(metric.id)
+        for metric in RATIOS
     )
 
 

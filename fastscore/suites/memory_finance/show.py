@@ -87,13 +87,9 @@ _PROBLEMS = (
 """What can be wrong with a turn, the gravest first."""
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
-    """List the turns that fail, the gravest problem first, then those that fail most checks."""
-    turns = run.tables["turns"]
-    problem = pl.coalesce(
-        pl.when(applies).then(pl.lit(gravity)) for gravity, (_, applies) in enumerate(_PROBLEMS)
-    )
-    failed = pl.sum_horizontal(
+def _failed_checks() -> pl.Expr:
+    """Count what is wrong with a turn, over all checks."""
+    return pl.sum_horizontal(
         (pl.col("pred_compliance_label") == "severe_violation").cast(pl.Int64),
         pl.col("constraint_contradiction").cast(pl.Int64),
         pl.col("forbidden_hits").list.len().cast(pl.Int64),
@@ -107,15 +103,26 @@ def report_sections(run: CommittedRun) -> list[Section]:
             pl.Int64
         ),
     )
-    failing = (
-        turns.with_columns(problem.alias("gravity"), failed.alias("failed checks"))
+
+
+def _failing(turns: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the turns with a problem, its gravity (0 for the gravest) and their failed checks."""
+    problem = pl.coalesce(
+        pl.when(applies).then(pl.lit(gravity)) for gravity, (_, applies) in enumerate(_PROBLEMS)
+    )
+    names = dict(enumerate(name for name, _ in _PROBLEMS))
+    return (
+        turns.with_columns(problem.alias("gravity"), _failed_checks().alias("failed checks"))
         .filter(pl.col("gravity").is_not_null())
         .with_columns(
-            pl.col("gravity")
-            .replace_strict(dict(enumerate(name for name, _ in _PROBLEMS)), return_dtype=pl.String)
-            .alias("problem")
+            pl.col("gravity").replace_strict(names, return_dtype=pl.String).alias("problem")
         )
     )
+
+
+def report_sections(run: CommittedRun) -> list[Section]:
+    """List the turns that fail, the gravest problem first, then those that fail most checks."""
+    failing = _failing(run.tables["turns"])
     counts = (
         failing.group_by("gravity", "problem")
         .agg(pl.len().alias("turns"))

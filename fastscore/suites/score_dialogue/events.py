@@ -84,7 +84,6 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
             "line": rows["line"].gather(completed_at[completed]),
         }
     )
-
     steps, predicted_at = _lay_out_steps(
         utterance_of_row, step_of_row, is_predicted & has_step, completed, total_steps, n_utterances
     )
@@ -104,23 +103,17 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
             ],
         )
     )
-    rejects = pl.concat(
-        [
-            _reject_too_far(raw.filter(too_far & ~too_long)),
-            _reject_too_long(raw.filter(too_long), max_text),
-        ]
-    ).sort("line", maintain_order=True)
-    predicted, revealed = int(is_predicted.sum()), int(is_revealed.sum())
+    rejects = _rejects(raw, too_far, too_long, max_text)
+    counts = {
+        "predicted": int(is_predicted.sum()),
+        "revealed": int(is_revealed.sum()),
+        "utterance_complete": len(complete_rows),
+    }
+    ignored, other = raw.height - rows.height - rejects.height, rows.height - sum(counts.values())
     return Events(
         frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
         rejects=rejects,
-        counts={
-            "ignored": raw.height - rows.height - rejects.height,
-            "predicted": predicted,
-            "revealed": revealed,
-            "utterance_complete": len(complete_rows),
-            "other": rows.height - predicted - revealed - len(complete_rows),
-        },
+        counts={"ignored": ignored, **counts, "other": other},
         # the published script takes a text that is null for an empty one
         nulls_are_empty=True,
     )
@@ -320,6 +313,17 @@ def _revealed_too_far(raw: pl.DataFrame) -> pl.Series:
             & (pl.col("step") >= MAXIMUM_STEPS)
         ).fill_null(False)
     ).to_series()
+
+
+def _rejects(
+    raw: pl.DataFrame, too_far: pl.Series, too_long: pl.Series, max_text: int
+) -> pl.DataFrame:
+    return pl.concat(
+        [
+            _reject_too_far(raw.filter(too_far & ~too_long)),
+            _reject_too_long(raw.filter(too_long), max_text),
+        ]
+    ).sort("line", maintain_order=True)
 
 
 def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:

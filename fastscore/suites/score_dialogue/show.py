@@ -52,25 +52,26 @@ def _turns(utterance: Mapping[str, Any], steps: pl.DataFrame | None) -> list[Tur
     return turns
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
-    """Show how similarity and utility move from step to step, over all utterances."""
-    named = {"lexical_similarity": "lexical", "semantic_similarity": "semantic", "U_step": "U_step"}
+_LINES = {"lexical_similarity": "lexical", "semantic_similarity": "semantic", "U_step": "U_step"}
+
+
+def _means_by_step(steps: pl.LazyFrame) -> tuple[Series, ...]:
+    """Return a line with its 95 % intervals for each number that steps have."""
     by_step = (
-        run.tables["steps"]
-        .filter(pl.col("step") <= _LATEST_STEP)
+        steps.filter(pl.col("step") <= _LATEST_STEP)
         .group_by("step")
         .agg(
             pl.len().alias("n"),
-            *(pl.col(name).mean().alias(name) for name in named),
+            *(pl.col(name).mean().alias(name) for name in _LINES),
             *(
                 (_NORMAL * pl.col(name).std() / pl.col(name).count().sqrt()).alias(f"{name}:half")
-                for name in named
+                for name in _LINES
             ),
         )
         .sort("step")
         .collect(engine="streaming")
     )
-    series = tuple(
+    return tuple(
         Series(
             name=label,
             frame=by_step.select(
@@ -80,17 +81,26 @@ def report_sections(run: CommittedRun) -> list[Section]:
                 (pl.col(name) + pl.col(f"{name}:half")).alias("high"),
             ).drop_nulls("y"),
         )
-        for name, label in named.items()
+        for name, label in _LINES.items()
         if by_step[name].null_count() < by_step.height
     )
+
+
+def _best_steps(utterances: pl.LazyFrame) -> Series:
+    """Count utterances by the step at which their utility is best."""
     best = (
-        run.tables["utterances"]
-        .filter(pl.col("best_step").is_between(0, _LATEST_STEP))
+        utterances.filter(pl.col("best_step").is_between(0, _LATEST_STEP))
         .group_by(pl.col("best_step").alias("x"))
         .agg(pl.len().alias("y"))
         .sort("x")
         .collect(engine="streaming")
     )
+    return Series(name="utterances", frame=best)
+
+
+def report_sections(run: CommittedRun) -> list[Section]:
+    """Show how similarity and utility move from step to step, over all utterances."""
+    means, best = _means_by_step(run.tables["steps"]), _best_steps(run.tables["utterances"])
     return [
         Section(
             title="Utility by step",
@@ -98,12 +108,12 @@ def report_sections(run: CommittedRun) -> list[Section]:
             "step of an utterance. Similarity should rise as more is heard; earliness makes early "
             "steps worth more.",
             charts=(
-                Chart(title="Mean by step", x_label="step", y_label="mean", series=series),
+                Chart(title="Mean by step", x_label="step", y_label="mean", series=means),
                 Chart(
                     title="Step at which utterances reach their best utility",
                     x_label="best step",
                     y_label="utterances",
-                    series=(Series(name="utterances", frame=best),),
+                    series=(best,),
                     bars=True,
                 ),
             ),

@@ -1,6 +1,6 @@
 """The page of an analysis: one HTML file with its figures and short tables inside."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -39,13 +39,78 @@ th,td{padding:.1rem .35rem}@page{margin:16mm}}
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page: an id, a heading, what it answers, its figures and its tables."""
+    """A part of the page: an id, a heading, what it answers, its figures and its table's HTML."""
 
     name: str
     heading: str
     text: str
     figures: Sequence[str]
-    tables: Sequence[str]
+    table: Callable[[Tables], str] = lambda tables: ""
+
+
+_SECTIONS = (
+    Section(
+        "parts",
+        "Scores and their parts",
+        "TAS and CAS with what they are made of, over conversations.",
+        ("distributions", "radar"),
+        lambda tables: components_table(tables.components),
+    ),
+    Section(
+        "turns",
+        "Turn by turn",
+        "How CC, CR and copying move in one dialogue, and on average around shifts.",
+        ("timelines", "around_shifts"),
+    ),
+    Section(
+        "concepts",
+        "Concepts that are missing or hallucinated",
+        "Which concepts of the user the answers lack, and which they bring in unasked, by the "
+        "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
+        (),
+        lambda tables: top_concepts_table(tables.top_concepts),
+    ),
+    Section(
+        "recovery",
+        "Recovery",
+        "How soon the answers fit again after a shift. The window is varied over the scores of the "
+        "turns; nothing is scored again.",
+        ("recovery",),
+        lambda tables: sweep_table(tables.window_sweep),
+    ),
+    Section(
+        "ablations",
+        "Ablations",
+        "Each score without some of its parts. Differences are paired by conversation; p by "
+        "Wilcoxon's signed ranks, corrected by Holm's procedure over the group's variants.",
+        ("ablations",),
+        lambda tables: ablations_table(tables.ablations),
+    ),
+    Section(
+        "weights",
+        "Weights",
+        "Whether the order of models hangs on the choice of weights. The whole grid is in "
+        "tables/weight_grid.csv.",
+        ("weights",),
+    ),
+    Section(
+        "construct",
+        "Construct validity",
+        "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
+        "segments than across them. Tests are paired by conversation and corrected by Holm's "
+        "procedure; each model's are in tables/construct_validity.csv.",
+        ("construct",),
+        lambda tables: construct_table(tables.construct_validity),
+    ),
+    Section(
+        "convergent",
+        "Convergent validity",
+        "Whether the scores order conversations as the judge does. Rank correlations over all "
+        "models; each model's are in tables/convergent_validity.csv.",
+        ("judge",),
+        lambda tables: convergent_table(tables.convergent_validity),
+    ),
+)
 
 
 def make_page(
@@ -70,8 +135,7 @@ def make_page(
         HTML that needs nothing from elsewhere.
     """
     drawn = {figure.name: figure for figure in figures}
-    sections = list(_sections(tables))
-    links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in sections)
+    links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in _SECTIONS)
     return "\n".join(
         [
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
@@ -81,13 +145,13 @@ def make_page(
             *(f"<p>{fact}</p>" for fact in facts),
             *(f'<p class="note">{escape(note)}</p>' for note in notes),
             f"<nav>{links}</nav></header><main>",
-            *(_section(section, drawn) for section in sections),
+            *(_section(section, drawn, tables) for section in _SECTIONS),
             "</main></body></html>\n",
         ]
     )
 
 
-def _section(section: Section, drawn: dict[str, Drawn]) -> str:
+def _section(section: Section, drawn: dict[str, Drawn], tables: Tables) -> str:
     shown = [drawn[name] for name in section.figures if name in drawn]
     figures = (
         f"<figure>{figure.svg}<figcaption><strong>{escape(figure.title)}.</strong> "
@@ -103,71 +167,5 @@ def _section(section: Section, drawn: dict[str, Drawn]) -> str:
     return (
         f'<section id="{section.name}"><h2>{escape(section.heading)}</h2>'
         f"<p>{escape(section.text)}</p>{''.join(figures)}{missing}"
-        f"{''.join(section.tables)}</section>"
-    )
-
-
-def _sections(tables: Tables) -> Iterable[Section]:
-    yield Section(
-        "parts",
-        "Scores and their parts",
-        "TAS and CAS with what they are made of, over conversations.",
-        ("distributions", "radar"),
-        (components_table(tables.components),),
-    )
-    yield Section(
-        "turns",
-        "Turn by turn",
-        "How CC, CR and copying move in one dialogue, and on average around shifts.",
-        ("timelines", "around_shifts"),
-        (),
-    )
-    yield Section(
-        "concepts",
-        "Concepts that are missing or hallucinated",
-        "Which concepts of the user the answers lack, and which they bring in unasked, by the "
-        "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
-        (),
-        (top_concepts_table(tables.top_concepts),),
-    )
-    yield Section(
-        "recovery",
-        "Recovery",
-        "How soon the answers fit again after a shift. The window is varied over the scores of the "
-        "turns; nothing is scored again.",
-        ("recovery",),
-        (sweep_table(tables.window_sweep),),
-    )
-    yield Section(
-        "ablations",
-        "Ablations",
-        "Each score without some of its parts. Differences are paired by conversation; p by "
-        "Wilcoxon's signed ranks, corrected by Holm's procedure over the group's variants.",
-        ("ablations",),
-        (ablations_table(tables.ablations),),
-    )
-    yield Section(
-        "weights",
-        "Weights",
-        "Whether the order of models hangs on the choice of weights. The whole grid is in "
-        "tables/weight_grid.csv.",
-        ("weights",),
-        (),
-    )
-    yield Section(
-        "construct",
-        "Construct validity",
-        "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
-        "segments than across them. Tests are paired by conversation and corrected by Holm's "
-        "procedure; each model's are in tables/construct_validity.csv.",
-        ("construct",),
-        (construct_table(tables.construct_validity),),
-    )
-    yield Section(
-        "convergent",
-        "Convergent validity",
-        "Whether the scores order conversations as the judge does. Rank correlations over all "
-        "models; each model's are in tables/convergent_validity.csv.",
-        ("judge",),
-        (convergent_table(tables.convergent_validity),),
+        f"{section.table(tables)}</section>"
     )
