@@ -1,22 +1,30 @@
 """Every benchmark in turn, each in a process of its own, and one table of what they found.
 
-``python -m benchmarks [--quick] [--only NAME] [--json FILE]``, and
-``python -m benchmarks compare BEFORE.json AFTER.json`` for two such files.
+``python -m benchmarks [--quick] [--only NAME] [--json FILE]``,
+``python -m benchmarks compare BEFORE.json AFTER.json`` for two such files, and
+``python -m benchmarks page`` for the page of figures in docs/.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from benchmarks.figures import FILE_VARIABLE, HEADER, Figure, compare, read_figures, table
-from benchmarks.host import describe_host
+from benchmarks.figures import FILE_VARIABLE, HEADER, read_figures, table
+from benchmarks.record import (
+    PAGE,
+    RECORD,
+    Measured,
+    compare,
+    measured,
+    page,
+    read_record,
+    save_record,
+)
 
 QUICK = {
     "kernels_text": ["--scale", "0.1", "--repetitions", "3"],
@@ -45,36 +53,38 @@ QUICK = {
 @click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Small sizes: minutes, not hours.")
 @click.option("--only", multiple=True, type=click.Choice(list(QUICK)), help="May be repeated.")
-@click.option("--json", "output", type=click.Path(path_type=Path), help="A file for the figures.")
+@click.option(
+    "--json",
+    "output",
+    type=click.Path(path_type=Path),
+    help="A record of figures: what is measured replaces what it held of that.",
+)
 @click.pass_context
 def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Path | None) -> None:
     """Run every benchmark; aims are set for full size."""
     if context.invoked_subcommand is not None:
         return
     chosen = only or tuple(QUICK)
-    found: dict[str, list[Figure]] = {}
+    found: dict[str, Measured] = {}
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         for number, module in enumerate(chosen, 1):
             click.echo(f"\n== {number} of {len(chosen)}: benchmarks.{module} ==")
             path = Path(folder) / module
-            words = [sys.executable, "-m", f"benchmarks.{module}", *(QUICK[module] * quick)]
+            arguments = QUICK[module] * quick
+            words = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
             started = time.monotonic()
             environment = {**os.environ, FILE_VARIABLE: str(path)}
             if subprocess.run(words, check=False, env=environment).returncode:
                 failed.append(module)
             click.echo(f"({time.monotonic() - started:.0f} s)")
-            found[module] = read_figures(path)
+            found[module] = measured(arguments, read_figures(path))
     click.echo(f"\n{HEADER}")
-    for module, figures in found.items():
-        click.echo("\n".join(table(module, figures, judged=not quick)))
+    for module, run in found.items():
+        click.echo("\n".join(table(module, run.figures, judged=not quick)))
     if output is not None:
-        content = {
-            "host": describe_host(),
-            "quick": quick,
-            "figures": {name: list(map(asdict, figures)) for name, figures in found.items()},
-        }
-        output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        kept = {name: run for name, run in found.items() if name not in failed}
+        save_record(output, read_record(output) | kept)
     if failed:
         click.echo(f"failed: {', '.join(failed)}", err=True)
         context.exit(1)
@@ -86,6 +96,12 @@ def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Pat
 def compare_command(before: Path, after: Path) -> None:
     """Show the ratios of two files that --json wrote side by side."""
     click.echo("\n".join(compare(before, after)))
+
+
+@main.command("page")
+def page_command() -> None:
+    """Write the page of figures from the record in docs/."""
+    PAGE.write_text(page(read_record(RECORD)), encoding="utf-8")
 
 
 if __name__ == "__main__":

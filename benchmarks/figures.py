@@ -86,22 +86,3 @@ HEADER = (
     "| benchmark | what | rows | ours | peer | theirs | ratio | aim | |\n"
     "|---|---|--:|--:|---|--:|--:|--:|---|"
 )
-
-
-def compare(before: Path, after: Path) -> Iterator[str]:
-    """Lay out two JSON files of ``python -m benchmarks`` side by side, by ratio."""
-    sides = [
-        {
-            (name, figure["what"], figure["peer"]): figure
-            for name, figures in json.loads(path.read_text(encoding="utf-8"))["figures"].items()
-            for figure in figures
-        }
-        for path in (before, after)
-    ]
-    yield "| benchmark | what | peer | ratio before | ratio after | after / before |"
-    yield "|---|---|---|--:|--:|--:|"
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        old, new = (side.get(key, {}).get("ratio") for side in sides)
-        shown = ["-" if ratio is None else f"{ratio:,.2f}x" for ratio in (old, new)]
-        change = f"{new / old:.2f}" if old and new else "-"
-        yield f"| {' | '.join(key)} | {shown[0]} | {shown[1]} | {change} |"

@@ -21,7 +21,6 @@ from fastscore_kernels import (
     set_difference_csr,
     set_f1_csr,
     transition_rates,
-    warm,
 )
 
 from benchmarks.harness import SEED, Case, main
@@ -332,7 +331,6 @@ def _python_pairs(n: int, pairs: int) -> list[tuple[int, int]]:
 
 def cases(scale: float) -> Iterator[Case]:
     """Make the cases."""
-    warm()
     rng = np.random.default_rng(SEED)
     yield from set_cases(rng, int(100_000 * scale))
     yield from group_cases(rng, int(50_000 * scale))

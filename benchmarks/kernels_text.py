@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128, warm
+from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128
 
 from benchmarks.harness import SEED, Case, main
 
@@ -91,7 +91,6 @@ def copied_shares(a: list[str], b: list[str]) -> list[float]:
 
 def cases(scale: float) -> Iterator[Case]:
     """Make the cases."""
-    warm()
     rng = random.Random(SEED)
     rows = int(40_000 * scale)
     a = _utterances(rng, rows, 15, 15)

@@ -1,11 +1,23 @@
-"""What benchmarks end with: one table, one file, and two files side by side."""
+"""What benchmarks end with: one table, a record, its page, and two records side by side."""
 
-import json
+import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import FILE_VARIABLE, Figure, compare, publish, read_figures, table
+from benchmarks.__main__ import QUICK
+from benchmarks.figures import FILE_VARIABLE, Figure, publish, read_figures, table
+from benchmarks.record import (
+    PAGE,
+    RECORD,
+    Measured,
+    compare,
+    measured,
+    page,
+    read_record,
+    save_record,
+)
 
 FASTER = Figure(
     what="distance", rows=1_000, unit="s", ours=2.0, peer="peer", theirs=6.0, ratio=3.0, aim=2.5
@@ -37,10 +49,59 @@ def test_the_table_says_what_was_held() -> None:
     assert small.endswith("| 0.50x | 1x |  |")
 
 
-def test_two_files_are_compared_by_ratio(tmp_path: Path) -> None:
+def entry(*figures: Figure, arguments: tuple[str, ...] = ()) -> Measured:
+    host = {"processor": "P, 2 visible cores", "system": "S", "load": "0.10", "polars": "2.1.0"}
+    return Measured(
+        arguments=arguments, date="2026-01-02", commit="abcdef0", host=host, figures=figures
+    )
+
+
+def test_two_records_are_compared_by_ratio(tmp_path: Path) -> None:
     for name, ratio in (("before", 2.0), ("after", 3.0)):
-        figures = {"kernels": [{"what": "distance", "peer": "peer", "ratio": ratio}]}
-        (tmp_path / name).write_text(json.dumps({"figures": figures}))
+        save_record(tmp_path / name, {"kernels": entry(replace(FASTER, ratio=ratio), ALONE)})
     assert list(compare(tmp_path / "before", tmp_path / "after"))[2:] == [
-        "| kernels | distance | peer | 2.00x | 3.00x | 1.50 |"
+        "| kernels | distance | peer | 2.00x | 3.00x | 1.50 |",
+        "| kernels | memory |  | - | - | - |",
     ]
+
+
+def test_a_record_is_read_as_it_was_saved(tmp_path: Path) -> None:
+    record = {"b": entry(FASTER, ALONE), "a": entry(SLOWER, arguments=("--quick",))}
+    assert read_record(tmp_path / "record") == {}
+    save_record(tmp_path / "record", record)
+    assert read_record(tmp_path / "record") == record
+    assert list(read_record(tmp_path / "record")) == ["a", "b"]
+
+
+def test_a_measurement_says_of_which_commit_and_when() -> None:
+    found = measured(["--quick"], [ALONE])
+    assert found.arguments == ("--quick",)
+    assert found.figures == (ALONE,)
+    assert found.date.count("-") == 2
+    assert found.commit
+
+
+def test_a_page_judges_aims_at_full_size_alone() -> None:
+    lines = page({"a": entry(SLOWER), "b": entry(SLOWER, arguments=("--quick",))}).splitlines()
+    assert (
+        "`python -m benchmarks.b --quick` on 2026-01-02, commit abcdef0: P, 2 visible cores, S, "
+        "load 0.10; polars 2.1.0."
+    ) in lines
+    assert "| a | cosine | 10 | 4 s | peer | 2 | 0.50x | 1x | SHORT |" in lines
+    assert "| b | cosine | 10 | 4 s | peer | 2 | 0.50x | 1x |  |" in lines
+
+
+def test_the_page_of_figures_is_that_of_its_record() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD)), (
+        "docs/benchmarks_figures.md: write it anew with `python -m benchmarks page`"
+    )
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_benchmark_finds_what_it_imports_of_ours(name: str) -> None:
+    try:
+        importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith(("benchmarks", "fastscore", "tests")):
+            raise
+        pytest.skip(f"needs {error.name}, of the extra bench")

@@ -1,0 +1,140 @@
+"""The record of what benchmarks measured: one JSON file, and the page that is written from it.
+
+A benchmark that is run again replaces its own entry, so that each says when it was measured, of
+which commit, how and on what. ``python -m benchmarks`` keeps the record; a test compares the page
+with it.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import HEADER, Figure, table
+from benchmarks.host import describe_host
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "docs" / "benchmarks" / "figures.json"
+PAGE = ROOT / "docs" / "benchmarks_figures.md"
+
+_INTRODUCTION = """\
+# Figures
+
+Written by `python -m benchmarks page` from [what the benchmarks left](benchmarks/figures.json):
+nobody types a figure here. Ratios are those of one run, ours interleaved with the peer's; an aim is
+judged at full size only. `python -m benchmarks --only NAME --json docs/benchmarks/figures.json`
+measures one anew.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one run of a benchmark found.
+
+    Parameters
+    ----------
+    arguments
+        What it was called with; none at full size.
+    date
+        The day, in UTC.
+    commit
+        Of the repository, with ``-dirty`` where files were changed since.
+    host
+        As `describe_host` says.
+    figures
+        What it published.
+    """
+
+    arguments: tuple[str, ...]
+    date: str
+    commit: str
+    host: Mapping[str, str]
+    figures: tuple[Figure, ...]
+
+
+def measured(arguments: list[str], figures: list[Figure]) -> Measured:
+    """Say of figures that were found just now how they came to be."""
+    return Measured(
+        arguments=tuple(arguments),
+        date=datetime.now(UTC).date().isoformat(),
+        commit=_commit(),
+        host=describe_host(),
+        figures=tuple(figures),
+    )
+
+
+def read_record(path: Path) -> dict[str, Measured]:
+    """Read a record by benchmark; a file that is not there holds none."""
+    if not path.exists():
+        return {}
+    return {
+        name: _entry(found) for name, found in json.loads(path.read_text(encoding="utf-8")).items()
+    }
+
+
+def save_record(path: Path, record: Mapping[str, Measured]) -> None:
+    """Write a record, benchmarks by name."""
+    content = {name: asdict(record[name]) for name in sorted(record)}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def page(record: Mapping[str, Measured]) -> str:
+    """Write the page of a record."""
+    return "\n".join([_INTRODUCTION, *(line for name in record for line in _part(name, record))])
+
+
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """Lay two records out side by side, by ratio."""
+    sides = [
+        {
+            (name, figure.what, figure.peer): figure.ratio
+            for name, found in read_record(path).items()
+            for figure in found.figures
+        }
+        for path in (before, after)
+    ]
+    yield "| benchmark | what | peer | ratio before | ratio after | after / before |"
+    yield "|---|---|---|--:|--:|--:|"
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (side.get(key) for side in sides)
+        shown = ["-" if ratio is None else f"{ratio:,.2f}x" for ratio in (old, new)]
+        change = f"{new / old:.2f}" if old and new else "-"
+        yield f"| {' | '.join(key)} | {shown[0]} | {shown[1]} | {change} |"
+
+
+def _part(name: str, record: Mapping[str, Measured]) -> Iterator[str]:
+    found = record[name]
+    host = found.host
+    versions = ", ".join(
+        f"{package} {version}"
+        for package, version in host.items()
+        if package not in ("processor", "system", "load") and version != "not installed"
+    )
+    command = " ".join(["python -m", f"benchmarks.{name}", *found.arguments])
+    yield f"## {name}\n"
+    yield (
+        f"`{command}` on {found.date}, commit {found.commit}: {host['processor']}, "
+        f"{host['system']}, load {host['load']}; {versions}.\n"
+    )
+    yield HEADER
+    yield from table(name, found.figures, judged=not found.arguments)
+    yield ""
+
+
+def _entry(found: dict[str, Any]) -> Measured:
+    figures = tuple(Figure(**figure) for figure in found.pop("figures"))
+    return Measured(**{**found, "arguments": tuple(found["arguments"]), "figures": figures})
+
+
+def _commit() -> str:
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=7"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return told.stdout.strip() or "unknown"
