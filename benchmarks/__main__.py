@@ -16,6 +16,7 @@ import click
 
 from benchmarks.figures import FILE_VARIABLE, HEADER, read_figures, table
 from benchmarks.record import (
+    ENVIRONMENT,
     PAGE,
     RECORD,
     Measured,
@@ -74,7 +75,8 @@ def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Pat
             arguments = QUICK[module] * quick
             words = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
             started = time.monotonic()
-            environment = {**os.environ, FILE_VARIABLE: str(path)}
+            own = ENVIRONMENT.get(module, {})
+            environment = {**os.environ, **own, FILE_VARIABLE: str(path)}
             if subprocess.run(words, check=False, env=environment).returncode:
                 failed.append(module)
             click.echo(f"({time.monotonic() - started:.0f} s)")

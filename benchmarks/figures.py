@@ -72,14 +72,19 @@ def table(benchmark: str, figures: Sequence[Figure], *, judged: bool) -> Iterato
     Aims are set for full size: at a small one they are shown, and not judged.
     """
     for figure in figures:
-        theirs = "" if figure.theirs is None else f"{figure.theirs:,.4g}"
+        theirs = "" if figure.theirs is None else _number(figure.theirs)
         ratio = "" if figure.ratio is None else f"{figure.ratio:,.2f}x"
         aim = "" if figure.aim is None else f"{figure.aim:g}x"
         held = {None: "", True: "held", False: "SHORT"}[figure.held if judged else None]
         yield (
-            f"| {benchmark} | {figure.what} | {figure.rows:,} | {figure.ours:,.4g} {figure.unit} "
+            f"| {benchmark} | {figure.what} | {figure.rows:,} "
+            f"| {_number(figure.ours)} {figure.unit} "
             f"| {figure.peer} | {theirs} | {ratio} | {aim} | {held} |"
         )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 HEADER = (

@@ -22,7 +22,7 @@ def describe_host() -> dict[str, str]:
     """Return the processor, system, load, and versions of what is measured, by name."""
     described = {
         "processor": f"{processor()}, {os.cpu_count()} visible cores",
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "load": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
     }

@@ -20,6 +20,12 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "benchmarks" / "figures.json"
 PAGE = ROOT / "docs" / "benchmarks_figures.md"
 
+ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
+    "kernels_text": {"POLARS_MAX_THREADS": "1"},
+    "kernels_groups": {"POLARS_MAX_THREADS": "1"},
+}
+"""What is set for a benchmark's process."""
+
 _INTRODUCTION = """\
 # Figures
 
@@ -113,7 +119,8 @@ def _part(name: str, record: Mapping[str, Measured]) -> Iterator[str]:
         for package, version in host.items()
         if package not in ("processor", "system", "load") and version != "not installed"
     )
-    command = " ".join(["python -m", f"benchmarks.{name}", *found.arguments])
+    variables = [f"{variable}={value}" for variable, value in ENVIRONMENT.get(name, {}).items()]
+    command = " ".join([*variables, f"python -m benchmarks.{name}", *found.arguments])
     yield f"## {name}\n"
     yield (
         f"`{command}` on {found.date}, commit {found.commit}: {host['processor']}, "

@@ -43,7 +43,7 @@ def test_the_table_says_what_was_held() -> None:
     assert list(table("kernels", [FASTER, SLOWER, ALONE], judged=True)) == [
         "| kernels | distance | 1,000 | 2 s | peer | 6 | 3.00x | 2.5x | held |",
         "| kernels | cosine | 10 | 4 s | peer | 2 | 0.50x | 1x | SHORT |",
-        "| kernels | memory | 10 | 1.235e+04 MB |  |  |  |  |  |",
+        "| kernels | memory | 10 | 12,346 MB |  |  |  |  |  |",
     ]
     (small,) = table("kernels", [SLOWER], judged=False)
     assert small.endswith("| 0.50x | 1x |  |")
