@@ -1,53 +1,54 @@
-"""What it costs to verify a run's tables by their hashes before they are read.
+"""What it costs to compare a run's tables with their hashes before they are read.
 
-Two cases, each with and without the verification: every table of a run is opened and read whole;
-and a complete run is resumed, which compares every committed file. A large run is `--scale 1`, of
-about a gigabyte of tables.
+The run is one of real dialogues, scored by letters. Two cases, each with and without the
+comparison: every table of a run is opened and each of its columns read, where the run's shards
+stand there as often as it takes to fill a gigabyte; and the complete run is resumed, which compares
+every committed file.
 
-Usage: python -m benchmarks.verification [--scale 0.1]
+Usage: python -m benchmarks.verification [--scale 1] [--repetitions 3]
 """
 
+import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
+import polars as pl
 
 import fastscore
 from benchmarks.harness import Case, main
+from benchmarks.miner_logs import generate
 from fastscore.run import receipts
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
+from fastscore.run.layout import RECEIPTS, part_name
+from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import SilentReporter
+from fastscore.run.receipts import load_receipt, receipt_path, save_receipt
 
-_ROWS = 20_000_000
-
-
-def _lines(start: int, stop: int) -> Iterator[bytes]:
-    """Make rows of dialogues of some hundred rows, half of them predictions."""
-    for row in range(start, stop):
-        turn = {"dialogue_uid": f"d{row // 200}", "utterance_index": row // 2 % 100}
-        text = f"a table for {row % 97} at {row % 89} o'clock near place {row}"
-        if row % 2:
-            turn |= {"event": "utterance_complete", "ground_truth": text}
-        else:
-            turn |= {"event": "predicted", "step": 0, "prediction": text[: 10 + row % 40]}
-        yield orjson.dumps(turn, option=orjson.OPT_APPEND_NEWLINE)
+_DIALOGUES = 2000
+_TABLE_BYTES = 1 << 30
 
 
-def _opened(run: Path, *, verify: bool) -> int:
-    """Read every table of a run."""
+def _opened(run: Path, *, verify: bool) -> list[Any]:
+    """Read every column of every table of a run."""
     opened = fastscore.open_run(run, verify=verify)
-    return sum(table.collect().height for table in opened.tables.values())
+    # a mean is as cheap as anything that needs a column's values
+    return [
+        table.select(pl.all().drop_nulls().len(), pl.selectors.float().mean().name.suffix("_mean"))
+        .collect(engine="streaming")
+        .row(0)
+        for table in opened.tables.values()
+    ]
 
 
-def _resumed(config: RunConfig) -> str:
-    return execute(config, SilentReporter()).manifest.status
+def _resumed(config: RunConfig) -> list[Any]:
+    return [execute(config, SilentReporter()).manifest.status]
 
 
-def _unverified(config: RunConfig) -> str:
+def _unverified(config: RunConfig) -> list[Any]:
     """Resume a run as if every file were as it was committed."""
     found: Callable[..., bool] = receipts.is_intact
     receipts.is_intact = lambda run, output: True
@@ -58,43 +59,69 @@ def _unverified(config: RunConfig) -> str:
 
 
 def _same(outputs: dict[str, Any]) -> None:
-    assert len(set(outputs.values())) == 1
+    first, *others = outputs.values()
+    assert all(other == first for other in others)
+
+
+def _size(run: Path) -> int:
+    return sum(part.stat().st_size for part in run.rglob("*.parquet"))
+
+
+def _repeated(run: Path, target: Path, times: int) -> Path:
+    """Make a run in which every shard of another stands several times, each in files of its own."""
+    manifest = read_manifest(run)
+    assert manifest is not None
+    folders = [*manifest.tables, "rejects"]
+    for folder in folders:
+        (target / folder).mkdir(parents=True)
+    (target / RECEIPTS).mkdir()
+    for index in range(manifest.shards * times):
+        receipt = load_receipt(receipt_path(run / RECEIPTS, "score", index % manifest.shards))
+        assert receipt is not None
+        outputs = []
+        for output in receipt.outputs:
+            path = f"{Path(output.path).parent}/{part_name(index)}"
+            (target / path).write_bytes((run / output.path).read_bytes())
+            outputs.append(dataclasses.replace(output, path=path))
+        save_receipt(
+            target / RECEIPTS, dataclasses.replace(receipt, index=index, outputs=tuple(outputs))
+        )
+    manifest.shards *= times
+    manifest.save(target)
+    return target
 
 
 def cases(scale: float) -> Iterator[Case]:
-    """Compare verified and unverified reading of one run."""
-    rows = max(10_000, int(_ROWS * scale))
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.jsonl"
-        with log.open("wb") as out:
-            for start in range(0, rows, 10_000):
-                out.writelines(_lines(start, min(rows, start + 10_000)))
+    """Compare verified and unverified reading."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dialogues = max(200, int(_DIALOGUES * min(scale, 1.0)))
+        written = generate(folder / "logs", dialogues=dialogues, miners=2)
         config = RunConfig(
             suite="score_dialogue",
-            inputs=(str(log),),
-            output=Path(folder) / "run",
+            inputs=(str(folder / "logs"),),
+            output=folder / "run",
             options={"lex_weight": 1.0},
         )
         execute(config, SilentReporter())
-        size = sum(part.stat().st_size for part in config.output.rglob("*.parquet"))
+        rows = written.utterances + written.predictions
         yield Case(
-            f"opening and reading {size / 2**20:,.0f} MiB of tables",
+            f"resuming a complete run of {rows:,} rows",
             rows,
-            {
-                "verified": partial(_opened, config.output, verify=True),
-                "not verified": partial(_opened, config.output, verify=False),
-            },
-            ("not verified", 0.95),
+            {"verified": partial(_resumed, config), "not verified": partial(_unverified, config)},
+            ("not verified", 0.97),
             _same,
         )
+        times = max(1, round(_TABLE_BYTES * scale / _size(config.output)))
+        large = _repeated(config.output, folder / "large", times)
         yield Case(
-            f"resuming a complete run with {size / 2**20:,.0f} MiB of tables",
-            rows,
+            f"opening and reading {_size(large) / 2**20:,.0f} MiB of tables",
+            rows * times,
             {
-                "verified": partial(_resumed, config),
-                "not verified": partial(_unverified, config),
+                "verified": partial(_opened, large, verify=True),
+                "not verified": partial(_opened, large, verify=False),
             },
-            ("not verified", 0.97),
+            ("not verified", 0.95),
             _same,
         )
 

@@ -3,7 +3,7 @@
 It tells changed and damaged content, at the speed of memory; it is no defence against forgery.
 """
 
-import sys
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -68,10 +68,9 @@ def hash_file(path: Path) -> str:
     OSError
         The file cannot be read.
     """
-    digest = ContentHash()
-    for block in _blocks(path, 0, sys.maxsize):
-        digest.update(block)
-    return digest.hexdigest()
+    # one small buffer that stays in the cache: blocks of their own cost twice the processor time
+    with path.open("rb", buffering=0) as stream:
+        return hashlib.file_digest(stream, ContentHash).hexdigest()
 
 
 class BlockHashes(Protocol):

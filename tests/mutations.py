@@ -5,13 +5,15 @@ process forked from this one, which has loaded all that is not mutated, and end 
 fails: the mutation was noticed. One that passes them all survives: it is equal in effect and stands
 in ``tests/mutations.toml`` with the reason, or tests lack and this command exits with 1.
 
-Usage: python -m tests.mutations [--number 150] [--seed 1] [--only TEXT] [--list]
+Usage: python -m tests.mutations [--number 150] [--seed 1] [--skip 0] [--minutes 10] [--only TEXT]
+                                 [--list]
 """
 
 import ast
 import contextlib
 import hashlib
 import importlib.machinery
+import math
 import os
 import signal
 import sys
@@ -235,13 +237,17 @@ def chosen(
 @click.command()
 @click.option("--number", default=150, show_default=True, help="How many mutations.")
 @click.option("--seed", default=1, show_default=True)
+@click.option("--skip", default=0, help="How many of them were tried before.")
+@click.option(
+    "--minutes", default=math.inf, help="Begin none later; the last line says how to go on."
+)
 @click.option("--only", default="", help="Only mutations whose line below contains this text.")
 @click.option("--list", "listed", is_flag=True, help="List them and run nothing.")
-def main(number: int, seed: int, only: str, listed: bool) -> None:
+def main(number: int, seed: int, skip: int, minutes: float, only: str, listed: bool) -> None:
     """Try mutations of the suites' formulas; exit 1 if one survives that is not in the table."""
     table = tomllib.loads(TABLE.read_text("utf-8"))
     equal = {(each["place"], each["before"], each["after"]) for each in table["equal"]}
-    tried = chosen(table["suites"], number, seed, only)
+    tried = chosen(table["suites"], number, seed, only)[skip:]
     if listed:
         for mutation, _ in tried:
             click.echo(mutation)
@@ -256,6 +262,8 @@ def main(number: int, seed: int, only: str, listed: bool) -> None:
             if fails(None, tests, Path(folder)) != "passed":
                 sys.exit(f"Tests fail as it is\n{Path(folder, 'said.txt').read_text()}")
         for mutation, tests in tried:
+            if time.monotonic() - started > minutes * 60:
+                break
             how = fails(mutation, tests, Path(folder))
             if how == "passed":
                 how = "equal in effect" if mutation.name in equal else "survived"
@@ -263,7 +271,9 @@ def main(number: int, seed: int, only: str, listed: bool) -> None:
             click.echo(f"{how}: {mutation}" if how != "failed" else ".", nl=how != "failed")
     counts = ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
     seconds = time.monotonic() - started
-    click.echo(f"\nseed {seed}: {len(tried)} mutations in {seconds:.0f} s: {counts}")
+    click.echo(f"\nseed {seed}: {ended.total()} mutations in {seconds:.0f} s: {counts}")
+    if ended.total() < len(tried):
+        click.echo(f"{len(tried) - ended.total()} left: go on with --skip {skip + ended.total()}")
     sys.exit(ended["survived"] > 0)
 
 

@@ -41,6 +41,7 @@ class Run:
     manifest: Manifest
     verify: bool = True
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
+    _stated: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         from fastscore.results.overview import overview
@@ -143,19 +144,28 @@ class Run:
     def _scan(self, folder: str) -> pl.LazyFrame:
         parts = [part_name(index) for index in range(self.manifest.shards)]
         if self.verify and folder not in self._verified:
+            self._read_receipts()
             # hashing releases the interpreter lock
             with ThreadPoolExecutor(available_processors()) as pool:
-                list(pool.map(lambda index: self._verify_part(folder, index), range(len(parts))))
+                list(pool.map(self._verify_part, (f"{folder}/{part}" for part in parts)))
             self._verified.add(folder)
         return pl.scan_parquet([self.path / folder / part for part in parts], glob=False)
 
-    def _verify_part(self, folder: str, index: int) -> None:
-        path = receipt_path(self.path / RECEIPTS, "score", index)
-        receipt = load_receipt(path)
-        if receipt is None:
-            raise _damaged(path)
-        name = f"{folder}/{part_name(index)}"
-        stated = next((output for output in receipt.outputs if output.path == name), None)
+    def _read_receipts(self) -> None:
+        """Take in what was committed of all tables, once."""
+        if self._stated:
+            return
+        stated: dict[str, Committed] = {}
+        for index in range(self.manifest.shards):
+            path = receipt_path(self.path / RECEIPTS, "score", index)
+            receipt = load_receipt(path)
+            if receipt is None:
+                raise _damaged(path)
+            stated |= {output.path: output for output in receipt.outputs}
+        self._stated.update(stated)
+
+    def _verify_part(self, name: str) -> None:
+        stated = self._stated.get(name)
         if stated is None or not is_intact(self.path, stated):
             raise _damaged(self.path / name)
 
