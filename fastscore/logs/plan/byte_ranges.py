@@ -79,7 +79,7 @@ class Shard:
     byte_ranges
         What it holds, in input order.
     n_bytes
-        Their size, unpacked.
+        Their size, unpacked; rows of few bytes may count for more (`stretches.ROW_BYTES`).
     fingerprint
         BLAKE2b (128 bits, hexadecimal) of the byte ranges' names and content.
     """

@@ -9,12 +9,17 @@ from fastscore_machine.arrays import Longs
 
 from fastscore.logs.integrity.file_state import FileState
 
+ROW_BYTES = 128
+"""A row whose number is known counts as so many bytes at least: one of few bytes takes hardly less
+memory than any other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
     """Parts of files in order, each of whole dialogues that cannot be parted; int64 arrays.
 
-    Each begins at ``start``, with ``line``, and ends where the next one of its file begins.
+    Each begins at ``start``, with ``line``, and ends where the next one of its file begins; its
+    rows count for `ROW_BYTES` at least where they are counted.
     """
 
     file: Longs
@@ -56,5 +61,12 @@ def stretches_of(spans: pl.DataFrame, states: Sequence[FileState]) -> Stretches:
     stop = np.append(start, sizes.sum())[1:]
     file = np.concatenate((np.arange(sizes.size), of_span[cuts]))[order]
     lines = np.concatenate((np.ones(sizes.size, np.int64), spans["line"].to_numpy()[cuts]))
-    n_bytes = np.rint((stop - start) * np.array(weights)[file]).astype(np.int64)
+    is_parquet = np.array([state.file.format == "parquet" for state in states], np.bool_)
+    own_rows = (spans["is_local"] & (spans["key_high"] == 0)) * spans["dialogues"]
+    counted = np.bincount(
+        np.searchsorted(start, first, side="right") - 1, own_rows.to_numpy(), start.size
+    )
+    n_rows = np.where(is_parquet[file], stop - start, counted)
+    n_bytes = np.rint((stop - start) * np.array(weights)[file])
+    n_bytes = np.maximum(n_bytes, ROW_BYTES * n_rows).astype(np.int64)
     return Stretches(file, start - begins[file], lines[order], n_bytes)

@@ -309,6 +309,13 @@ def test_windows_that_cancel_out_are_like_nothing() -> None:
     assert vectors[row_of[[0, 1]]].tolist() == [[0.0, 1.0], [0.0, 0.0]]
 
 
+def test_windows_that_nearly_cancel_out_have_length_1_as_all() -> None:
+    _, vectors = _join_windows(
+        np.array([[1.0, 0.0], [-0.7, 0.4]], np.float32), np.array([0, 0]), np.array([0, 1])
+    )
+    assert vectors[0].tolist() == pytest.approx([0.6, 0.8], abs=1e-6)
+
+
 def test_a_name_of_one_word_is_looked_for_from_three_letters_on() -> None:
     plan = {"days": [{"lunch": "Zoo, Rome", "dinner": "Ox, Rome", "breakfast": "Ox Bar, Rome"}]}
     turns = [

@@ -100,6 +100,25 @@ def test_without_user_texts_the_traces_own_turns_are_paired() -> None:
     ]
 
 
+def test_of_what_a_user_says_before_an_answer_the_first_is_counted() -> None:
+    spoken = [
+        ("user", "一"),
+        ("assistant", "答"),
+        ("user", "二"),
+        ("user", "三"),
+        ("assistant", "好"),
+    ]
+    keys = ["history_turn_index:2", "history_turn_index:3"]
+    said = [{"role": role, "text": text} for role, text in spoken]
+    row = first_turn(dialog(turn(keys=keys), raw_turns=said))
+    # the user's turns are 一 and 二; a third is looked for among all
+    assert [key["target_text"] for key in row["resolved_keys"]] == ["二", "二"]
+    assert [key["resolver"] for key in row["resolved_keys"]] == [
+        "history_user_turn",
+        "history_abs_turn",
+    ]
+
+
 def test_targets_are_looked_for_in_three_sources() -> None:
     recall = {
         "short_term_context": "用户很稳健",
@@ -255,7 +274,8 @@ def test_explanation_elements() -> None:
 )
 def test_judge_score_is_rounded_as_python_rounds(hits: int, required: int, expected: float) -> None:
     rubric = ["依据"] * hits + ["没有"] * (required - hits)
-    assert first_turn(dialog(turn("依据", rubric=rubric)))["judge_score_1_5"] == expected
+    row = first_turn(dialog(turn("依据", rubric=rubric)))
+    assert (row["judge_score_1_5"], row["null_reasons"]) == (expected, [])
 
 
 def test_a_reply_that_is_not_given_counts_for_no_metric() -> None:

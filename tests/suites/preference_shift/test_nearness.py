@@ -78,6 +78,16 @@ def test_of_almost_equal_values_the_nearest_wins(catalogue: str) -> None:
     assert concepts.names(found).to_list() == [[concepts.terms["concept"].to_list()[-1]]]
 
 
+def test_a_field_of_one_value_has_one_candidate(tmp_path: Path) -> None:
+    catalogue = write_catalogue(tmp_path, {"Heat": {"director": ["Michael Mann"]}})
+    chosen = options(catalogue, extract="embed", embed_threshold=0.6, fields="director")
+    concepts = concepts_of(load_catalogue(catalogue), chosen)
+    assert concepts.terms["value"].to_list() == ["michael mann"]
+    vectors = view(["his film", "rain", "michael mann"], [[0.8, 0.6], [0.0, 1.0], [1.0, 0.0]])
+    found = nearest_concepts(pl.Series(["his film", "rain"]), concepts, vectors, chosen)
+    assert concepts.names(found).to_list() == [["director=michael mann"], []]
+
+
 def wanted(logs: list[Any], catalogue: str, **values: Any) -> set[str]:
     chosen = options(catalogue, **values)
     return set(SUITE.texts(read(logs, chosen), chosen).to_list())
