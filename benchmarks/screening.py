@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import click
+import polars as pl
 
 from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
@@ -24,10 +25,11 @@ from benchmarks.miner_logs import Layout, generate
 from fastscore.logs.inputs.screening import Screened
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
+from fastscore.run.missing import UNKNOWN_SCHEMA, Counted
 from fastscore.run.progress import SilentReporter
 
 MOST_SHARE = 0.01
-CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.tasks.count_nulls")
+CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.tasks.count_lacks")
 LAYOUTS: tuple[tuple[str, Layout, int], ...] = (
     ("few large files", "shards", 4_000),
     ("a file a dialogue", "dialogue", 2_000),
@@ -61,7 +63,7 @@ def _left_out() -> Iterator[None]:
     """Score what is named as it is, and count nothing."""
     with (
         mock.patch(CHECKS[0], lambda config, source, files, note: Screened(tuple(files), (), ())),
-        mock.patch(CHECKS[1], return_value={}),
+        mock.patch(CHECKS[1], return_value=Counted({}, pl.DataFrame(schema=UNKNOWN_SCHEMA))),
     ):
         yield
 

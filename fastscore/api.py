@@ -401,11 +401,12 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     for part in parts:
         for name, value in part.counts.items():
             counts[name] = counts.get(name, 0) + value
-    said = notes_on_run(counts, declared, summary, options, given.records(declared))
+    unknown = pl.concat([part.unknown_words for part in parts]).lazy()
+    said = notes_on_run(counts, unknown, declared, summary, options, given.records(declared))
     finest = suite.tables[0].name
     if tables[finest].is_empty():
         where = None if rejects.is_empty() else told_reject(rejects.row(0, named=True)) + "."
-        raise no_row_error(finest, counts, str(given), where)
+        raise no_row_error(finest, counts, said.notes, str(given), where)
     if said.nothing_scored:
         raise nothing_error(suite.name, said.lacking)
     if config.strict and said.lacking:

@@ -49,6 +49,7 @@ from fastscore.run.layout import (
     REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
+    UNKNOWN_WORDS,
     WORK,
     part_name,
     receipts_folder,
@@ -57,6 +58,7 @@ from fastscore.run.layout import (
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.missing import (
+    UNKNOWN_SCHEMA,
     no_row_error,
     notes_on_run,
     nothing_error,
@@ -281,6 +283,7 @@ def _committed(
         shard.index,
         context.fingerprint(shard.fingerprint),
         tasks.score_outputs(context, suite, shard.index),
+        tasks.may_output(shard.index),
         damaged=damaged,
     )
 
@@ -399,7 +402,8 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[Inp
         counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
     source = run.context.source(run.suite)
     rows = (row for file in files for row in records(file, source.array_column))
-    said = notes_on_run(counts, source, summary, run.options, rows)
+    unknown = _unknown_words(run.folder, receipts)
+    said = notes_on_run(counts, unknown, source, summary, run.options, rows)
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
@@ -416,6 +420,17 @@ def _count_cut_texts(run: _Execution, receipts: Sequence[Receipt]) -> int:
     return int(ids.unique().select(pl.len()).collect().item())
 
 
+def _unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:
+    """Scan the words that the suite does not know, which few shards have."""
+    parts = [
+        folder / output.path
+        for receipt in receipts
+        for output in receipt.outputs
+        if output.path.startswith(f"{UNKNOWN_WORDS}/")
+    ]
+    return pl.scan_parquet(parts, glob=False) if parts else pl.LazyFrame(schema=UNKNOWN_SCHEMA)
+
+
 def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     counts = manifest.counts
     rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
@@ -423,7 +438,7 @@ def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     where = _first_reject(config.output, manifest) if counts.get("rejects") else None
     finest = next(iter(manifest.tables))
     if not manifest.tables[finest]["rows"]:
-        return no_row_error(finest, counts, _named_inputs(manifest), where)
+        return no_row_error(finest, counts, manifest.notes, _named_inputs(manifest), where)
     if manifest.all_null:
         return nothing_error(manifest.suite, manifest.lacking)
     if config.strict and manifest.lacking:

@@ -25,6 +25,7 @@ from fastscore.run.layout import (
     REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
+    UNKNOWN_WORDS,
     WORK,
     part_name,
     receipts_folder,
@@ -145,7 +146,8 @@ def _environment() -> dict[str, Any]:
 def _clear(folder: Path, suite: Suite) -> None:
     """Remove a run's own files; a folder that holds anything else is refused."""
     names = {MANIFEST_NAME, SUMMARY_PARQUET, SUMMARY_JSON, LOCK_NAME}
-    folders = {WORK, RECEIPTS, REJECTS, CUT_TEXTS, LEGACY, *(table.name for table in suite.tables)}
+    folders = {WORK, RECEIPTS, REJECTS, CUT_TEXTS, UNKNOWN_WORDS, LEGACY}
+    folders |= {table.name for table in suite.tables}
     with contextlib.suppress(RunError):  # a damaged manifest is replaced with the rest
         earlier = read_manifest(folder)
         folders |= set(earlier.tables) if earlier is not None else set()
@@ -197,7 +199,7 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:
     """Remove parts of shards that are no longer planned."""
     kept = {part_name(index) for index in range(n_shards)}
-    for name in (REJECTS, CUT_TEXTS, *manifest.tables):
+    for name in (REJECTS, CUT_TEXTS, UNKNOWN_WORDS, *manifest.tables):
         for part in (folder / name).glob("part-*.parquet"):
             if part.name not in kept:
                 part.unlink()

@@ -7,6 +7,7 @@ SUMMARY_JSON = "summary.json"
 RECEIPTS = "receipts"
 REJECTS = "rejects"
 CUT_TEXTS = "cut_texts"
+UNKNOWN_WORDS = "unknown_words"
 LEGACY = "legacy"
 WORK = ".work"
 

@@ -81,7 +81,8 @@ class Manifest:
 
     def save(self, run: Path) -> None:
         """Write the manifest into a run directory, atomically."""
-        commit_checked(run / MANIFEST_NAME, dataclasses.asdict(self))
+        names = (each.name for each in dataclasses.fields(self))
+        commit_checked(run / MANIFEST_NAME, {name: getattr(self, name) for name in names})
 
 
 def read_manifest(run: Path) -> Manifest | None:

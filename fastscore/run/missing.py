@@ -1,18 +1,19 @@
 """What the rows of a run lack: how often needed columns are null, and which metrics that costs.
 
-Counted while rows are read, with the words that a suite does not know; added up over shards by
-their receipts, said at the end.
+Counted while rows are read; added up over shards by their receipts, the words that a suite does
+not know by a table of their own; said at the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import polars as pl
 
 from fastscore.errors import InputError, counted
 from fastscore.logs.inputs.column_map import EACH
-from fastscore.logs.inputs.found_keys import FoundKeys, count_keys, listed, shortened
+from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.similar_names import (
     KINDS,
@@ -28,16 +29,37 @@ from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.suites.summary import ALL
 
-NULL, ASKED, EMPTY, UNKNOWN = "null:", "asked:", "empty:", "unknown:"
+NULL, ASKED, EMPTY = "null:", "asked:", "empty:"
 """Before the path of a column, in counts: rows that lack it, rows that should have it, those of
-them that count as having an empty one; and, with a word behind it, rows that have that word."""
+them that count as having an empty one."""
 JOINED_LINES, JOINED_DIALOGUES = "joined_lines", "joined_dialogues"
 """How many lines of rows share the name of a dialogue with another line, and how many names."""
+UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
+"""Words that a suite does not know: of which column, and in how many rows or objects."""
+MOST_NAMED = 100
+"""How many of a column's unknown words are looked at to say what to type."""
+_LONGEST_WORD = 40
 _ROWS_COUNTED = 100
 
 
-def count_nulls(frame: pl.DataFrame, source: Source, events: Events) -> dict[str, int]:
-    """Count what rows lack, as it stands in receipts: nulls, unknown words, names of their own.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted of rows.
+
+    Parameters
+    ----------
+    counts
+        By name, as it stands in receipts.
+    unknown
+        Every word that the suite does not know, `UNKNOWN_SCHEMA`.
+    """
+
+    counts: dict[str, int]
+    unknown: pl.DataFrame
+
+
+def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
+    """Count what rows lack: nulls, names of their own, words that the suite knows.
 
     Parameters
     ----------
@@ -49,8 +71,10 @@ def count_nulls(frame: pl.DataFrame, source: Source, events: Events) -> dict[str
         What a suite made of them: it counts the items of arrays.
     """
     counts: dict[str, int] = {}
+    places = {where for column in source.columns if (where := _where(column)) is not None}
+    rows_where = {where: frame[where[0]] == where[1] for where in places}
     nulls = {
-        column.name: _nulls(frame, column, source)
+        column.name: _nulls(frame, column, source, rows_where)
         for column in source.columns
         if column.needed_by or column.knows
     }
@@ -59,27 +83,45 @@ def count_nulls(frame: pl.DataFrame, source: Source, events: Events) -> dict[str
         for each in all_columns(source)
         if each.column.kind == "text" and not each.column.knows
     }
+    unknown = []
     for path, found in (nulls | dict(events.nulls)).items():
         counts[NULL + path], counts[ASKED + path] = found.null, found.asked
         as_empty = events.nulls_are_empty and path in said
         counts[EMPTY + path] = found.null if as_empty else 0
-        counts |= {f"{UNKNOWN}{path}:{word}": count for word, count in found.unknown.items()}
-    return counts | _joined(frame, source)
+        unknown += [(path, word, count) for word, count in found.unknown.items()]
+    words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row")
+    return Counted(counts | _joined(frame, source), words.sort("column", "word"))
 
 
-def _nulls(frame: pl.DataFrame, column: Column, source: Source) -> Nulls:
-    values = frame[column.name]
-    unknown = unknown_words(values, column)
+def _where(column: Column) -> tuple[str, str] | None:
+    """Return the column and the word of the rows in which another is read, or missed."""
+    return column.only_where or column.needed_where
+
+
+def _nulls(
+    frame: pl.DataFrame,
+    column: Column,
+    source: Source,
+    rows_where: Mapping[tuple[str, str], pl.Series],
+) -> Nulls:
+    values, where = frame[column.name], _where(column)
+    known = sum(
+        rows.sum()
+        for (name, word), rows in rows_where.items()
+        if name == column.name and word in column.knows
+    )
+    all_known = known + values.null_count() == frame.height
+    unknown = {} if all_known else unknown_words(values, column)
     asked = None
     for holder in source.columns:
         if any(item.name == column.name for item in holder.items):
             asked = frame[holder.name].is_null()
-    where = column.only_where or column.needed_where
     if where is not None:
-        asked = (frame[where[0]] == where[1]).fill_null(False)
+        asked = rows_where[where]
     if asked is None:
         return Nulls(values.null_count(), frame.height, unknown)
-    return Nulls(int((values.is_null() & asked).sum()), int(asked.sum()), unknown)
+    lacking = int((values.is_null() & asked).sum()) if values.null_count() else 0
+    return Nulls(lacking, int(asked.sum()), unknown)
 
 
 def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
@@ -93,6 +135,26 @@ def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownWords:
+    """Words of a column that the suite does not know.
+
+    Parameters
+    ----------
+    rows
+        In how many rows or objects one of them stands.
+    distinct
+        How many different ones there are.
+    named
+        The most frequent ones, with their numbers: `MOST_NAMED` at most; of equally frequent ones
+        those that sort first.
+    """
+
+    rows: int
+    distinct: int
+    named: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """What a column lacks.
 
@@ -100,30 +162,62 @@ class Missing:
     ----------
     path
         Its name, with that of the array that holds it.
-    nulls
-        How often it is null, and the words that the suite does not know.
+    null, asked
+        In how many rows, or objects, it is null, and in how many it should stand.
     n_empty
         How many of the nulls count as empty texts.
+    unknown
+        The words that the suite does not know, where there are any.
     """
 
     path: str
-    nulls: Nulls
+    null: int
+    asked: int
     n_empty: int = 0
+    unknown: UnknownWords | None = None
 
 
-def missing_columns(counts: dict[str, int]) -> list[Missing]:
-    """Take what columns lack out of a run's counts."""
-    unknown: dict[str, dict[str, int]] = {}
-    for name in [name for name in counts if name.startswith(UNKNOWN)]:
-        path, _, word = name.removeprefix(UNKNOWN).partition(":")
-        unknown.setdefault(path, {})[word] = counts.pop(name)
+def missing_columns(counts: dict[str, int], unknown: pl.LazyFrame) -> list[Missing]:
+    """Take what columns lack out of a run's counts.
+
+    Parameters
+    ----------
+    counts
+        The run's counts.
+    unknown
+        The unknown words of all its shards, `UNKNOWN_SCHEMA`.
+    """
+    words = _unknown_words(unknown)
     paths = [name.removeprefix(NULL) for name in counts if name.startswith(NULL)]
-    found = []
-    for path in paths:
-        null, asked = counts.pop(NULL + path), counts.pop(ASKED + path)
-        nulls = Nulls(null, asked, unknown.get(path, {}))
-        found.append(Missing(path, nulls, counts.pop(EMPTY + path)))
-    return found
+    return [
+        Missing(
+            path,
+            counts.pop(NULL + path),
+            counts.pop(ASKED + path),
+            counts.pop(EMPTY + path),
+            words.get(path),
+        )
+        for path in paths
+    ]
+
+
+def _unknown_words(unknown: pl.LazyFrame) -> dict[str, UnknownWords]:
+    """Add up unknown words by column: totals are exact, however the rows were sharded."""
+    of_words = unknown.group_by("column", "word").agg(pl.col("rows").sum())
+    ranked = of_words.sort("rows", "word", descending=[True, False])
+    of_columns = (
+        ranked.group_by("column", maintain_order=True)
+        .agg(
+            pl.col("rows").sum().alias("total"),
+            pl.len().alias("distinct"),
+            pl.col("word", "rows").head(MOST_NAMED),
+        )
+        .collect()
+    )
+    return {
+        column: UnknownWords(total, distinct, dict(zip(words, counts, strict=True)))
+        for column, total, distinct, words, counts in of_columns.iter_rows()
+    }
 
 
 def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
@@ -132,27 +226,33 @@ def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
     notes = []
     for each in missing:
         objects = "objects" if EACH[:-1] in each.path else "rows"
-        of_all = f"of {counted(each.nulls.asked, objects)}"
+        of_all = f"of {counted(each.asked, objects)}"
         column = columns.get(each.path)
-        if column and column.needed_by == ALL_METRICS and each.nulls.null:
-            note = f"{each.path}: null in {each.nulls.null:,} {of_all}"
+        if column and column.needed_by == ALL_METRICS and each.null:
+            note = f"{each.path}: null in {each.null:,} {of_all}"
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
-        if each.nulls.unknown:
-            notes.append(_note_on_words(each, of_all, column))
+        if each.unknown:
+            notes.append(f"{each.path}: {_told_words(each.unknown, of_all, column)}")
     return notes
 
 
-def _note_on_words(missing: Missing, of_all: str, column: Column | None) -> str:
+def _told_words(unknown: UnknownWords, of_all: str, column: Column | None) -> str:
     """Name the words that a suite does not know, and what to type."""
-    words = sorted(missing.nulls.unknown.items(), key=lambda item: (-item[1], item[0]))
-    note = f"{missing.path}: {shortened([f'{word!r} in {count:,}' for word, count in words])}"
+    shown = [f"{_shown(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)]
+    note = ", ".join(shown)
+    if unknown.distinct > SHOWN:
+        note += f" and {unknown.distinct - SHOWN:,} more words, in {unknown.rows:,} together"
     note += f" {of_all}"
     if column is None:
         return note + ", which no rule knows"
-    flags = nearest_words(column.name, [word for word, _ in words], column.knows)
+    flags = nearest_words(column.name, unknown.named, column.knows)
     known = ", ".join(word for word in column.knows if word)
     return f"{note}; known: {known}" + (f"; type {' '.join(flags)}" if flags else "")
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…")
 
 
 def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
@@ -228,8 +328,8 @@ def lacking_columns(
     options
         The suite's options, some of which give what a column does.
     """
-    asked = [each for each in missing if each.nulls.asked]
-    everywhere = {each.path for each in asked if each.nulls.null == each.nulls.asked}
+    asked = [each for each in missing if each.asked]
+    everywhere = {each.path for each in asked if each.null == each.asked}
     whole = summary.filter(pl.col("group") == ALL)
     null = set(whole.filter(pl.col("n") == 0)["metric"])
     given = {each.path.rpartition(EACH)[2] for each in asked if each.path not in everywhere}
@@ -271,6 +371,7 @@ class NotesOnRun:
 
 def notes_on_run(
     counts: dict[str, int],
+    unknown: pl.LazyFrame,
     source: Source,
     summary: pl.DataFrame,
     options: Any,
@@ -282,6 +383,8 @@ def notes_on_run(
     ----------
     counts
         The run's counts.
+    unknown
+        The words of its rows that the suite does not know, `UNKNOWN_SCHEMA`.
     source
         The source that its rows were read by.
     summary
@@ -295,7 +398,7 @@ def notes_on_run(
     -------
     NotesOnRun
     """
-    missing = missing_columns(counts)
+    missing = missing_columns(counts, unknown)
     lacking = lacking_columns(missing, source, summary, options)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
     whole = summary.filter(pl.col("group") == ALL)
@@ -308,7 +411,11 @@ def notes_on_run(
 
 
 def no_row_error(
-    table: str, counts: Mapping[str, int], inputs: str, rejects: str | None
+    table: str,
+    counts: Mapping[str, int],
+    notes: Sequence[str],
+    inputs: str,
+    rejects: str | None,
 ) -> InputError:
     """Make the error of a run without a row.
 
@@ -318,6 +425,8 @@ def no_row_error(
         The table that is empty.
     counts
         The run's counts.
+    notes
+        What else there is to say of its rows.
     inputs
         What was read.
     rejects
@@ -327,7 +436,7 @@ def no_row_error(
     found = ", ".join(counted(value, name) for name, value in counts.items() if value)
     return InputError(
         f"Nothing was scored: there is no row for {table} in {counted(lines, 'lines')} of "
-        f"{inputs} ({found or 'nothing was read'}).",
+        f"{inputs} ({found or 'nothing was read'})." + "".join(f"\n  {each}" for each in notes),
         rejects,
     )
 

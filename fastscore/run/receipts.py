@@ -78,6 +78,7 @@ def committed_receipt(
     index: int,
     fingerprint: str,
     outputs: frozenset[str],
+    may_output: frozenset[str] = frozenset(),
     *,
     damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
@@ -95,13 +96,15 @@ def committed_receipt(
         What its receipt must be bound to.
     outputs
         The names of the files that it must have committed.
+    may_output
+        Those that it may have committed beside them.
     damaged
         Called with the name of an output that is there, but not as it was committed.
     """
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or receipt.fingerprint != fingerprint:
         return None
-    if {output.path for output in receipt.outputs} != outputs:
+    if {output.path for output in receipt.outputs} - may_output != outputs:
         return None
     altered = [output.path for output in receipt.outputs if not is_intact(run, output)]
     for name in altered:

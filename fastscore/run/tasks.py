@@ -26,12 +26,13 @@ from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.layout import (
     CUT_TEXTS,
     REJECTS,
+    UNKNOWN_WORDS,
     WORK,
     part_name,
     receipts_folder,
     texts_part,
 )
-from fastscore.run.missing import count_nulls
+from fastscore.run.missing import Counted, count_lacks
 from fastscore.run.opened import open_embedder, open_perplexity_model, open_store
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
 from fastscore.suites.base import Events, ScoresPerplexity, Suite
@@ -61,13 +62,15 @@ class Bucket:
 class ShardScores:
     """What scoring a shard gives.
 
-    Frames by table, rejects in input order, counts by name, and the texts that the model cut.
+    Frames by table, rejects in input order, counts by name, the texts that the model cut, and the
+    words that the suite does not know.
     """
 
     tables: Mapping[str, pl.DataFrame]
     rejects: pl.DataFrame
     counts: Mapping[str, int]
     cut_texts: pl.DataFrame
+    unknown_words: pl.DataFrame
 
 
 def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[str]:
@@ -77,6 +80,11 @@ def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[st
         f"{folder}/{part_name(index)}"
         for folder in (*beside, *(table.name for table in suite.tables))
     )
+
+
+def may_output(index: int) -> frozenset[str]:
+    """Return the names of the files that scoring a shard may commit beside those."""
+    return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
 
 
 def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:
@@ -97,19 +105,19 @@ def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:
 def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Score the shard at once where the store has all of its texts; else commit its texts."""
     suite, options = context.load()
-    events, counts = _read_events(context, suite, options, shard)
+    events, found = _read_events(context, suite, options, shard)
     compared = ComparedTexts.of(suite, events, options)
     listed = compared.listed(_settings(context))
     if context.perplexity is not None or listed["missing"].any():
         return _commit_texts(context, shard, listed)
-    scored = _score_events(context, _files(shard), events, counts, compared)
+    scored = _score_events(context, _files(shard), events, found, compared)
     _commit_scores(context, shard, scored)
     # the receipt of the scores says what is done
     return Receipt(
         stage="texts",
         index=shard.index,
         fingerprint=context.fingerprint(shard.fingerprint),
-        counts={"distinct": len(compared), "missing": 0, "rows": counts["rows"]},
+        counts={"distinct": len(compared), "missing": 0, "rows": found.counts["rows"]},
     )
 
 
@@ -223,6 +231,8 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
     beside = {REJECTS: scored.rejects}
     if context.embedder is not None:
         beside[CUT_TEXTS] = scored.cut_texts
+    if scored.unknown_words.height:
+        beside[UNKNOWN_WORDS] = scored.unknown_words
     for folder, frame in beside.items():
         path = context.run / folder / part_name(shard.index)
         metadata = {"fastscore.signature": context.signature}
@@ -248,9 +258,9 @@ def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
 def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> ShardScores:
     """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
     suite, options = context.load()
-    events, counts = _events(context, suite, options, rows)
+    events, found = _events(context, suite, options, rows)
     compared = ComparedTexts.of(suite, events, options)
-    return _score_events(context, files, events, counts, compared)
+    return _score_events(context, files, events, found, compared)
 
 
 def _files(shard: Shard) -> list[str]:
@@ -271,7 +281,7 @@ def _score_events(
     context: RunContext,
     files: Sequence[str],
     events: Events,
-    counts: Mapping[str, int],
+    found: Counted,
     compared: ComparedTexts,
 ) -> ShardScores:
     suite, options = context.load()
@@ -281,8 +291,9 @@ def _score_events(
     return ShardScores(
         tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
         rejects=rejects,
-        counts={**counts, "rejects": int(rejects["count"].sum())},
+        counts={**found.counts, "rejects": int(rejects["count"].sum())},
         cut_texts=compared.cut(context.embedder),
+        unknown_words=found.unknown,
     )
 
 
@@ -313,7 +324,7 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
 
 def _read_events(
     context: RunContext, suite: Suite, options: Any, shard: Shard
-) -> tuple[Events, dict[str, int]]:
+) -> tuple[Events, Counted]:
     return _events(context, suite, options, _read_rows(context, suite, shard))
 
 
@@ -338,15 +349,13 @@ def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Itera
         yield part
 
 
-def _events(
-    context: RunContext, suite: Suite, options: Any, rows: Rows
-) -> tuple[Events, dict[str, int]]:
+def _events(context: RunContext, suite: Suite, options: Any, rows: Rows) -> tuple[Events, Counted]:
     events = suite.events(rows.frame, options)
-    nulls = count_nulls(rows.frame, context.source(suite), events)
-    counts = {**rows.counts, **events.counts, **nulls}
+    found = count_lacks(rows.frame, context.source(suite), events)
+    found = replace(found, counts={**rows.counts, **events.counts, **found.counts})
     of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
     rejects = pl.concat([rows.rejects, of_suite])
-    return replace(events, rejects=rejects), counts
+    return replace(events, rejects=rejects), found
 
 
 def _settings(context: RunContext) -> EmbedderSettings:

@@ -12,9 +12,6 @@ from fastscore_machine.arrays import Indices, Mask
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, NullReason
 from fastscore.suites.distinct import distinct_numbers
 
-MOST_UNKNOWN = 100
-"""How many words that a suite does not know are counted, of a column in a shard."""
-
 
 def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
     """Make a List column of the values between offsets."""
@@ -46,15 +43,14 @@ def filled(values: pl.Series, value: Any) -> pl.Series:
 
 
 def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
-    """Count the words in a column that its suite does not know, `MOST_UNKNOWN` at most."""
+    """Count the words in a column that its suite does not know."""
     if not column.knows:
         return {}
     others = values.filter(~values.is_in(column.knows))
     if others.is_empty():
         return {}
-    counts = others.value_counts(sort=True).iter_rows()
-    unknown = [(word, count) for word, count in counts if not column.is_known(word)]
-    return dict(unknown[:MOST_UNKNOWN])
+    counts = others.value_counts().iter_rows()
+    return {word: count for word, count in counts if not column.is_known(word)}
 
 
 def offsets_of(rows: Indices, size: int) -> Indices:

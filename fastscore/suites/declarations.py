@@ -97,6 +97,10 @@ class Column:
         ``sways``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
     expects
         Of a text column that metrics need: words without each of which little can be scored.
+    expects_any
+        Columns and words of which one at least must stand in a row, or nothing can be scored: this
+        column's, or another's that serves as well. A word that ends in ``*`` stands for all that
+        begin so.
     knows
         Of a text column: all words that mean something to the suite; one that ends in ``*`` stands
         for all that begin so. Others are counted while rows are scored, and named.
@@ -128,6 +132,7 @@ class Column:
     sways: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
     expects: tuple[str, ...] = ()
+    expects_any: tuple[tuple[str, str], ...] = ()
     knows: tuple[str, ...] = ()
     in_any_case: bool = False
     given_by: tuple[str, ...] = ()
@@ -190,6 +195,10 @@ class Source:
     array_column: str | None = None
     shard_bytes: int = 32 << 20
     rows: str = ""
+
+    def column(self, name: str) -> Column:
+        """Return the column of a name."""
+        return next(column for column in self.columns if column.name == name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -267,6 +267,70 @@ def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> 
     ]
 
 
+def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
+    return [{"conversation_id": "c", "role": role, "content": "so"} for role in roles * times]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "rows", "found", "advice"),
+    [
+        (
+            "jsonl",
+            chats("human", "gpt", "human"),
+            "'human' (2), 'gpt' (1)",
+            "Type --value role:human=guest --value role:gpt=system.",
+        ),
+        ("csv", chats("user", "assistant"), "'user' (1), 'assistant'", "role:user=guest."),
+        # all that is looked at of a longer file, in which no text says otherwise
+        ("jsonl", chats("u", "b", times=150), "'b' (100), 'u' (100)", "role:WORD=agent."),
+        ("parquet", chats("bot"), "'bot' (1)", "Say what they mean: --value role:WORD=agent."),
+    ],
+)
+def test_a_log_without_a_guest_is_refused(
+    suffix: str, rows: list[dict[str, Any]], found: str, advice: str, tmp_path: Path
+) -> None:
+    log = write(tmp_path / f"log.{suffix}", rows)
+    code, out, error = score("guest_simulation", tmp_path, log)
+    assert (code, out) == (3, "")
+    assert error.startswith(
+        "Error: No row has what guest_simulation needs: role is never 'agent', 'guest', "
+        "'guest_simulation_agent' or 'guest_simulation_llm', and name never begins with 'guest'.\n"
+        f"  found: {found}\n"
+    )
+    assert error.endswith(f"{advice}\n")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="role is never 'agent'"):
+        fastscore.score(rows[:20], "guest_simulation")
+    # the first of them is the guest
+    words = ["--value", f"role:{rows[0]['role']}=agent"]
+    code, _, error = score("guest_simulation", tmp_path, log, *words, "--level", "1")
+    assert code == 0, error
+
+
+def test_a_guest_may_come_late_or_by_name(tmp_path: Path) -> None:
+    late = chats("u", "b", times=150) + chats("agent")
+    named = [{**row, "name": "guest_7"} for row in chats("u", "b")]
+    first, second = chats("b"), chats("agent", "b")
+    for place, files in enumerate(((late,), (named,), (first, second))):
+        logs = tmp_path / str(place)
+        for number, rows in enumerate(files):
+            write(logs / f"{number}.jsonl", rows)
+        code, out, error = score("guest_simulation", tmp_path, logs, "--level", "1", "--overwrite")
+        assert code == 0, error
+        assert "role: 'b' in " in out
+
+
+def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", chats("human", "gpt", times=150))
+    code, out, error = score("guest_simulation", tmp_path, log)
+    assert (code, out) == (3, "")
+    assert "Nothing was scored: there is no row for messages in 300 lines of" in error
+    assert "\n  role: 'gpt' in 150, 'human' in 150 of 300 rows; known: agent, " in error
+    assert "type --value role:gpt=system --value role:human=guest\n" in error
+    with pytest.raises(InputError, match="role: 'gpt' in 150, 'human' in 150 of 300 rows"):
+        fastscore.score(log, "guest_simulation")
+
+
 def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> None:
     chat = [{"from": "human", "value": "a burger"}, {"from": "gpt", "value": "this"}]
     log = write(tmp_path / "log.jsonl", [{"id": "same", "conversations": chat}] * 3)

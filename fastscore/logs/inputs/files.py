@@ -100,12 +100,13 @@ def resolve_inputs(
     if named_format is not None and named_format not in formats:
         raise UsageError(f"--format is {named_format!r}.", nearest(named_format, formats))
     found: dict[str, InputFile] = {}
+    folders: dict[str, str] = {}
     for pattern in patterns:
         if pattern == STDIN:
             found.setdefault(STDIN, _standard_input(formats, named_format))
             continue
         for path in _expand(os.fspath(pattern), formats):
-            key = os.path.realpath(path)
+            key = _real_path(path, folders)
             file = found.get(key)
             if file is None:
                 found[key] = _input_file(path, formats, os.fspath(pattern), named_format)
@@ -113,6 +114,16 @@ def resolve_inputs(
                 # it was found in a folder before, and is named itself
                 found[key] = replace(file, pattern="")
     return tuple(found.values())
+
+
+def _real_path(path: str, folders: dict[str, str]) -> str:
+    """Return a path without links; ``folders`` keeps those of folders, as many files share one."""
+    if os.path.islink(path):
+        return os.path.realpath(path)
+    folder, name = os.path.split(path)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    return os.path.join(folders[folder], name)
 
 
 def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> InputFile:
@@ -212,7 +223,8 @@ def _walk(
     """Yield the files below a folder, by name; ``above`` identifies the folders around it."""
     try:
         status = os.stat(folder)
-        names = sorted(os.listdir(folder))
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(f"The folder {folder!r} cannot be read: {error.strerror}.") from error
     identity = (status.st_dev, status.st_ino)
@@ -221,14 +233,14 @@ def _walk(
             f"The folder {folder!r} is a link to a folder that it lies in.",
             "Remove the link or name the files by a glob.",
         )
-    for name in names:
-        path = os.path.join(folder, name)
-        if name.startswith("."):
+    for entry in entries:
+        if entry.name.startswith("."):
             continue
-        if os.path.isdir(path):
-            yield from _walk(path, formats, (*above, identity))
-        elif _kind(path, formats):
-            yield path
+        # of links that lead nowhere entries raise
+        if os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir():
+            yield from _walk(entry.path, formats, (*above, identity))
+        elif _kind(entry.name, formats):
+            yield entry.path
 
 
 def _input_file(
@@ -249,8 +261,7 @@ def _input_file(
     try:
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode):
-            with open(path, "rb"):
-                pass
+            os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(status.st_mode):

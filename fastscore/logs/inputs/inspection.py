@@ -20,7 +20,7 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.needs import Known, Need, all_columns, look, needs_of
+from fastscore.logs.inputs.needs import Known, Need, all_columns, arrays_of, look, needs_of
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
@@ -177,7 +177,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
 
 def _check_words(file: InputFile, source: Source) -> None:
     """Raise `InputError` where a column has none of the words that the suite knows."""
-    sights = look(file, source, Known()).sights
+    sights = look(file, source, Known(arrays_of(source))).sights
     for need in needs_of(source):
         sight = sights[need.place]
         if sight.words and not sight.known:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import zstandard
@@ -71,6 +72,11 @@ def all_columns(source: Source) -> Iterator[Need]:
             yield Need(item.name, column, item)
 
 
+def arrays_of(source: Source) -> tuple[Column, ...]:
+    """Return the columns that hold arrays of objects."""
+    return tuple(column for column in source.columns if column.items)
+
+
 def needs_of(source: Source) -> tuple[Need, ...]:
     """Return what all metrics of a suite need, arrays before what they hold."""
     return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
@@ -101,6 +107,8 @@ class Sight:
         The words that the suite expects or knows and that stand somewhere.
     words
         Words that it does not know, with their numbers.
+    any_expected
+        Whether one of the words stands, or may stand behind, of which the suite expects any.
     unusable
         Values that reading makes null for their JSON type, by that, with their numbers.
     may_follow
@@ -112,6 +120,7 @@ class Sight:
     given: int = 0
     known: set[str] = field(default_factory=set)
     words: dict[str, int] = field(default_factory=dict)
+    any_expected: bool = False
     unusable: Counter[str] = field(default_factory=Counter)
     may_follow: bool = False
 
@@ -121,14 +130,19 @@ class Sight:
         self.keyed += other.keyed
         self.given += other.given
         self.known |= other.known
+        self.any_expected |= other.any_expected
         self.unusable += other.unusable
         self.may_follow |= other.may_follow
         for word, count in other.words.items():
             self.words[word] = self.words.get(word, 0) + count
 
     def proves(self, need: Need) -> bool:
-        """Whether there is a value, and every word that is expected."""
-        return self.given > 0 and self.known.issuperset(need.column.expects)
+        """Whether there is a value, and every word that is expected, or any where one is enough."""
+        return (
+            self.given > 0
+            and self.known.issuperset(need.column.expects)
+            and (self.any_expected or not need.column.expects_any)
+        )
 
 
 @dataclass(slots=True)
@@ -167,6 +181,11 @@ class Seen:
         given = {need.name for need in needs if self.sights[need.place].given}
         return [need for need in needs if need.name not in given]
 
+    def unproven(self, needs: Iterable[Need]) -> list[Need]:
+        """Return the needs of which there are values, but not the words that are expected."""
+        sights = {need: self.sights[need.place] for need in needs}
+        return [need for need, sight in sights.items() if sight.given and not sight.proves(need)]
+
     def lacks(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs whose keys stand in no row, though rows should have them."""
         if not self.sights:
@@ -182,12 +201,15 @@ class Known:
 
     Parameters
     ----------
+    arrays
+        The columns that hold arrays of objects.
     shapes
         First rows by their keys, of files that have all that is needed, and the columns of these.
     words
         By place the expected words that stand somewhere.
     """
 
+    arrays: tuple[Column, ...]
     shapes: dict[Hashable, frozenset[str]] = field(default_factory=dict)
     words: dict[str, set[str]] = field(default_factory=dict)
 
@@ -202,15 +224,19 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
     InputError
         The file cannot be read.
     """
-    given_up: list[bool] = []
-
-    def read() -> Iterator[Record]:
-        return records(file, source.array_column, lambda: given_up.append(True))
-
     first = first_row(file) if known.shapes else None
-    if first is not None and (columns := known.shapes.get(_shape(first, source, file))) is not None:
-        return Seen(file, read, rows=1, columns=columns)
-    seen = look_at(read, source, file, known)
+    if first is not None:
+        columns = known.shapes.get(_shape(first, known.arrays, file))
+        if columns is not None:
+            read = partial(records, file, source.array_column)
+            return Seen(file, read, rows=1, columns=columns)
+    given_up: list[bool] = []
+    seen = look_at(
+        partial(records, file, source.array_column, lambda: given_up.append(True)),
+        source,
+        file,
+        known,
+    )
     if given_up:
         seen.given_up, seen.is_whole = True, False
     return seen
@@ -224,7 +250,7 @@ def look_at(
     seen = Seen(file, read)
     rows = read()
     first = next(rows, None)
-    shape = None if first is None else _shape(first, source, file)
+    shape = None if first is None else _shape(first, arrays_of(source), file)
     if first is None or shape in known.shapes:
         seen.rows, seen.columns = int(first is not None), known.shapes.get(shape, frozenset())
         seen.is_whole = first is None
@@ -239,8 +265,8 @@ def look_at(
             # all rows of such files have the same columns
             in_columns = file.format in ("csv", "parquet") and not sight.keyed
             sight.may_follow = not in_columns and may_follow(file, need)
-    _look_for_words(needs, seen, known)
-    if not open_needs:
+    _look_for_words(source, needs, seen, known)
+    if not open_needs and not seen.unproven(needs):
         known.shapes[shape] = seen.columns
     return seen
 
@@ -256,6 +282,7 @@ def _look_at_rows(
     for record in rows:
         if seen.rows >= ROWS_LOOKED_AT:
             open_needs = seen.open(needs)
+            open_needs += [need for need in seen.unproven(needs) if need.column.expects_any]
             # what is in memory has no text to be searched
             if not open_needs or (seen.rows == MOST_ROWS_LOOKED_AT and seen.file.size):
                 seen.is_whole = False
@@ -268,12 +295,15 @@ def _look_at_rows(
     seen.columns = frozenset(column.name for column in source.columns if _is_among(column, keys))
 
 
-def _look_for_words(needs: Iterable[Need], seen: Seen, known: Known) -> None:
+def _look_for_words(source: Source, needs: Iterable[Need], seen: Seen, known: Known) -> None:
     """Look for words that are expected and stood in no row of this file or of one before it."""
     for need in needs:
+        sight = seen.sights[need.place]
+        if need.column.expects_any and not (sight.any_expected or seen.is_whole):
+            sight.any_expected = _any_may_follow(seen.file, source, need.column)
         if not need.column.expects:
             continue
-        sight, before = seen.sights[need.place], known.words.setdefault(need.place, set())
+        before = known.words.setdefault(need.place, set())
         before |= sight.known
         for word in () if seen.is_whole else set(need.column.expects) - before:
             if _stands_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
@@ -290,6 +320,17 @@ def may_follow(file: InputFile, need: Need) -> bool:
     return any(
         _stands_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
     )
+
+
+def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
+    """Tell whether a word of which a column expects any stands anywhere in a file's text."""
+    texts = []
+    for name, word in column.expects_any:
+        if source.column(name).words:
+            return True  # other words are meant
+        end = b"" if word.endswith("*") else rb'\\?"'
+        texts.append(re.escape(word.removesuffix("*").encode()) + end)
+    return _stands_in(file, rb'"(?:%s)' % b"|".join(texts))
 
 
 def _stands_in(file: InputFile, pattern: bytes) -> bool:
@@ -317,14 +358,13 @@ def _with_plain_paths(source: Source) -> Source:
     return replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
 
 
-def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
+def _shape(record: Record, holders: Iterable[Column], file: InputFile) -> Hashable:
     """Return the keys of a row, and of the first object in each array."""
     arrays = []
-    for column in source.columns:
-        if column.items:
-            array = json_of(_stored(record, column)[1])
-            first = array[0] if isinstance(array, list) and array else None
-            arrays.append(frozenset(first) if isinstance(first, dict) else None)
+    for column in holders:
+        array = json_of(_stored(record, column)[1])
+        first = array[0] if isinstance(array, list) and array else None
+        arrays.append(frozenset(first) if isinstance(first, dict) else None)
     return file.format, frozenset(record), tuple(arrays)
 
 
@@ -352,7 +392,7 @@ def _look_at(
     *,
     of_cells: bool,
 ) -> None:
-    holders = [column for column in source.columns if column.items]
+    holders = arrays_of(source)
     arrays = {column.name: json_of(_stored(row, column)[1]) for column in holders}
     named = {item.name for column in holders for item in column.items}
     nested = any(isinstance(array, list) for array in arrays.values())
@@ -370,6 +410,20 @@ def _look_at(
             if not of_type:
                 sight.unusable[json_type(value)] += 1
             _count(sight, need.column, is_there, value if of_type and not empty else None)
+            if need.column.expects_any and not sight.any_expected:
+                sight.any_expected = _has_any(row, need.column, source)
+
+
+def _has_any(row: Record, column: Column, source: Source) -> bool:
+    """Tell whether one of the words stands in a row of which a column expects any."""
+    for name, word in column.expects_any:
+        other = source.column(name)
+        found = _stored(row, other)[1]
+        if isinstance(found, str):
+            meant = dict(other.words).get(found, found)
+            if meant == word or (word.endswith("*") and meant.startswith(word[:-1])):
+                return True
+    return False
 
 
 def _is_usable(value: Any, column: Column) -> bool:
@@ -388,7 +442,7 @@ def _is_asked(row: Record, column: Column, source: Source) -> bool:
     if where is None:
         return True
     name, value = where
-    other = next(each for each in source.columns if each.name == name)
+    other = source.column(name)
     found = _stored(row, other)[1]
     return bool(dict(other.words).get(found, found) == value) if isinstance(found, str) else False
 

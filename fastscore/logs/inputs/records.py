@@ -27,7 +27,8 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 
 BUFFER_BYTES = 1 << 14
-_FIRST_BYTES = 1 << 12
+_FIRST_BYTES, _MORE_BYTES = 1 << 9, 1 << 12
+"""So much of a file is read for its first line, and so much more where that is longer."""
 _MOST_LINES = 20_000
 _MOST_BYTES = 64 << 20
 """So much without a row is looked at."""
@@ -84,15 +85,20 @@ def first_row(file: InputFile) -> Record | None:
     """Return the first row of JSON Lines that begin with one as plain as logs are; else None."""
     if file.format != "jsonl" or file.compression != "none":
         return None
-    with suppress(OSError, ValueError):
+    try:
         descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            line, end, _ = os.read(descriptor, _FIRST_BYTES).partition(b"\n")
+            text = os.read(descriptor, _FIRST_BYTES)
+            end = text.find(b"\n")
+            if end < 0:
+                text += os.read(descriptor, _MORE_BYTES)
+                end = text.find(b"\n")
         finally:
             os.close(descriptor)
-        row = orjson.loads(line) if end else None
-        return row if isinstance(row, dict) else None
-    return None
+        row = orjson.loads(text[:end]) if end >= 0 else None
+    except (OSError, ValueError):
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def begins_with(file: InputFile) -> bytes:

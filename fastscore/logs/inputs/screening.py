@@ -26,6 +26,7 @@ from fastscore.logs.inputs.needs import (
     Need,
     Seen,
     Sight,
+    arrays_of,
     asked_for,
     look,
     look_at,
@@ -86,7 +87,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         return Screened(tuple(files), (), ())
     kept: list[Seen] = []
     left: list[tuple[Seen, list[Need]]] = []
-    known = Known()
+    known = Known(arrays_of(source))
     for file in files:
         seen = look(file, source, known)
         lacking = seen.lacks(needs)
@@ -111,7 +112,7 @@ def screen_rows(
     read: Callable[[], Iterator[Record]], format: Format, name: str, source: Source, suite: str
 ) -> None:
     """Raise `InputError` where rows in memory lack what every metric needs; see `screen`."""
-    seen = look_at(read, source, InputFile(name, format, "none", 0), Known())
+    seen = look_at(read, source, InputFile(name, format, "none", 0), Known(arrays_of(source)))
     lacking = seen.lacks(needs_of(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
@@ -131,7 +132,7 @@ def _check_together(suite: str, source: Source, kept: Sequence[Seen]) -> None:
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for need, sight in sights.items():
-        error = _words_error(suite, need, sight)
+        error = _words_error(suite, need, sight) or _any_word_error(suite, need, sight)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}
@@ -215,6 +216,34 @@ def _words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
         f"Type {' '.join(flags)}."
         if flags
         else f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
+    )
+
+
+def _any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
+    """Make the error of a column in which none of the words stands of which one is expected."""
+    column = need.column
+    has_words = bool(sight.words or sight.known)
+    if not (column.expects_any and has_words) or sight.any_expected:
+        return None
+    expected = [word for name, word in column.expects_any if name == column.name]
+    elsewhere = [
+        f", and {name} never begins with {word.removesuffix('*')!r}"
+        for name, word in column.expects_any
+        if name != column.name
+    ]
+    words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
+    found = [f"{word!r} ({count:,})" for word, count in words] + list(
+        map(repr, sorted(sight.known))
+    )
+    flags = nearest_words(need.name, [word for word, _ in words], column.knows)
+    typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
+    return InputError(
+        f"No row has what {suite} needs: {need.place} is never "
+        f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
+        f"  found: {shortened(found)}",
+        f"Type {' '.join(flags)}."
+        if typed
+        else f"Say what they mean: --value {need.name}:WORD={expected[0]}.",
     )
 
 
@@ -320,7 +349,7 @@ def _fits(layout: str, suite: str, source: Source, seen: Seen) -> bool:
     except UsageError:
         return False
     needs = needs_of(source)
-    again = look_at(seen.read, source, seen.file, Known())
+    again = look_at(seen.read, source, seen.file, Known(arrays_of(source)))
     given = [need for need in needs if again.sights[need.place].given]
     return not again.open(needs) and all(again.sights[need.place].proves(need) for need in given)
 
@@ -372,8 +401,8 @@ def _pooled_notes(kept: Sequence[Seen]) -> list[str]:
     """Say which folders are pooled, and which files have another shape than most."""
     notes = []
     # a shell expands globs: files that are named themselves are pooled as others are
-    paths = (seen.file.path for seen in kept)
-    folders = Counter(os.path.dirname(path) or "." for path in paths if path != STDIN)
+    parted = (seen.file.path.rpartition(os.sep) for seen in kept if seen.file.path != STDIN)
+    folders = Counter(folder or root or "." for folder, root, _ in parted)
     if len(folders) > 1:
         counted = [f"{folder} ({count:,})" for folder, count in folders.items()]
         notes.append(

@@ -53,9 +53,11 @@ class Stretched:
     def __init__(self, groups: Sequence[IndexedGroup], folder: Path) -> None:
         self.files: list[IndexedFile] = [file for group in groups for file in group.files]
         self._ends = np.cumsum([0, *(file.n_bytes for file in self.files)], dtype=np.int64)
-        sizes = [len(group.files) for group in groups]
+        sizes = np.array([len(group.files) for group in groups], np.int64)
         self._group = np.repeat([group.index for group in groups], sizes)
-        self._group_first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        self._stretches_before = _before([file.n_stretches for file in self.files], first)
+        self._blocks_before = _before([file.n_blocks for file in self.files], first)
         self._folder = folder
         self._opened: tuple[int, npt.NDArray[np.int64]] = (-1, np.empty((3, 0), np.int64))
 
@@ -87,8 +89,7 @@ class Stretched:
 
     def block_hashes(self, file: int) -> tuple[GroupArrays, int]:
         """Return the arrays of a file's group, and how many blocks other files have there."""
-        others = self.files[int(self._group_first[file]) : file]
-        return self._arrays(file), sum(other.n_blocks for other in others)
+        return self._arrays(file), int(self._blocks_before[file])
 
     def _place(self, file: int, stretch: int) -> Place:
         if stretch == self.files[file].n_stretches:
@@ -102,14 +103,19 @@ class Stretched:
     def _stretches(self, file: int) -> npt.NDArray[np.int64]:
         """Return start, first line and end, in bytes of the file, of each stretch."""
         if self._opened[0] != file:
-            others = self.files[int(self._group_first[file]) : file]
-            first = sum(other.n_stretches for other in others)
+            first = int(self._stretches_before[file])
             found = self._arrays(file).load("stretches")
             self._opened = file, found[:, first : first + self.files[file].n_stretches]
         return self._opened[1]
 
     def _arrays(self, file: int) -> GroupArrays:
         return GroupArrays(self._folder, int(self._group[file]))
+
+
+def _before(counts: Sequence[int], first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Add up the counts of the files that stand before each in its group, which begins at first."""
+    ends = np.cumsum([0, *counts], dtype=np.int64)
+    return ends[:-1] - ends[first]
 
 
 def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Part, ...]]:

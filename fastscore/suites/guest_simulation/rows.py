@@ -16,7 +16,7 @@ from fastscore.suites.columns import (
 )
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
-from fastscore.suites.guest_simulation.schema import GUEST_ROLES
+from fastscore.suites.guest_simulation.schema import GUEST_NAMES, GUEST_ROLES
 
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
@@ -107,7 +107,7 @@ def by_conversation(
 def _with_speakers(columns: pl.DataFrame, place: Indices, conversation: Indices) -> Rows:
     role, name = columns["role"], columns["name"]
     by_role = _true(reduce(or_, (role == guest for guest in GUEST_ROLES)))
-    is_guest = by_role | _true(name.str.starts_with("guest"))
+    is_guest = by_role | _true(name.str.starts_with(GUEST_NAMES))
     is_exit = _true(columns["content"].is_in(EXITS))
     is_case = _true((role == TEST_CASE_ROW[0]) & (name == TEST_CASE_ROW[1]))
     return Rows(columns, place, conversation, by_role, is_guest, is_exit, is_case)

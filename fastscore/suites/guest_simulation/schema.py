@@ -19,6 +19,8 @@ GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
 
 GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
+GUEST_NAMES = "guest"
+"""How the names of guests begin, whatever their roles."""
 OTHER_ROLES = ("assistant", "order_taking_llm", "system", "developer", "tool", "function")
 STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
 ORDER_COLUMN = "current_items_in_order"
@@ -40,6 +42,7 @@ def _text(
     description: str,
     *aliases: str,
     needed_by: tuple[str, ...] = (),
+    expects_any: tuple[tuple[str, str], ...] = (),
     knows: tuple[str, ...] = (),
 ) -> Column:
     return Column(
@@ -49,6 +52,7 @@ def _text(
         aliases=aliases,
         description=description,
         needed_by=needed_by,
+        expects_any=expects_any,
         knows=knows,
     )
 
@@ -78,6 +82,7 @@ SOURCE = Source(
             "role",
             "Who speaks; agent, guest and guest_simulation_* are the guest.",
             needed_by=ALL_METRICS,
+            expects_any=(*(("role", word) for word in GUEST_ROLES), ("name", f"{GUEST_NAMES}*")),
             knows=(*GUEST_ROLES, *OTHER_ROLES),
         ),
         _text("name", "The speaker's name; one that begins with guest is the guest."),

@@ -1,10 +1,9 @@
 """Files, folders and globs: what is found, in which order, and what is refused."""
 
-import builtins
 import errno
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -149,14 +148,14 @@ def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
 
 def test_a_file_that_may_not_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for anybody but root: root opens what its mode forbids."""
-    opened = builtins.open
+    opened = os.open
 
-    def refuse(path: str, *arguments: Any, **named: Any) -> IO[Any]:
+    def refuse(path: str, *arguments: Any, **named: Any) -> int:
         if str(path).endswith("b.jsonl"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened(path, *arguments, **named)
 
-    monkeypatch.setattr(builtins, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=r"'logs/b.jsonl' cannot be read: Permission denied"):
         paths("logs")
 
