@@ -52,6 +52,7 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
             raise UsageError(
                 f"Suite {dialogues.suite.name!r} has no metric {id!r}.", nearest(id, declared)
             )
+    dialogues.run.require_declared()
     dialogue = dialogues.rescore(row)
     (committed,) = dialogues.tables([row])
     found = []

@@ -50,7 +50,8 @@ def find(run: Run) -> list[Finding]:
     """Return what stands out in a run, from its summary and manifest alone.
 
     First what is good and poor among the metrics that have a direction and a range, then what
-    differs between groups of dialogues beyond its 95 % interval, what is null, what was rejected.
+    differs between groups of dialogues beyond its 95 % interval, the clearest in full and the rest
+    by name, what is null, what was rejected.
     """
     suite = load_suite(run.manifest.suite)
     summary = run.summary
@@ -184,8 +185,10 @@ def _groups(suite: Suite, metrics: Sequence[Metric], summary: pl.DataFrame) -> l
     differences.sort(key=lambda found: -found[0])
     found = []
     taken: set[str] = set()
+    others: dict[str, list[str]] = {}
     for _, group, metric, low, high, half in differences:
         if metric.id in taken or len(taken) == GROUP_DIFFERENCES:
+            others.setdefault(group, []).append(metric.id)
             continue
         taken.add(metric.id)
         difference = high["mean"] - low["mean"]
@@ -201,6 +204,9 @@ def _groups(suite: Suite, metrics: Sequence[Metric], summary: pl.DataFrame) -> l
                 metric=metric.id,
             )
         )
+    more = [f"by {group} ({len(ids):,}): {', '.join(ids)}" for group, ids in others.items()]
+    if more:
+        found.append(Finding(kind="groups", text=f"Others that differ {'; '.join(more)}."))
     return found
 
 
@@ -229,7 +235,7 @@ def _nulls(metrics: Sequence[Metric], whole: Mapping[str, Mapping[str, Any]]) ->
 def _rejects(run: Run) -> list[Finding]:
     n_rejects = run.manifest.counts.get("rejects", 0)
     if not n_rejects:
-        return [Finding(kind="rejects", text="No line was rejected.")]
+        return [Finding(kind="none", text="No line was rejected.")]
     commonest = (
         run.rejects.group_by("reason")
         .agg(n=pl.col("count").sum())

@@ -1,6 +1,6 @@
 """Opening a run directory and reading what it committed, each file compared with its hash first."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from fastscore.run.layout import CUT_TEXTS, RECEIPTS, REJECTS, SUMMARY_PARQUET, 
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
@@ -91,8 +92,16 @@ class Run:
 
     @property
     def rejects(self) -> pl.LazyFrame:
-        """The rejected rows, in input order."""
-        return self._scan(REJECTS)
+        """The rejected rows, in input order.
+
+        Raises
+        ------
+        RunError
+            They are not what was committed, or another version of fastscore wrote them.
+        """
+        rejects = self._scan(REJECTS)
+        self._require(REJECTS, rejects, REJECTS_TABLE)
+        return rejects
 
     @property
     def cut_texts(self) -> pl.LazyFrame:
@@ -126,6 +135,29 @@ class Run:
                 f"{self.path} has no table {name!r}.", nearest(name, self.manifest.tables)
             )
         return self._scan(name)
+
+    def require_declared(self) -> None:
+        """Refuse a run whose tables lack what this version's suite declares.
+
+        Raises
+        ------
+        RunError
+            Another version of fastscore wrote it.
+        """
+        for table in load_suite(self.manifest.suite).tables:
+            if table.name in self.manifest.tables:
+                self._require(table.name, self.table(table.name), table.schema)
+        self._require(REJECTS, self._scan(REJECTS), REJECTS_TABLE)
+
+    def _require(self, folder: str, frame: pl.LazyFrame, declared: Iterable[str]) -> None:
+        lacking = [name for name in declared if name not in frame.collect_schema()]
+        if lacking:
+            version = "|".join(self.signature.split("|")[:2])
+            raise RunError(
+                f"{self.path / folder}: no column {', '.join(map(repr, lacking))}: another version "
+                f"of fastscore wrote the run ({version}).",
+                "Score its logs again, into another folder or with --overwrite.",
+            )
 
     def damaged(self) -> list[str]:
         """Return the files whose content is no longer what was committed, sorted."""

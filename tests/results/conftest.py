@@ -25,7 +25,7 @@ SUITES = (
     "preference_shift",
     "memory_finance",
 )
-SECOND = "second"
+SECOND, HOSTILE = "second", "hostile"
 PROFILES = (
     "preference_shift/published",
     "preference_shift/structured",
@@ -33,8 +33,9 @@ PROFILES = (
     "guest_simulation/published",
 )
 """Profiles that compute numbers in other ways: runs over the logs of their suites."""
-_CUT = (" the ", " a ", " you ", "的", "风险")
-"""Words that second runs lack."""
+ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
+_WORDS = (" the ", " a ", " you ", "的", "风险")
+"""Words that second runs lack, and behind which hostile ones have something else."""
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
@@ -69,9 +70,9 @@ class SuiteRuns(Mapping[str, Run]):
         settings = {name: base.manifest.options[name] for name in named}
         logs = [Path(about["name"]) for about in base.manifest.inputs]
         output = self._folder / f"run-{suite}-{profile}"
-        if profile == SECOND:
+        if profile in (SECOND, HOSTILE):
             store = self._folder / "store" if base.manifest.embedder else None
-            logs = [self._in_fewer_words(log) for log in logs]
+            logs = [self._in_other_words(log, profile) for log in logs]
             return fastscore.score(logs, suite, output=output, store=store, **settings)
         settings |= {"profile": profile}
         store = self._folder / "store" if profile == "legacy" else None
@@ -80,12 +81,13 @@ class SuiteRuns(Mapping[str, Run]):
         embedder = {} if store else {"embedder": None}
         return fastscore.score(logs, suite, output=output, store=store, **embedder, **settings)
 
-    def _in_fewer_words(self, log: Path) -> Path:
+    def _in_other_words(self, log: Path, profile: str) -> Path:
         content = log.read_bytes()
         text = (gzip.decompress(content) if log.suffix == ".gz" else content).decode()
-        for word in _CUT:
-            text = text.replace(word, " " if word.isascii() else "")
-        copy = self._folder / "second" / log.relative_to(self._folder)
+        for word in _WORDS:
+            fewer = " " if word.isascii() else ""
+            text = text.replace(word, fewer if profile == SECOND else f"{word}{ATTACK}{fewer}")
+        copy = self._folder / profile / log.relative_to(self._folder)
         copy = copy.with_suffix("") if log.suffix == ".gz" else copy
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")

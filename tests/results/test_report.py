@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -14,18 +15,23 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
-from fastscore.results.findings import find
+from fastscore.errors import RunError, UsageError
+from fastscore.results.dialogues import Dialogues
+from fastscore.results.findings import GROUP_DIFFERENCES, find
 from fastscore.results.report.charts import Charts, shortened
+from fastscore.results.report.dialogues import _common_start
 from fastscore.results.report.marked import LONGEST_TEXT, marked
 from fastscore.results.report.write import write_report
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, open_run
 from fastscore.suites.showing import Mark
-from tests.results.conftest import SUITES
+from tests.results.conftest import ATTACK, SECOND, SUITES
+from tests.results.conftest import HOSTILE as ATTACKED
 
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>\"'>"
 LARGEST = 5_000_000
 WIDTHS = (400, 1_400)
+PAGES = [*SUITES, *(f"{suite}/{SECOND}" for suite in SUITES)]
+"""One run of a suite, and two side by side."""
 
 
 class Page(HTMLParser):
@@ -48,15 +54,18 @@ class Page(HTMLParser):
 
 
 class _Pages(Mapping[str, Path]):
-    """Reports of the suites, each written when it is first asked for."""
+    """Reports of the suites, and of two runs of each, written when they are first asked for."""
 
     def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
         self._runs = runs
         self._folder = folder
 
     def __getitem__(self, suite: str) -> Path:
-        path = self._folder / f"{suite}.html"
-        return path if path.exists() else write_report([self._runs[suite]], path)
+        path = self._folder / f"{suite.replace('/', '-')}.html"
+        if path.exists():
+            return path
+        base, _, other = suite.partition("/")
+        return write_report([self._runs[one] for one in (base, suite)[: 2 if other else 1]], path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._runs)
@@ -185,6 +194,35 @@ def test_runs_of_two_suites_are_refused(suite_runs: Mapping[str, Run], tmp_path:
         write_report(runs, tmp_path / "page.html")
 
 
+@pytest.mark.parametrize(("folder", "column"), [("rejects", "count"), ("dialogues", "PAS")])
+def test_a_run_of_another_version_is_refused(
+    folder: str, column: str, suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    copy = tmp_path / "old"
+    shutil.copytree(suite_runs["guest_simulation"].path, copy)
+    for part in (copy / folder).glob("*.parquet"):
+        pl.read_parquet(part).drop(column).write_parquet(part)
+    run = open_run(copy, verify=False)
+    with pytest.raises(RunError, match=f"no column '{column}': another version of fastscore"):
+        write_report([run], tmp_path / "page.html")
+
+
+def test_names_that_begin_alike_are_told_apart_in_a_page(
+    suite_runs: Mapping[str, Run], pages: Mapping[str, Path]
+) -> None:
+    long = "a_long_name_that_all_guests_of_a_log_have_before_theirs_"
+    assert shortened(f"{long}Ada@1", 48, long) == "…Ada@1"
+    assert shortened("short", 48, long) == "short"
+    assert len(shortened(f"{long}{'x' * 80}", 48, long)) == 48
+    for suite in SUITES:
+        names = Dialogues(suite_runs[suite]).names["name"]
+        prefix = _common_start(names)
+        assert names.str.starts_with(prefix).all()
+        short = [shortened(name, 48, prefix) for name in names]
+        assert all(len(name) <= 48 for name in short)
+        assert suite == "score_dialogue" or len(set(short)) == len(set(names))
+
+
 def test_logs_that_are_gone_cost_the_texts_alone(
     suite_runs: Mapping[str, Run], tmp_path: Path
 ) -> None:
@@ -247,7 +285,7 @@ def requests(browser: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", PAGES)
 def test_in_a_browser_nothing_fails_or_is_asked_for(
     suite: str, pages: Mapping[str, Path], browser: Any
 ) -> None:
@@ -257,7 +295,7 @@ def test_in_a_browser_nothing_fails_or_is_asked_for(
 
 
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1_400, False)])
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", PAGES)
 def test_the_page_fits_and_has_no_accessibility_violation(
     suite: str, width: int, dark: bool, pages: Mapping[str, Path], browser: Any
 ) -> None:
@@ -320,6 +358,38 @@ def test_links_open_a_dialogue(pages: Mapping[str, Path], browser: Any) -> None:
     assert 0 <= opened[0].rect["y"] - browser.execute_script("return scrollY") < 400
 
 
+def test_of_two_runs_a_link_opens_the_dialogue_of_its_own(
+    pages: Mapping[str, Path], browser: Any
+) -> None:
+    from selenium.webdriver.common.by import By
+
+    path = pages[f"guest_simulation/{SECOND}"]
+    page = Page(path.read_text(encoding="utf-8"))
+    shown = [
+        (one["data-dialogue"], one["data-run"]) for one in page.of("details") if "data-run" in one
+    ]
+    runs = list(dict.fromkeys(run for _, run in shown))
+    name = next(name for name, run in shown if run == runs[1] and (name, runs[0]) in shown)
+    for run in runs:
+        link = f"#dialogue={quote(name)}&run={quote(run)}"
+        assert any(one.get("href") == link for one in page.of("a"))
+        show(browser, path, link)
+        (opened,) = browser.find_elements(By.CSS_SELECTOR, "details.dialogue[open]")
+        assert opened.get_attribute("data-run") == run
+    show(browser, path, "#dialogue=100%")
+    assert browser.get_log("browser") == []
+
+
+def test_a_dialogue_is_found_by_its_whole_name(pages: Mapping[str, Path], browser: Any) -> None:
+    from selenium.webdriver.common.by import By
+
+    show(browser, pages["guest_simulation"])
+    rows = browser.find_elements(By.CSS_SELECTOR, "#table-dialogues-1 tbody tr")
+    name = rows[2].get_attribute("data-name")
+    browser.find_element(By.ID, "find-dialogues-1").send_keys(name)
+    assert [row.get_attribute("data-name") for row in rows if row.is_displayed()] == [name]
+
+
 def test_hostile_texts_do_nothing_in_a_browser(hostile: Run, browser: Any, tmp_path: Path) -> None:
     path = write_report([hostile], tmp_path / "page.html")
     for width in WIDTHS:
@@ -330,6 +400,21 @@ def test_hostile_texts_do_nothing_in_a_browser(hostile: Run, browser: Any, tmp_p
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("suite", SUITES)
+def test_hostile_logs_of_every_suite_do_nothing_beside_another_run(
+    suite: str, pages: Mapping[str, Path], browser: Any
+) -> None:
+    path = pages[f"{suite}/{ATTACKED}"]
+    text = path.read_text(encoding="utf-8")
+    assert escape(ATTACK) in text
+    assert ATTACK not in text
+    show(browser, path, width=WIDTHS[0])
+    assert browser.execute_script("return window.hit") is None
+    assert browser.get_log("browser") == []
+    assert requests(browser) == [path.as_uri()]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= WIDTHS[0]
+
+
 def test_findings_name_values_of_the_summary(suite_runs: Mapping[str, Run]) -> None:
     for run in suite_runs.values():
         whole = run.summary.filter(pl.col("group") == "all")
@@ -337,3 +422,17 @@ def test_findings_name_values_of_the_summary(suite_runs: Mapping[str, Run]) -> N
             if finding.kind in ("high", "low"):
                 mean = whole.filter(pl.col("metric") == finding.metric)["mean"][0]
                 assert f"{mean:.3f}" in finding.text
+
+
+def test_findings_count_every_group_difference_that_they_do_not_tell(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    found = [one for one in find(suite_runs["preference_shift"]) if one.kind == "groups"]
+    told = [one for one in found if one.metric]
+    others = [one.text for one in found if not one.metric]
+    assert len(others) == (1 if len(told) == GROUP_DIFFERENCES else 0)
+    for text in others:
+        for part in text.removeprefix("Others that differ ").removesuffix(".").split("; "):
+            about, _, ids = part.partition("): ")
+            assert int(about.rpartition("(")[2]) == len(ids.split(", "))
+    assert others

@@ -141,6 +141,8 @@ class Charts:
             else:
                 axis.set_xlabel(chart.x_label)
                 axis.set_ylabel(chart.y_label)
+                if all(series.frame["x"].dtype.is_integer() for series in chart.series):
+                    axis.locator_params(axis="x", integer=True)
             if len(chart.series) > 1:
                 _add_legend(figure)
             return self._drawn(figure, chart.title)
@@ -200,10 +202,18 @@ def _around(value: float, minimum: float | None, maximum: float | None) -> tuple
     return low, high
 
 
-def shortened(name: str, length: int = 28) -> str:
-    """Cut a long name in its middle: names of one log begin alike, or end alike."""
+def shortened(name: str, length: int = 28, prefix: str = "") -> str:
+    """Cut a long name in its middle: names of one log begin alike, or end alike.
+
+    What is known to begin all names goes first.
+    """
+    if len(name) <= length:
+        return name
+    if len(prefix) > 1 and name.startswith(prefix):
+        rest = name[len(prefix) - 1 :]
+        return f"…{rest[1:]}" if len(rest) <= length else shortened(f"…{rest[1:]}", length)
     head, tail = (length - 1) // 2, length // 2
-    return name if len(name) <= length else f"{name[:head]}…{name[-tail:]}"
+    return f"{name[:head]}…{name[-tail:]}"
 
 
 def _named(svg: str, name: str, title: str) -> str:

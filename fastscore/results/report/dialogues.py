@@ -1,6 +1,8 @@
 """The dialogues of a page: a list of them, and some turn by turn."""
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import polars as pl
 
@@ -55,9 +57,17 @@ def dialogues_of(suite: Suite, one: Named) -> Values:
             for row in listed.iter_rows(named=True)
         ],
         "n": values.height,
+        "prefix": _common_start(values["name"]),
         "by_metric": by_metric,
         **_shown(suite, dialogues, metrics, values, picks),
     }
+
+
+def _common_start(names: pl.Series) -> str:
+    """Return how all names begin, whole words of it."""
+    pairs = zip(str(names.min()), str(names.max()), strict=False)
+    start = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return re.sub(r"[^\W_]*$", "", start) if len(names) > 1 else ""
 
 
 def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
@@ -72,9 +82,9 @@ def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
 
 def _picks(
     values: pl.DataFrame, metrics: Sequence[Metric]
-) -> tuple[dict[int, list[str]], dict[str, Values]]:
+) -> tuple[dict[int, list[tuple[str, str]]], dict[str, Values]]:
     """Choose the rows that are shown, with why, and name them by metric."""
-    picks: dict[int, list[str]] = {}
+    picks: dict[int, list[tuple[str, str]]] = {}
     by_metric: dict[str, Values] = {}
     for metric in metrics:
         ordered = values.select("row", "name", metric.id).drop_nulls(metric.id)
@@ -89,7 +99,7 @@ def _picks(
             row = int(ordered["row"][place])
             if row not in picks and len(picks) >= DIALOGUES_SHOWN:
                 continue
-            picks.setdefault(row, []).append(f"{word} {metric.name}")
+            picks.setdefault(row, []).append((word, metric.name))
             by_metric[metric.id][word] = {
                 "name": ordered["name"][place],
                 "value": value_text(ordered[metric.id][place]),
@@ -98,7 +108,7 @@ def _picks(
 
 
 def _listed(
-    values: pl.DataFrame, metrics: Sequence[Metric], picks: Mapping[int, list[str]]
+    values: pl.DataFrame, metrics: Sequence[Metric], picks: Mapping[int, list[tuple[str, str]]]
 ) -> pl.DataFrame:
     """Keep all dialogues, or those that are shown and the worst by the first metric."""
     if values.height <= DIALOGUES_LISTED or not metrics:
@@ -116,7 +126,7 @@ def _shown(
     dialogues: Dialogues,
     metrics: Sequence[Metric],
     values: pl.DataFrame,
-    picks: Mapping[int, list[str]],
+    picks: Mapping[int, list[tuple[str, str]]],
 ) -> Values:
     if not isinstance(suite, ShowsDialogues) or not picks:
         return {"shown": [], "note": ""}
@@ -129,13 +139,21 @@ def _shown(
         shown.append(
             {
                 "name": scores["name"],
-                "picked": picks[row],
+                "picked": _why(picks[row]),
                 "file": dialogue.tables[LABEL_TABLE]["file"][0],
                 "scores": [(metric, value_text(scores[metric.id])) for metric in metrics],
                 **_view(view),
             }
         )
     return {"shown": shown, "note": note}
+
+
+def _why(picked: Sequence[tuple[str, str]]) -> str:
+    """Say for which metrics a dialogue is shown, the worst, median and best ones together."""
+    words = dict.fromkeys(word for word, _ in picked)
+    return "; ".join(
+        f"{word}: {', '.join(name for one, name in picked if one == word)}" for word in words
+    )
 
 
 def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list[Dialogue], str]:

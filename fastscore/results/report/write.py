@@ -38,10 +38,14 @@ def write_report(runs: Sequence[Run | str | PathLike[str]], output: str | PathLi
     ------
     UsageError
         No run, or runs of different suites.
+    RunError
+        A run is damaged, or another version of fastscore wrote it.
     """
     if not runs:
         raise UsageError("No run is named.", "Name one or more run directories.")
     opened = [run if isinstance(run, Run) else open_run(fspath(run)) for run in runs]
+    for run in opened:
+        run.require_declared()
     path = Path(output)
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", "Name a file, such as report.html.")

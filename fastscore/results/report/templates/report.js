@@ -46,6 +46,9 @@
     });
   });
 
+  function findable(row) {
+    return (row.textContent + " " + (row.dataset.name || "")).toLowerCase();
+  }
   document.querySelectorAll(".find").forEach(function (box) {
     var input = box.querySelector("input");
     var said = box.querySelector("[role=status]");
@@ -55,21 +58,24 @@
       var words = input.value.trim().toLowerCase();
       var shown = 0;
       Array.from(table.tBodies[0].rows).forEach(function (row) {
-        row.hidden = words !== "" && row.textContent.toLowerCase().indexOf(words) < 0;
+        row.hidden = words !== "" && findable(row).indexOf(words) < 0;
         if (!row.hidden) shown += 1;
       });
       said.textContent = shown + " of " + table.tBodies[0].rows.length + " rows";
     });
   });
 
+  function decoded(text) {
+    try { return decodeURIComponent(text); } catch (error) { return text; }
+  }
   function follow() {
-    var hash = decodeURIComponent(location.hash.slice(1));
-    if (!hash) return;
-    var target = document.getElementById(hash);
-    if (hash.indexOf("dialogue=") === 0) {
-      var name = hash.slice("dialogue=".length);
+    var parts = location.hash.slice(1).split("&run=").map(decoded);
+    if (!parts[0]) return;
+    var target = document.getElementById(parts[0]);
+    if (parts[0].indexOf("dialogue=") === 0) {
+      var name = parts[0].slice("dialogue=".length);
       target = Array.from(document.querySelectorAll("details.dialogue")).find(function (one) {
-        return one.dataset.dialogue === name;
+        return one.dataset.dialogue === name && (parts.length < 2 || one.dataset.run === parts[1]);
       });
     }
     if (!target) return;
