@@ -4,12 +4,14 @@
   and the processor time of this process, in which Dask's scheduler runs too.
 - ``plan``: short dialogues planned by the tasks of two processes: memory of this process, seconds.
 - ``real``: a thousand shards of 64 kB scored, lexically: what a small real task takes.
-- ``lexical``: rows scored by whole processes, start-up of each engine measured and taken off;
-  processor seconds are those of all its processes.
+- ``lexical``: rows scored by whole processes, start-up of each engine (the same of a tiny log)
+  measured and taken off; processor seconds are those of all its processes, but of Ray those of the
+  command alone, whose workers are not its children.
 - ``embed``: texts embedded by whole processes into empty stores, start-up taken off.
 
 Processes are interleaved; ratios are of wall time to the local engine's with as many threads. What
-the engines leave is compared, byte for byte, before any time is reported.
+the engines leave is compared, byte for byte, before any time is reported. What goes on is said on
+stderr. Logs are written first (a million rows take half a minute), or once with ``--logs``.
 
 Usage: python -m benchmarks.engines [--quick] [--engine dask]... [--workers 2] [--logs FOLDER]
 """
@@ -23,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +152,11 @@ def seconds_a_real_task(
         yield {"engine": engine, "tasks": shards, "ms a task": round(ms, 2)}
 
 
+def tell(what: str) -> None:
+    """Say on stderr what goes on; stdout is for figures."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
 def whole_runs(
     logs: dict[str, Path], options: tuple[str, ...], engines: list[str], workers: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
@@ -158,27 +166,28 @@ def whole_runs(
     stages: dict[str, dict[str, list[float]]] = {engine: {} for engine in engines}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        for repeat in range(repeats + 1):  # the first fills caches and does not count
+        # the first round fills caches and does not count: the tiny log does that as well
+        for repeat, size in ((0, "tiny"), *product(range(1, repeats + 1), logs)):
             left: dict[str, dict[str, bytes]] = {}
-            for size, log in logs.items():
-                for engine in engines:
-                    run = scratch / f"{engine}-{size}-{repeat}"
-                    store = scratch / f"store-{engine}-{size}-{repeat}"
-                    command = [sys.executable, "-m", "fastscore", "score", "score_dialogue"]
-                    command += [str(log), "-o", str(run), "--store", str(store), "-q", *options]
-                    command += ["--engine", engine, "--workers", str(workers)]
-                    cost = measure(command, cwd=scratch)
-                    if repeat:
-                        walls.setdefault((engine, size), []).append(cost.wall)
-                        processor.setdefault((engine, size), []).append(cost.cpu)
-                    if repeat and size == "whole":
-                        for name, taken in stage_seconds(run).items():
-                            stages[engine].setdefault(name, []).append(taken)
-                    left[engine] = tables(run)
-                    shutil.rmtree(run)
-                    shutil.rmtree(store, ignore_errors=True)
-                if any(found != left[engines[0]] for found in left.values()):
-                    raise RuntimeError(f"the engines' tables of {log} differ")
+            for engine in engines:
+                run = scratch / f"{engine}-{size}-{repeat}"
+                store = scratch / f"store-{engine}-{size}-{repeat}"
+                command = [sys.executable, "-m", "fastscore", "score", "score_dialogue"]
+                command += [str(logs[size]), "-o", str(run), "--store", str(store), "-q", *options]
+                command += ["--engine", engine, "--workers", str(workers)]
+                cost = measure(command, cwd=scratch)
+                tell(f"round {repeat} of {repeats}: {engine}, {size} log: {cost.wall:.2f} s")
+                if repeat:
+                    walls.setdefault((engine, size), []).append(cost.wall)
+                    processor.setdefault((engine, size), []).append(cost.cpu)
+                if repeat and size == "whole":
+                    for name, taken in stage_seconds(run).items():
+                        stages[engine].setdefault(name, []).append(taken)
+                left[engine] = tables(run)
+                shutil.rmtree(run)
+                shutil.rmtree(store, ignore_errors=True)
+            if any(found != left[engines[0]] for found in left.values()):
+                raise RuntimeError(f"the engines' tables of {logs[size]} differ")
     seconds = {key: statistics.median(found) for key, found in walls.items()}
     used = {key: statistics.median(found) for key, found in processor.items()}
     base = seconds[engines[0], "whole"] - seconds[engines[0], "tiny"]
@@ -200,7 +209,7 @@ def whole_runs(
 @click.option("--quick", is_flag=True, help="Small sizes.")
 @click.option("--engine", "wanted", multiple=True, type=click.Choice(tuple(ENGINES)[1:]))
 @click.option("--workers", default=2, show_default=True)
-@click.option("--dialogues", default=16_500, show_default=True, help="Of about 91 rows.")
+@click.option("--dialogues", default=16_500, show_default=True, help="Of about 91 rows, to score.")
 @click.option("--embedded", default=310, show_default=True, help="Dialogues of about 65 texts.")
 @click.option("--tasks", default=10_000, show_default=True)
 @click.option("--repeats", default=3, show_default=True)
@@ -238,6 +247,7 @@ def main(
             parts[name] = partial(_runs, folder, name, count, options, engines, workers, repeats)
         for name, part in parts.items():
             if only in (None, name):
+                tell(name)
                 print(json.dumps({name: part()}, indent=1), flush=True)
 
 
@@ -245,7 +255,9 @@ def _log(folder: Path, name: str, dialogues: int) -> Path:
     """Write a log unless it is there."""
     log = folder / f"{name}-{dialogues}"
     if not log.exists():
+        tell(f"writing {log}: {dialogues:,} dialogues")
         part = log.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
         generate(part, dialogues=dialogues, shard_megabytes=16)
         part.rename(log)
     return log
