@@ -9,8 +9,8 @@ from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.line_ends import count_line_ends
-from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import find_places
+from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.json_values import (
     JsonValues,

@@ -11,8 +11,8 @@ import polars as pl
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import TextRows
 from fastscore_readers.json import json_texts
-from fastscore_readers.json.lines import ESCAPED, FALSE, INTEGER, STRING, TRUE
 from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
+from fastscore_readers.json.tokens import ESCAPED, FALSE, INTEGER, STRING, TRUE
 
 from fastscore.suites.json_values import (
     JsonValues,

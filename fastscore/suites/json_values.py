@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Indices, Longs, Mask
-from fastscore_readers.json.lines import (
+from fastscore_readers.json.places import Place, Shape, find_places
+from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -25,7 +26,6 @@ from fastscore_readers.json.lines import (
     STRING,
     TRUE,
 )
-from fastscore_readers.json.places import Place, Shape, find_places
 
 from fastscore.suites.declarations import RejectReason
 

@@ -15,8 +15,6 @@ from fastscore_machine.memory import prefetch
 BLOCK = 64
 
 _MOST_PREFETCHED = 1024
-_NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
-_1, _2, _3, _61, _62, _63 = (np.uint64(shift) for shift in (1, 2, 3, 61, 62, 63))
 
 
 def aligned(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -104,43 +102,3 @@ def prefetch_text(address: int, length: int) -> None:
     """Ask for a text that is read soon: texts that lie far apart are not guessed by processors."""
     for at in range(0, min(length, _MOST_PREFETCHED), BLOCK):
         prefetch(address + at)
-
-
-@inlined
-def whole_characters(at: int, ascii_bytes: Any, size: int, ended: bool) -> int:
-    """Bytes of the valid UTF-8 characters within the first ``size`` of a block, -1 for a fault.
-
-    A character that the block's end cuts is left out; one that ``ended`` cuts is a fault.
-    """
-    below_c0, below_c2, below_e0 = (
-        lower_bytes(at, 0xC0),
-        lower_bytes(at, 0xC2),
-        lower_bytes(at, 0xE0),
-    )
-    below_f0, below_f5 = lower_bytes(at, 0xF0), lower_bytes(at, 0xF5)
-    follows = below_c0 & ~ascii_bytes
-    two, three, four = below_e0 & ~below_c2, below_f0 & ~below_e0, below_f5 & ~below_f0
-    longer = three | four
-    leads = two | longer
-    expected = (leads << _1) | (longer << _2) | (four << _3)
-    wrong = (expected ^ follows) | (below_c2 & ~below_c0) | ~below_f5
-    # after some first bytes only a part of the second ones: no overlong form, surrogate or excess
-    e0, ed = equal_bytes(at, 0xE0), equal_bytes(at, 0xED)
-    if (e0 | ed | four) != _NONE:
-        below_90, below_a0 = lower_bytes(at, 0x90), lower_bytes(at, 0xA0)
-        wrong |= (e0 << _1) & below_a0
-        wrong |= (ed << _1) & ~below_a0
-        wrong |= (equal_bytes(at, 0xF0) << _1) & below_90
-        wrong |= (equal_bytes(at, 0xF4) << _1) & ~below_90
-    if not ended:
-        if (leads >> _63) != _NONE:
-            size = BLOCK - 1
-        elif (longer >> _62) & _1 != _NONE:
-            size = BLOCK - 2
-        elif (four >> _61) & _1 != _NONE:
-            size = BLOCK - 3
-    # the byte behind must not be one that a character before it still needs
-    checked = min(size + 1, BLOCK)
-    if wrong & (_ALL >> np.uint64(BLOCK - checked)) != _NONE:
-        return -1
-    return size

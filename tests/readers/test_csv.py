@@ -5,16 +5,17 @@ import io
 
 import numpy as np
 import pytest
-from fastscore_readers.csv.records import (
+from fastscore_readers.csv.records import scan_csv
+from fastscore_readers.csv.spelling import spelled
+from fastscore_readers.csv.walk import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
-    scan_csv,
-    spelled,
-    unquoted,
 )
-from fastscore_readers.json.lines import ESCAPED, FALSE, FLOAT, INTEGER, NOT_UTF8, STRING, TRUE
+from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
+from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.tokens import ESCAPED, FALSE, FLOAT, INTEGER, STRING, TRUE
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -33,7 +34,22 @@ PIECES = st.sampled_from(
         *("é😀中".encode(), b"\xe4\xb8", b'"' + b"long " * 20 + b'"', b"\xef\xbb\xbf", b"\x0b\x85"),
     ]
 )
-CELLS = st.text(st.sampled_from('ab",\n\r é😀\x0b\x1c;\\'), max_size=30)
+CELL_TEXTS = st.text(st.sampled_from('ab",\n\r é😀\x0b\x1c;\\'), max_size=30)
+
+
+def texts_of(filled: Filled) -> list[str | None]:
+    """Read a filled column's views."""
+    texts: list[str | None] = []
+    for (low, high), valid in zip(filled.values.tolist(), filled.valid.tolist(), strict=True):
+        view = low.to_bytes(8, "little") + high.to_bytes(8, "little")
+        length = int.from_bytes(view[:4], "little")
+        text = view[4 : 4 + length]
+        if length > 12:
+            start = int.from_bytes(view[12:], "little")
+            text = filled.texts[start : start + length].tobytes()
+            assert view[4:8] == text[:4]
+        texts.append(text.decode() if valid else None)
+    return texts
 
 
 def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[NaiveRecord], int]:
@@ -42,25 +58,34 @@ def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[Naive
     found: list[NaiveRecord] = []
     at, line, blank = 0, 1, 0
     while at < buffer.size:
-        scan = scan_csv(buffer, np.arange(width), width, start=at, line=line, records=records)
+        kinds = [CELLS if slot % 2 else FULL_CELLS for slot in range(width)]
+        scan = scan_csv(buffer, np.arange(width), kinds, start=at, line=line, records=records)
         assert scan.stop > at
+        places = scan.again()
+        columns = [texts_of(scan.filled[slot]) for slot in range(width)]
         for row in range(scan.line.size):
             cells = []
             for slot in range(width):
-                start, end = scan.value_start[slot, row], scan.value_end[slot, row]
-                text = data[start:end]
-                if scan.tags[slot, row] == ESCAPED:
-                    out, starts, ends = unquoted(buffer, np.array([start]), np.array([end]))
-                    text = out[starts[0] : ends[0]].tobytes()
+                start, end = places.value_start[slot, row], places.value_end[slot, row]
+                text = data[start:end].decode()
+                if places.tags[slot, row] == ESCAPED:
+                    text = text.replace('""', '"')
                 else:
-                    assert scan.tags[slot, row] == STRING
-                cells.append(text.decode())
+                    assert places.tags[slot, row] == STRING
+                cells.append(text)
+                assert columns[slot][row] == (text if text or slot % 2 else None)
             place = (int(scan.line[row]), int(scan.start[row]), int(scan.end[row]))
             found.append(NaiveRecord(*place, "row", cells))
         for row, status in enumerate(scan.fault_status.tolist()):
             place = (scan.fault_line[row], scan.fault_start[row], scan.fault_end[row])
             found.append(NaiveRecord(*(int(each) for each in place), STATUS[status]))
-        assert scan.n_records - scan.n_blank == scan.line.size + scan.fault_line.size
+            if status == NOT_UTF8:
+                position = int(scan.fault_position[row] - scan.fault_start[row])
+                with pytest.raises(UnicodeDecodeError) as error:
+                    data[scan.fault_start[row] : scan.fault_end[row]].decode()
+                assert error.value.start == position
+        assert np.all(np.diff(scan.fault_start) > 0)
+        assert scan.n_lines - scan.n_blank == scan.line.size + scan.fault_line.size
         at, line, blank = scan.stop, scan.next_line, blank + scan.n_blank
     return sorted(found, key=lambda record: record.start), blank
 
@@ -86,7 +111,7 @@ def test_oracle_any_bytes(data: bytes, width: int, records: int) -> None:
 
 @given(
     st.integers(1, 4).flatmap(
-        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=8)
+        lambda width: st.lists(st.lists(CELL_TEXTS, min_size=width, max_size=width), max_size=8)
     ),
     # before Python 3.13 a writer quotes only the line ends that it writes itself
     st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
@@ -121,7 +146,7 @@ def test_by_hand() -> None:
 def test_a_record_that_the_buffer_cuts_is_left() -> None:
     whole = np.frombuffer(b'a,b\r\nc,"d\r\ne"\r\nf,', np.uint8)
     for size in range(whole.size + 1):
-        scan = scan_csv(whole[:size], np.arange(2), 2, final=False)
+        scan = scan_csv(whole[:size], np.arange(2), [PLACES] * 2, final=False)
         # a return may be half of a line end
         assert scan.stop == (0 if size < 5 else 5 if size < 15 else 15), size
         assert scan.line.tolist() == [1, 2][: (size >= 5) + (size >= 15)]
@@ -130,19 +155,21 @@ def test_a_record_that_the_buffer_cuts_is_left() -> None:
 
 def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
     data = np.frombuffer(b'a,"b\nc,d\ne,f\ng,h', np.uint8)
-    scan = scan_csv(data, np.arange(2), 2, final=False, limit=8)
+    scan = scan_csv(data, np.arange(2), [PLACES] * 2, final=False, limit=8)
     assert scan.fault_status.tolist() == [TOO_LONG]
     assert (scan.fault_start[0], scan.fault_end[0]) == (0, 4)
     assert scan.line.tolist() == [2, 3]
     assert not scan.cut
-    scan = scan_csv(np.frombuffer(b"x" * 20, np.uint8), np.arange(2), 2, final=False, limit=8)
+    scan = scan_csv(
+        np.frombuffer(b"x" * 20, np.uint8), np.arange(2), [PLACES] * 2, final=False, limit=8
+    )
     assert scan.cut
     assert scan.stop == 20
 
 
 def test_only_the_wanted_cells_are_noted() -> None:
     data = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
-    scan = scan_csv(data, np.array([-1, 1, -1]), 3)
+    scan = scan_csv(data, np.array([-1, 1, -1]), [PLACES] * 3)
     assert scan.tags.tolist() == [[0, 0], [STRING, STRING], [0, 0]]
     assert scan.value_start[1].tolist() == [2, 8]
 
@@ -189,8 +216,8 @@ def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
 def test_bad_arguments() -> None:
     data = np.zeros(4, np.uint8)
     with pytest.raises(ValueError, match="contiguous vector of uint8"):
-        scan_csv(data[::2], np.arange(1), 1)
+        scan_csv(data[::2], np.arange(1), [PLACES])
     with pytest.raises(ValueError, match="the data have 4 bytes"):
-        scan_csv(data, np.arange(1), 1, start=5)
-    with pytest.raises(ValueError, match="slots name slot 1; there are 1"):
-        scan_csv(data, np.array([1]), 1)
+        scan_csv(data, np.arange(1), [PLACES], start=5)
+    with pytest.raises(ValueError, match="slots name column 1; there are 1"):
+        scan_csv(data, np.array([1]), [PLACES])

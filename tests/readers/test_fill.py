@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from fastscore_readers.fill import TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, Filled
 from fastscore_readers.json import lines
-from fastscore_readers.json.fill import TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, Filled
 from hypothesis import example, given
 from hypothesis import strategies as st
 

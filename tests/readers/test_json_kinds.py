@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
-from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json import tokens
 from fastscore_readers.json.kinds import value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ def ranges(texts: list[str]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]
 
 def python_value(data: bytes, tag: int, start: int, end: int) -> Any:
     raw = data[start:end]
-    return json.loads(b'"' + raw + b'"' if tag in (jsonl.STRING, jsonl.ESCAPED) else raw)
+    return json.loads(b'"' + raw + b'"' if tag in (tokens.STRING, tokens.ESCAPED) else raw)
 
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from(["", " ", "\n\t"]))
@@ -45,4 +45,4 @@ def test_value_kinds_oracle(values: list[Any], blank: str) -> None:
 def test_blank_ranges_hold_nothing() -> None:
     _, buffer, starts, ends = ranges([" ", "", "[]"])
     tags, _, _ = value_kinds(buffer, starts, ends)
-    assert tags.tolist() == [jsonl.ABSENT, jsonl.ABSENT, jsonl.ARRAY]
+    assert tags.tolist() == [tokens.ABSENT, tokens.ABSENT, tokens.ARRAY]

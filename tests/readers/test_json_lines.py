@@ -8,9 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from fastscore_readers.json import line_ends, located_values
+from fastscore_readers.fill import TEXT, WHOLE, WRITTEN
+from fastscore_readers.json import faults, line_ends, located_values, tokens
 from fastscore_readers.json import lines as jsonl
-from fastscore_readers.json.fill import TEXT, WHOLE, WRITTEN
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,10 +18,10 @@ from tests.oracles.jsonl import naive_scan
 
 KEYS = ("a", "event", "step_index", "é", "step_index_of", "")
 STATUS = {
-    jsonl.NOT_JSON: "not_json",
-    jsonl.NOT_OBJECT: "not_an_object",
-    jsonl.NOT_UTF8: "not_utf8",
-    jsonl.TOO_DEEP: "nested_too_deeply",
+    faults.NOT_JSON: "not_json",
+    faults.NOT_OBJECT: "not_an_object",
+    faults.NOT_UTF8: "not_utf8",
+    faults.TOO_DEEP: "nested_too_deeply",
 }
 LINE_ENDS = (b"\n", b"\r\n", b"\r", b"\n\n", b" \n")
 
@@ -32,16 +32,16 @@ def as_bytes(data: bytes) -> np.ndarray:
 
 def tag_of(value: Any) -> set[int]:
     if value is None:
-        return {jsonl.NULL}
+        return {tokens.NULL}
     if isinstance(value, bool):
-        return {jsonl.TRUE if value else jsonl.FALSE}
+        return {tokens.TRUE if value else tokens.FALSE}
     if isinstance(value, int):
-        return {jsonl.INTEGER}
+        return {tokens.INTEGER}
     if isinstance(value, float):
-        return {jsonl.FLOAT}
+        return {tokens.FLOAT}
     if isinstance(value, str):
-        return {jsonl.STRING, jsonl.ESCAPED}
-    return {jsonl.ARRAY if isinstance(value, list) else jsonl.OBJECT}
+        return {tokens.STRING, tokens.ESCAPED}
+    return {tokens.ARRAY if isinstance(value, list) else tokens.OBJECT}
 
 
 def same(left: Any, right: Any) -> bool:
@@ -68,13 +68,13 @@ def check_against_json(data: bytes) -> None:
         for key, name in enumerate(KEYS):
             tag = int(scan.tags[key, index])
             if name not in line.values:
-                assert tag == jsonl.ABSENT
+                assert tag == tokens.ABSENT
                 continue
             value = line.values[name]
             assert tag in tag_of(value)
             raw = data[scan.value_start[key, index] : scan.value_end[key, index]]
-            if tag in (jsonl.STRING, jsonl.ESCAPED):
-                assert (b"\\" in raw) == (tag == jsonl.ESCAPED)
+            if tag in (tokens.STRING, tokens.ESCAPED):
+                assert (b"\\" in raw) == (tag == tokens.ESCAPED)
                 raw = b'"' + raw + b'"'
             assert same(json.loads(raw), value)
 
@@ -199,20 +199,20 @@ def test_depth(length: int) -> None:
         b'{"a":' * length + b"1" + b"}" * length,
     ):
         scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
-        assert scan.line.size == (length <= jsonl.MAX_DEPTH)
-        assert scan.fault_status.tolist() == [jsonl.TOO_DEEP] * (length > jsonl.MAX_DEPTH)
+        assert scan.line.size == (length <= tokens.MAX_DEPTH)
+        assert scan.fault_status.tolist() == [faults.TOO_DEEP] * (length > tokens.MAX_DEPTH)
 
 
 def test_last_equal_key_wins_and_escaped_keys_match() -> None:
     line = b'{"a":1,"\\u0061":"x","b":{"a":7},"c":["a"]}'
     scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
-    assert scan.tags.tolist() == [[jsonl.STRING]]
+    assert scan.tags.tolist() == [[tokens.STRING]]
     assert line[scan.value_start[0, 0] : scan.value_end[0, 0]] == b"x"
 
 
 def test_a_faulty_line_leaves_no_value_behind() -> None:
     scan = jsonl.scan_jsonl(as_bytes(b'{"a":1,"b":2\n{"b":3}\n'), (b"a", b"b"))
-    assert scan.tags.tolist() == [[jsonl.ABSENT], [jsonl.INTEGER]]
+    assert scan.tags.tolist() == [[tokens.ABSENT], [tokens.INTEGER]]
 
 
 def test_restarts_number_the_lines() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json import tokens
 from fastscore_readers.json.names import NamedLines, joined_names, named_lines
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -56,10 +56,10 @@ def values_of(runs: NamedLines, run: int, keys: tuple[str, ...]) -> dict[str, An
     values = {}
     for key, name in enumerate(keys):
         tag = runs.tags[key, run]
-        if tag != jsonl.ABSENT:
+        if tag != tokens.ABSENT:
             start, end = runs.value_start[key, run], runs.value_end[key, run]
             text = runs.data[start:end].tobytes().decode()
-            quoted = tag in (jsonl.STRING, jsonl.ESCAPED)
+            quoted = tag in (tokens.STRING, tokens.ESCAPED)
             values[name] = json.loads(f'"{text}"' if quoted else text)
     return values
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json import tokens
 from fastscore_readers.json.places import Place, Shape, find_places
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -76,12 +76,12 @@ def check(place: Place, expected: dict[str, Any], data: bytes) -> None:
     for row, value in enumerate(expected["values"]):
         tag = int(place.tags[row])
         if value is MISSING:
-            assert tag == jsonl.ABSENT
+            assert tag == tokens.ABSENT
             continue
         assert tag in tag_of(value)
         raw = data[place.start[row] : place.end[row]]
-        if tag in (jsonl.STRING, jsonl.ESCAPED):
-            assert (b"\\" in raw) == (tag == jsonl.ESCAPED)
+        if tag in (tokens.STRING, tokens.ESCAPED):
+            assert (b"\\" in raw) == (tag == tokens.ESCAPED)
             raw = b'"' + raw + b'"'
         assert json.dumps(json.loads(raw)) == json.dumps(value)
     assert place.members.keys() == expected.get("members", {}).keys()
@@ -150,7 +150,7 @@ def test_escapes_by_number_are_noticed(value: Any, shape: Shape, ascii: bool) ->
 @example(b'"', None)
 def test_values_of_any_bytes_lie_within_them(text: bytes, shape: Shape) -> None:
     place, _, data = find([text, b"[]"], shape)
-    found = place.tags != jsonl.ABSENT
+    found = place.tags != tokens.ABSENT
     assert ((place.start <= place.end) & (place.end <= len(data)))[found].all()
 
 
@@ -184,7 +184,7 @@ def test_of_equal_keys_the_last_counts() -> None:
     numbers = objects.members["b"].elements
     assert numbers is not None
     assert [data[s:e] for s, e in zip(numbers.start, numbers.end, strict=True)] == [b"4"]
-    assert place.members["c"].tags.tolist() == [jsonl.NULL]
+    assert place.members["c"].tags.tolist() == [tokens.NULL]
 
 
 def test_more_values_than_expected() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_readers.json import lines as jsonl
+from fastscore_readers.json import tokens
 from fastscore_readers.json.trees import Nodes, find_nodes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,8 +43,8 @@ def find(texts: list[bytes]) -> tuple[Nodes, bytes]:
 
 
 def text_of(raw: bytes, tag: int) -> Any:
-    if tag in (jsonl.STRING, jsonl.ESCAPED):
-        assert (b"\\" in raw) == (tag == jsonl.ESCAPED)
+    if tag in (tokens.STRING, tokens.ESCAPED):
+        assert (b"\\" in raw) == (tag == tokens.ESCAPED)
         raw = b'"' + raw + b'"'
     return json.loads(raw)
 
@@ -94,7 +94,7 @@ def test_documents_that_are_no_json_have_one_node_and_leave_the_others(
         except ValueError:
             first = nodes.offsets[document]
             assert nodes.offsets[document + 1] == first + 1
-            assert nodes.tags[first] == jsonl.ABSENT
+            assert nodes.tags[first] == tokens.ABSENT
             assert nodes.parent[first] == -1
         else:
             check(nodes, document, again, found)
@@ -106,7 +106,7 @@ def test_nesting_of_any_depth_and_documents_of_many_values() -> None:
     assert np.diff(nodes.offsets).tolist() == [100_000, 50_002, 1, 1]
     assert nodes.parent[:100_000].tolist() == list(range(-1, 99_999))
     assert (nodes.end - nodes.start)[:100_000:50_000].tolist() == [200_000, 100_000]
-    assert nodes.tags[-2:].tolist() == [jsonl.ABSENT, jsonl.ABSENT]
+    assert nodes.tags[-2:].tolist() == [tokens.ABSENT, tokens.ABSENT]
 
 
 def test_documents_of_many_keys() -> None:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastscore_readers.csv.records import (
+from fastscore_readers.csv.walk import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
 )
 from fastscore_readers.json.documents import LINE_END_IN_STRING
-from fastscore_readers.json.lines import MAX_DEPTH, NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
+from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
+from fastscore_readers.json.tokens import MAX_DEPTH
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import (
@@ -22,7 +24,6 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.batches import Batch
-from fastscore.logs.read.line_scan import LineScan
 from fastscore.logs.read.lines import Lines
 from fastscore.suites.declarations import RejectReason
 

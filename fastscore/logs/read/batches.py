@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fastscore_machine.arrays import Longs
 from fastscore_machine.stopping import raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
+from fastscore_readers.line_scan import LineScan, joined_scans
 
 from fastscore.logs.read.blocks import BLOCK_BYTES
-from fastscore.logs.read.line_scan import LineScan, of_jsonl, of_records
 from fastscore.logs.read.lines import Lines
 
 Item = TypeVar("Item")
@@ -48,11 +48,6 @@ class Batch:
         last = self.segments[-1]
         return last.long_line > 0 or last.refused is not None
 
-    @property
-    def in_records(self) -> bool:
-        """Whether the lines are CSV, which their streams have scanned."""
-        return any(lines.records for lines in self.segments)
-
     def scan(
         self,
         keys: tuple[bytes, ...],
@@ -70,13 +65,13 @@ class Batch:
         fill
             Those whose values are wanted as Arrow columns too, see `scan_jsonl`.
         """
-        if self.in_records:
-            scans = [
-                (begin, lines.width, scan)
-                for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
-                for scan in lines.records
-            ]
-            return of_records(self.data, scans)
+        scans = [
+            (begin, lines.records)
+            for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)
+            if lines.records is not None
+        ]
+        if scans:
+            return joined_scans(self.data, scans)
         scan = scan_jsonl(
             self.data,
             keys,
@@ -85,7 +80,7 @@ class Batch:
             fill=fill if self.data.size < MOST_VIEWED else None,
         )
         in_documents = self.segments[0].numbers is not None
-        return of_jsonl(scan, "json" if in_documents else "jsonl")
+        return replace(scan, syntax="json" if in_documents else "jsonl")
 
     def _restarts(self) -> Longs:
         numbers = [

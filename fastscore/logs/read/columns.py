@@ -14,10 +14,21 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_readers.csv import records as csv
+from fastscore_readers.csv.spelling import spelled
+from fastscore_readers.fill import (
+    CELLS,
+    FULL_CELLS,
+    PLACES,
+    TEXT,
+    TEXT_OR_WHOLE,
+    WHOLE,
+    WRITTEN,
+    Filled,
+)
 from fastscore_readers.json import located_values
-from fastscore_readers.json.fill import PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, Filled
-from fastscore_readers.json.lines import (
+from fastscore_readers.json.located_values import EXACT
+from fastscore_readers.json.names import NamedLines
+from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
     ESCAPED,
@@ -29,12 +40,10 @@ from fastscore_readers.json.lines import (
     STRING,
     TRUE,
 )
-from fastscore_readers.json.located_values import EXACT
-from fastscore_readers.json.names import NamedLines
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
-from fastscore.logs.read.line_scan import LineScan
 from fastscore.suites.declarations import REJECT_REASONS, Column, ColumnKind, RejectReason, Source
 
 Buffers = list[npt.NDArray[Any]]
@@ -79,8 +88,11 @@ class Places:
 
     def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
         """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
-        unescape = csv.unquoted if self.syntax == "csv" else located_values.unescaped
-        return unescape(self.data, self.starts[rows], self.ends[rows])
+        if self.syntax != "csv":
+            return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
+        texts = [self.raw(row).replace(b'""', b'"') for row in rows.tolist()]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        return np.frombuffer(b"".join(texts), np.uint8), ends - np.diff(ends, prepend=0), ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,18 @@ def fills(columns: Sequence[Column]) -> dict[bytes, int]:
     return kinds
 
 
+def cell_fills(columns: Sequence[Column], dialogue_key: Sequence[str]) -> dict[bytes, int]:
+    """Say which cells are wanted as Arrow columns at once: texts; empty ones are none of some."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        is_text = column.kind == "text" and column.name not in dialogue_key
+        kind = CELLS if is_text else FULL_CELLS if column.kind in ("text", "json") else PLACES
+        for name in column.keys:
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
+
+
 def array_key(source: Source) -> bytes | None:
     """Return the key of the column that takes whole arrays."""
     taker = next((each for each in source.columns if each.name == source.array_column), None)
@@ -135,7 +159,10 @@ def places(
     if isinstance(scan, NamedLines):
         bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
     else:
-        syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first, column)
+        syntax, filled = (
+            scan.syntax,
+            None if others else _taken_as_is(scan, first, column),
+        )
         if filled is not None or not there:
             nowhere = np.zeros(scan.line.size, np.int64)
             return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
@@ -160,7 +187,7 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
     """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
     tags, starts, ends = found.tags, found.starts, found.ends
     if kind not in ("text", "json"):
-        tags, starts, ends = csv.spelled(found.data, tags, starts, ends)
+        tags, starts, ends = spelled(found.data, tags, starts, ends)
     if kind != "text" or names_dialogue:
         empty = (tags != ABSENT) & (starts == ends)
         tags = np.where(empty, NULL, tags).astype(np.uint8)

@@ -6,13 +6,17 @@ file whose header cannot serve is one reject.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 from fastscore_machine.arrays import Longs
-from fastscore_readers.csv.records import TOO_LONG, WRONG_CELL_COUNT, CsvScan, scan_csv
-from fastscore_readers.json.lines import ESCAPED, NOT_UTF8
+from fastscore_readers.csv.records import scan_csv
+from fastscore_readers.csv.walk import TOO_LONG, WRONG_CELL_COUNT
+from fastscore_readers.fill import PLACES
+from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.tokens import ESCAPED
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
@@ -20,11 +24,12 @@ from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.columns import wanted_keys
 from fastscore.logs.read.line_ends import first_end
-from fastscore.logs.read.lines import BOM, Lines
+from fastscore.logs.read.lines import BOM, MOST_LINES, Lines
 from fastscore.logs.read.unpacking import DamageError
 from fastscore.suites.declarations import Column, RejectReason
 
-_MOST_SCANS = 16
+_LONG_ENOUGH = 64
+"""Bytes of a record for which what is noted of it takes little memory."""
 _NO_CELLS = np.empty(0, np.int64)
 
 
@@ -72,6 +77,7 @@ def read_records(
     line: int = 1,
     header: bytes = b"",
     damage: Damage | None = None,
+    fill: Mapping[bytes, int] | None = None,
 ) -> Iterator[Lines]:
     """Cut blocks at ends of records, scanning them.
 
@@ -89,6 +95,8 @@ def read_records(
         The file's header, where the stream starts after it.
     damage
         Damage that is known to stand past the stream's end.
+    fill
+        The names whose cells are wanted as Arrow columns, and of which kind: see `scan_csv`.
 
     Yields
     ------
@@ -98,7 +106,7 @@ def read_records(
     """
     stream = _Stream(blocks, offset == 0, damage)
     pending = stream.more()
-    offset += stream.mark
+    offset, begin = offset + stream.mark, 0
     if not header:
         found, pending = _first_record(stream, pending)
         header = _record(found, pending)
@@ -110,43 +118,44 @@ def read_records(
                 stream.more()
             yield Lines(b"", offset, refused.line, refused=refused)
             return
-        pending, offset, line = pending[found.stop :], offset + found.stop, found.next_line
-    yield from _read(stream, pending, cell_slots(header, wanted_keys(columns)), file, offset, line)
+        begin, offset, line = found.stop, offset + found.stop, found.next_line
+    keys = wanted_keys(columns)
+    wish = cell_slots(header, keys), [(fill or {}).get(key, PLACES) for key in keys]
+    yield from _read(stream, (pending, begin), wish, file, offset, line)
 
 
 def _read(
     stream: _Stream,
-    pending: bytes,
-    slots: tuple[Longs, int],
+    first: tuple[bytes, int],
+    wish: tuple[Longs, Sequence[int]],
     file: str,
     offset: int,
     line: int,
 ) -> Iterator[Lines]:
-    """Read the records after the header."""
-    begin = 0
+    """Read the records after the header: from a byte of the first block on."""
+    pending, begin = first
     while True:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
-        scans: list[CsvScan] = []
-        at, first_line = 0, line
-        while at < buffer.size and len(scans) < _MOST_SCANS:
-            scan = scan_csv(
-                buffer, *slots, start=at, line=line, final=stream.final, limit=MAX_RECORD_BYTES
-            )
-            if scan.stop == at:
-                break
-            scans.append(scan)
-            at, line = scan.stop, scan.next_line
-        if scans:
+        most = max(MOST_LINES, buffer.size // _LONG_ENOUGH)
+        scan = scan_csv(
+            buffer,
+            *wish,
+            line=line,
+            final=stream.final,
+            limit=MAX_RECORD_BYTES,
+            records=most,
+        )
+        at, first_line, line = scan.stop, line, scan.next_line
+        many = scan.n_lines - scan.n_blank >= most
+        if at:
             # a view: whole blocks are not copied for their last, cut record
             whole = memoryview(pending)[begin : begin + at]
-            many = len(scans) == _MOST_SCANS
-            width = slots[0].size
-            yield Lines(whole, offset, first_line, records=tuple(scans), width=width, dense=many)
+            yield Lines(whole, offset, first_line, records=scan, dense=many)
         begin, offset = begin + at, offset + at
-        if scans and scans[-1].cut:
+        if scan.cut:
             pending, dropped = _after_line(stream)
             begin, offset = 0, offset + dropped
-        elif len(scans) < _MOST_SCANS:
+        elif not many:
             pending, begin = pending[begin:], 0
             if stream.ended:
                 break
@@ -185,17 +194,19 @@ def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: bytes) -> 
     )
 
 
-def _first_record(stream: _Stream, pending: bytes) -> tuple[CsvScan, bytes]:
+def _first_record(stream: _Stream, pending: bytes) -> tuple[LineScan, bytes]:
     """Scan the first record, whose width is not known: a fault that tells it."""
     while True:
         buffer = np.frombuffer(pending, np.uint8)
-        scan = scan_csv(buffer, _NO_CELLS, 0, final=stream.final, limit=MAX_RECORD_BYTES, records=1)
+        scan = scan_csv(
+            buffer, _NO_CELLS, (), final=stream.final, limit=MAX_RECORD_BYTES, records=1
+        )
         if scan.fault_line.size or stream.ended:
             return scan, pending
         pending += stream.more(len(pending))
 
 
-def _record(scan: CsvScan, data: bytes) -> bytes:
+def _record(scan: LineScan, data: bytes) -> bytes:
     """Bytes of the record that was scanned, none when it is broken."""
     if not scan.fault_line.size or scan.fault_status[0] != WRONG_CELL_COUNT:
         return b""
@@ -212,8 +223,8 @@ def csv_header(path: str) -> bytes:
 def header_names(header: bytes) -> tuple[str, ...]:
     """Return a header's column names as they are compared: stripped, in lower case."""
     data = np.frombuffer(header, np.uint8)
-    width = int(scan_csv(data, _NO_CELLS, 0).fault_cells[0])
-    scan = scan_csv(data, np.arange(width), width)
+    width = int(scan_csv(data, _NO_CELLS, ()).fault_cells[0])
+    scan = scan_csv(data, np.arange(width), [PLACES] * width)
     names = []
     for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
         cell = header[start[0] : end[0]]
@@ -223,15 +234,15 @@ def header_names(header: bytes) -> tuple[str, ...]:
 
 
 @lru_cache(64)
-def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> tuple[Longs, int]:
-    """Return the index of each cell's name among ``keys``, -1 without one, and their number."""
+def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Longs:
+    """Return the index of each cell's name among ``keys``, -1 without one."""
     wanted = {key.decode().strip().lower(): index for index, key in reversed([*enumerate(keys)])}
     slots = [wanted.get(name, -1) for name in header_names(header)]
-    return np.array(slots, np.int64), len(keys)
+    return np.array(slots, np.int64)
 
 
 def _refusal(
-    found: CsvScan, header: bytes, data: bytes, file: str, offset: int, columns: Sequence[Column]
+    found: LineScan, header: bytes, data: bytes, file: str, offset: int, columns: Sequence[Column]
 ) -> Reject | None:
     """Say why no record of a file can be read, by its header; None when they can."""
 

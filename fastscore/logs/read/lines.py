@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.csv.records import CsvScan
 from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
@@ -46,9 +46,7 @@ class Lines:
         Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
         these are not consecutive; None otherwise.
     records
-        The lines as CSV records, scanned in order; positions are those in ``data``.
-    width
-        How many cells a record has.
+        The lines as CSV records, scanned; positions are those in ``data``.
     refused
         Why a part of the file is no line at all; there are no data then.
     dense
@@ -61,8 +59,7 @@ class Lines:
     long_line: int = 0
     damage: Damage | None = None
     numbers: npt.NDArray[np.int64] | None = None
-    records: tuple[CsvScan, ...] = ()
-    width: int = 0
+    records: LineScan | None = None
     refused: Reject | None = None
     dense: bool = False
 

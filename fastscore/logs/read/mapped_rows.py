@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
-from fastscore_readers.json.lines import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.names import NamedLines
 from fastscore_readers.json.places import Shape, find_places
+from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
@@ -31,7 +32,6 @@ from fastscore.logs.read.columns import (
     places,
     spelled_cells,
 )
-from fastscore.logs.read.line_scan import LineScan
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Column, Source
 
 _STORED = "stored:"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.faults import line_fault, long_line, note_damage, raw_line
@@ -30,6 +31,7 @@ from fastscore.logs.read.columns import (
     EXPECTED,
     KINDS,
     array_key,
+    cell_fills,
     convert_columns,
     describe,
     fills,
@@ -38,7 +40,6 @@ from fastscore.logs.read.columns import (
 )
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, read_document
-from fastscore.logs.read.line_scan import LineScan
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
@@ -225,14 +226,16 @@ def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
             entry=entry,
         )
     if byte_range.format == "csv":
+        stored = stored_source(source)
         return read_records(
             blocks,
             byte_range.file,
-            stored_source(source).columns,
+            stored.columns,
             offset=byte_range.start,
             line=byte_range.first_line,
             header=byte_range.header,
             damage=byte_range.damage,
+            fill=cell_fills(stored.columns, stored.dialogue_key),
         )
     return _lines_of(byte_range, blocks)
 

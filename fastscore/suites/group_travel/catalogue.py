@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
-from fastscore_readers.json.lines import ARRAY, NULL, OBJECT
+from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import without_halves
 from fastscore.suites.distinct import distinct

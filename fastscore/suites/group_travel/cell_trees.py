@@ -16,7 +16,7 @@ import polars as pl
 from fastscore_kernels import number_ranges
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import StringColumn, string_column
-from fastscore_readers.json.lines import (
+from fastscore_readers.json.tokens import (
     ABSENT,
     ESCAPED,
     FALSE,

@@ -2,7 +2,7 @@
 
 import polars as pl
 from fastscore_machine.arrays import Indices
-from fastscore_readers.json.lines import ARRAY, FLOAT, NULL
+from fastscore_readers.json.tokens import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
 from fastscore.suites.group_travel.faults import faults

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices
-from fastscore_readers.json.lines import ARRAY, NULL, OBJECT
+from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import place_in_group
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees

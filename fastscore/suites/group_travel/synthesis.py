@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
-from fastscore_readers.json.lines import ARRAY, OBJECT
+from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees

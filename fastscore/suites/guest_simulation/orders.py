@@ -10,8 +10,10 @@ import polars as pl
 from fastscore_kernels import number_hashes, number_ranges, plain_words
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import text_rows
-from fastscore_readers.json.lines import ARRAY, ESCAPED, STRING, JsonlScan, scan_jsonl
+from fastscore_readers.json.lines import scan_jsonl
 from fastscore_readers.json.located_values import unescaped
+from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
+from fastscore_readers.line_scan import LineScan
 from fastscore_readers.python_literals.orders import ITEM, MODIFIER, item_names, list_places
 
 from fastscore.suites.columns import (
@@ -170,7 +172,7 @@ def _unescaped_texts(data: Bytes, start: Indices, end: Indices) -> pl.Series:
     return texts_between(texts, begins, ends).scatter(halved, whole)
 
 
-def _scan_values(cells: pl.Series) -> JsonlScan:
+def _scan_values(cells: pl.Series) -> LineScan:
     """Scan cells as JSON values, one a line."""
     # line ends can only stand between the values of valid JSON
     flat = cells.str.replace_many(["\n", "\r"], [" ", " "])

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import number_hashes
 from fastscore_machine.arrays import Indices, Mask
-from fastscore_readers.json.lines import ARRAY, OBJECT
+from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import (
     first_of_group,

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Mask
 from fastscore_machine.arrow import TextRows
-from fastscore_readers.json.lines import ARRAY, OBJECT
 from fastscore_readers.json.places import Shape
+from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import counts_of, unknown_words

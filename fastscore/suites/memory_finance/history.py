@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_machine.arrow import join_rows
-from fastscore_readers.json.lines import ABSENT, ARRAY, OBJECT
 from fastscore_readers.json.places import Shape
+from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 
 from fastscore.suites.json_scalars import located_texts, python_texts
 from fastscore.suites.json_values import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Mask
-from fastscore_readers.json.lines import FLOAT, INTEGER, OBJECT
+from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import raw_texts

@@ -1,4 +1,4 @@
-r"""CSV as columns: where every wanted cell stands, and what is wrong with which record.
+r"""CSV as columns: what every wanted cell is, and what is wrong with which record.
 
 Records are cut as Python's ``csv.reader`` cuts them in its default dialect: cells are parted by
 commas, a cell that begins with a quote ends at the next quote that is not doubled and may hold
@@ -8,99 +8,51 @@ quote, a record of another width than the header, bytes that are not UTF-8. A re
 is broken is given up by its first line, and reading goes on at the next. No cell is too long.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.validation import read_only
+from fastscore_machine.compiling import prepared
 
-from fastscore_readers.csv._csv_scan import (
-    TEXT_BEHIND_QUOTE,
-    TOO_LONG,
-    UNTERMINATED_QUOTE,
+from fastscore_readers.csv.walk import (
+    CUT,
+    FAULT_ITEMS,
+    FINAL,
+    LIMIT,
+    N_BAD,
+    N_FAULTS,
+    STATE_ITEMS,
+    STOP,
     WRONG_CELL_COUNT,
-    scan_records,
-    spell_types,
-    unquote_cells,
+    Records,
+    walk_records,
 )
-
-__all__ = [
-    "TEXT_BEHIND_QUOTE",
-    "TOO_LONG",
-    "UNTERMINATED_QUOTE",
-    "WRONG_CELL_COUNT",
-    "CsvScan",
-    "scan_csv",
-    "spelled",
-    "unquoted",
-]
-
+from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
+from fastscore_readers.json.blocks import BLOCK_BYTES, Room, own_room
+from fastscore_readers.json.faults import NOT_UTF8
+from fastscore_readers.json.index import BEHIND
+from fastscore_readers.json.walk import BEGIN, N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, START
+from fastscore_readers.line_scan import LineScan, scan_of
 
 _MOST_RECORDS = 1 << 14
-_SPARE_BYTES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class CsvScan:
-    """What `scan_csv` found in a buffer of n good records and m faulty ones, for k slots.
-
-    Parameters
-    ----------
-    line, start, end
-        Number of the line on which each record starts and its bytes in the buffer (line end
-        excluded), int64 (n,).
-    tags
-        Of each wanted cell: `jsonl.STRING`, `jsonl.ESCAPED` for one with doubled quotes,
-        `jsonl.ABSENT` for a slot that no cell takes; uint8 (k, n).
-    value_start, value_end
-        Bytes of each wanted cell, inside its quotes, int64 (k, n).
-    fault_line, fault_start, fault_end
-        The faulty records, int64 (m,); of one whose quoting is broken, its first line.
-    fault_status
-        What is wrong (`WRONG_CELL_COUNT`, `UNTERMINATED_QUOTE`, `TEXT_BEHIND_QUOTE`, `TOO_LONG`
-        or `jsonl.NOT_UTF8`), int64 (m,).
-    fault_position
-        The byte at which it is wrong, int64 (m,).
-    fault_cells
-        How many cells were read before that, int64 (m,).
-    n_records, n_blank
-        All records and empty lines, and the empty lines alone.
-    stop, next_line
-        Where the next record starts, and the number of its line.
-    cut
-        Whether the last fault is a line that goes on behind the buffer.
-    """
-
-    line: Longs
-    start: Longs
-    end: Longs
-    tags: Bytes
-    value_start: Longs
-    value_end: Longs
-    fault_line: Longs
-    fault_start: Longs
-    fault_end: Longs
-    fault_status: Longs
-    fault_position: Longs
-    fault_cells: Longs
-    n_records: int
-    n_blank: int
-    stop: int
-    next_line: int
-    cut: bool
+_SPACE = 32
+_STATUS, _POSITION = 3, 4
 
 
 def scan_csv(
     data: Bytes,
     slots: Longs,
-    n_slots: int,
+    kinds: Sequence[int],
     *,
     start: int = 0,
     line: int = 1,
     final: bool = True,
     limit: int = 1 << 62,
-    records: int = _MOST_RECORDS,
-) -> CsvScan:
+    records: int = 1 << 62,
+) -> LineScan:
     """Scan records of a buffer, as many as are whole.
 
     Parameters
@@ -108,9 +60,9 @@ def scan_csv(
     data
         The bytes, uint8, C-contiguous; read-only is fine.
     slots
-        For each cell of a record the slot that takes it, or -1, int64 (width,).
-    n_slots
-        How many slots there are.
+        For each cell of a record the column that takes it, or -1, int64 (width,).
+    kinds
+        What the columns are filled with: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
     start, line
         Where the first record starts, and the number of its line.
     final
@@ -118,11 +70,11 @@ def scan_csv(
     limit
         A record that the buffer's end cuts is given up when it is longer than this.
     records
-        At most so many good records, and so many faulty ones, are scanned.
+        About so many good and faulty records are scanned.
 
     Returns
     -------
-    CsvScan
+    LineScan
         The records up to its ``stop``.
     """
     if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
@@ -131,78 +83,90 @@ def scan_csv(
         )
     if not 0 <= start <= data.size:
         raise ValueError(f"start is {start}; the data have {data.size} bytes")
-    slots = slots.astype(np.int64, copy=False)
-    if slots.size and slots.max() >= n_slots:
-        raise ValueError(f"slots name slot {slots.max()}; there are {n_slots}")
-    # a record takes a byte for each cell; a faulty or blank one may take fewer
-    capacity = min(records, 1 + (data.size - start) // max(slots.size, 1))
-    rows = np.empty((3, capacity), np.int64)
-    tags = np.zeros((n_slots, capacity), np.uint8)
-    starts = np.empty((n_slots, capacity), np.int64)
-    ends = np.empty((n_slots, capacity), np.int64)
-    faults = np.empty((6, capacity), np.int64)
-    counts = np.zeros(7, np.int64)
-    scan_records(
-        read_only(data),
-        start,
-        line,
-        final,
-        limit,
-        read_only(slots),
-        rows,
-        tags,
-        starts,
-        ends,
-        faults,
-        counts,
+    if slots.size and slots.max() >= len(kinds):
+        raise ValueError(f"slots name column {slots.max()}; there are {len(kinds)}")
+    again = partial(scan_csv, data, slots, [PLACES] * len(kinds), start=start, line=line)
+    again = partial(again, final=final, limit=limit, records=records)
+    width = 1 + len(kinds)
+    most = min(_MOST_RECORDS, records, 2 + data.size - start)
+    found = Records(
+        np.zeros(most * width, np.uint64),
+        np.empty(3 * most, np.int64),
+        np.empty(FAULT_ITEMS * most, np.int64),
     )
-    n, m, n_records, n_blank, stop, next_line, cut = (int(count) for count in counts)
-    return CsvScan(
-        line=rows[0, :n],
-        start=rows[1, :n],
-        end=rows[2, :n],
-        tags=tags[:, :n],
-        value_start=starts[:, :n],
-        value_end=ends[:, :n],
-        fault_line=faults[0, :m],
-        fault_start=faults[1, :m],
-        fault_end=faults[2, :m],
-        fault_status=faults[3, :m],
-        fault_position=faults[4, :m],
-        fault_cells=faults[5, :m],
-        n_records=n_records,
-        n_blank=n_blank,
-        stop=stop,
-        next_line=next_line,
-        cut=bool(cut),
-    )
+    state = np.zeros(STATE_ITEMS, np.int64)
+    state[NUMBER] = line
+    columns = column_room(kinds, 0, 0)
+    faults = [np.empty((FAULT_ITEMS, 0), np.int64)]
+    at, size = start, BLOCK_BYTES
+    room, walk, fill = None, None, None
+    while at < data.size and state[N_LINES] - state[N_BLANK] < records:
+        end = min(at + size, data.size)
+        if room is None or end - at > room.size:
+            room, fill = own_room(end - at), None
+            index = room.index
+            walk = prepared(
+                walk_records, room.data, index.tokens, index.bad, slots, width, found, state
+            )
+        room.data[: end - at] = data[at:end]
+        room.data[end - at : end - at + BEHIND] = _SPACE
+        is_last = end == data.size
+        state[SIZE], state[BEGIN], state[FINAL] = end - at, at, final and is_last
+        state[LIMIT] = limit if is_last else 1 << 62
+        assert walk is not None
+        walk()
+        if not state[STOP]:
+            if is_last:
+                break
+            size *= 2
+            continue
+        faults.append(_faults(room, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
+        done, whole = at + int(state[STOP]) - start, data.size - start
+        roomy = with_room(columns, int(state[N_ROWS]), done, whole, first=at == start)
+        if fill is None or roomy is not columns:
+            columns = roomy
+            fill = prepared(fill_columns, room.data, found.cells, found.rows, columns, state)
+        fill()
+        at, size = start + done, BLOCK_BYTES
+    counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
+    every = np.concatenate(faults, axis=1)
+    scan = scan_of(data, columns, every, slots.size, counts, again)
+    return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
 
 
-def unquoted(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
-    """Write the texts of quoted cells, their doubled quotes once.
+def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
+    """Return the faults of a window, int64 (6, m); records that are no UTF-8 become some."""
+    faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
+    if not state[N_BAD]:
+        return faults.T
+    n = int(state[N_ROWS])
+    rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
+    bad = room.index.bad[: state[N_BAD]]
+    # a mark may fall on the record behind
+    suspects = np.unique(np.searchsorted(rows[:, START], bad, side="right") - 1)
+    is_good = np.ones(n, np.bool_)
+    more = []
+    for row in suspects[suspects >= 0].tolist():
+        number, begin, end = rows[row].tolist()
+        place = _bad_byte(room.data[begin:end].tobytes())
+        if place >= 0:
+            is_good[row] = False
+            more.append((number, begin, end, NOT_UTF8, begin + place, 0))
+    for fault in faults:
+        begin, end, status = fault[START : _STATUS + 1].tolist()
+        place = _bad_byte(room.data[begin:end].tobytes()) if status == WRONG_CELL_COUNT else -1
+        if place >= 0:
+            fault[_STATUS], fault[_POSITION] = NOT_UTF8, begin + place
+    kept = int(is_good.sum())
+    rows[:kept], cells[:kept], state[N_ROWS] = rows[is_good], cells[:n][is_good], kept
+    joined = np.concatenate([faults, np.array(more, np.int64).reshape(-1, FAULT_ITEMS)])
+    return joined[np.argsort(joined[:, START])].T
 
-    Returns
-    -------
-    tuple of arrays
-        UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each.
-    """
-    out = np.empty(int((ends - starts).sum()) + _SPARE_BYTES, np.uint8)
-    out_starts, out_ends = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
-    ranges = read_only(starts.astype(np.int64)), read_only(ends.astype(np.int64))
-    used = unquote_cells(read_only(data), *ranges, out, out_starts, out_ends)
-    return out[:used], out_starts, out_ends
 
-
-def spelled(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
-    """Tell which cells spell a boolean or a number.
-
-    Returns
-    -------
-    tuple of arrays
-        Tags and ranges as given, but where a cell without quotes inside it holds, within spaces
-        and tabs, ``true`` or ``false`` in any case, a decimal integer, a JSON number, ``nan``,
-        ``inf`` or ``infinity`` in any case: that value's tag, and the bytes that spell it.
-    """
-    tags, starts, ends = tags.copy(), starts.copy(), ends.copy()
-    spell_types(read_only(data), starts, ends, tags)
-    return tags, starts, ends
+def _bad_byte(record: bytes) -> int:
+    """Position of the first byte that is not valid UTF-8, -1 without one."""
+    try:
+        record.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1

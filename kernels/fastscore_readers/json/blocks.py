@@ -93,6 +93,15 @@ class _Own(threading.local):
 _own = _Own()
 
 
+def own_room(size: int, n_lines: int = 0) -> Room:
+    """Return the thread's room for a block; one for a large block is not kept."""
+    if size > _KEPT_BYTES:
+        return Room(size, n_lines)
+    if size > _own.room.size:
+        _own.room = Room(size, _most_lines(size))
+    return _own.room
+
+
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
     """Cut data behind line ends, into blocks of about a size or of one longer line."""
     ends: list[int] = []
@@ -176,9 +185,7 @@ class Walker:
             n_lines = 2 if block is None else int(count_line_ends(block)) + 2
         lacks_room = size > self.room.size or n_lines > self.room.n_lines
         if lacks_room:
-            self.room = _own.room if is_kept else Room(size, n_lines)
-            if size > self.room.size:
-                self.room = _own.room = Room(size, n_lines)
+            self.room = own_room(size, n_lines)
         cells, count = max(self.plan.n_cells, 0), int(self.state[N_NOTES])
         needed = cells * self.room.n_lines if cells else count + self.room.size + 1
         others = 0 if cells else needed

@@ -106,7 +106,7 @@ def _escaped_bytes(slashes: Any, odd: Any) -> tuple[Any, Any, Any]:
 
 
 @inlined
-def _note(bad: Any, count: Any, at: Any, bits: Any) -> Any:
+def note_bits(bad: Any, count: Any, at: Any, bits: Any) -> Any:
     """Note bytes that are rare."""
     while bits != _NONE:
         put_item(bad, count, at + trailing_zeros(bits))
@@ -116,7 +116,7 @@ def _note(bad: Any, count: Any, at: Any, bits: Any) -> Any:
 
 
 @inlined
-def _wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
+def wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
     """Mark bytes that break UTF-8; and say what the next block must begin with.
 
     ``follow`` marks the block's first bytes that belong to a character before it, the bits of
@@ -199,10 +199,10 @@ def index_block(data: Any, index: Any, state: Any) -> None:
             escaped = more & quotes & ~strings
         wrong |= low & strings
         if not is_utf8 and high | follow != _NONE:
-            characters, follow, special = _wrong_characters(here, high, follow, special)
+            characters, follow, special = wrong_characters(here, high, follow, special)
             wrong |= characters
         if wrong != _NONE:
-            n_bad = _note(bad, n_bad, at, wrong)
+            n_bad = note_bits(bad, n_bad, at, wrong)
         scalars = ~(strings | quotes | operators | ends | blanks)
         begins = scalars & ~((scalars << _1) | scalar_before)
         scalar_before = scalars >> _63

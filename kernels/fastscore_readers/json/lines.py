@@ -6,8 +6,7 @@ them (``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. Two limits are this 
 values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,111 +14,15 @@ from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import read_only
 
+from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
-from fastscore_readers.json.faults import NOT_JSON, NOT_OBJECT, NOT_UTF8, TOO_DEEP
-from fastscore_readers.json.fill import (
-    PLACES,
-    ROWS,
-    Columns,
-    Filled,
-    by_row,
-    column_room,
-    fill_columns,
-    filled_columns,
-    widened,
-)
 from fastscore_readers.json.shapes import plan_of_keys
-from fastscore_readers.json.tokens import (
-    ABSENT,
-    ARRAY,
-    ESCAPED,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    MAX_DEPTH,
-    NULL,
-    OBJECT,
-    STRING,
-    TRUE,
-)
+from fastscore_readers.json.tokens import ARRAY
 from fastscore_readers.json.walk import CONTAINERS, N_BLANK, N_LINES, NUMBER, OBJECTS
+from fastscore_readers.line_scan import LineScan, scan_of
 
-__all__ = [
-    "ABSENT",
-    "ARRAY",
-    "ESCAPED",
-    "FALSE",
-    "FLOAT",
-    "INTEGER",
-    "MAX_DEPTH",
-    "MOST_VIEWED",
-    "NOT_JSON",
-    "NOT_OBJECT",
-    "NOT_UTF8",
-    "NULL",
-    "OBJECT",
-    "STRING",
-    "TOO_DEEP",
-    "TRUE",
-    "JsonlScan",
-    "scan_jsonl",
-]
-
-
-_MORE_ROWS = 64
 MOST_VIEWED = 1 << 31
 """What data are shorter than that string views reach."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonlScan:
-    """What `scan_jsonl` found in a buffer of n valid rows and m faulty lines, for k keys.
-
-    Parameters
-    ----------
-    data
-        The buffer that was scanned, uint8.
-    line, start, end
-        Number of each row's line and its bytes in the buffer (line end excluded), int64 (n,).
-    tags
-        Type of each wanted value (`ABSENT` ... `OBJECT`), uint8 (k, n).
-    value_start, value_end
-        Bytes of each wanted value, a string's inside its quotes, int64 (k, n); meaningless where
-        the tag is `ABSENT`.
-    fault_line, fault_start, fault_end
-        Number and bytes of each faulty line, int64 (m,).
-    fault_status
-        What is wrong with it (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`), int64 (m,).
-    fault_position
-        The byte in the buffer at which it is wrong, int64 (m,).
-    n_lines, n_blank
-        All lines, and those of white space alone.
-    next_line
-        The number of the line that would follow.
-    filled
-        The columns that were asked for, by their key's number.
-    again
-        Scans once more without filling columns: `value_start` and `value_end` of filled ones mean
-        nothing.
-    """
-
-    data: Bytes
-    line: Longs
-    start: Longs
-    end: Longs
-    tags: Bytes
-    value_start: Longs
-    value_end: Longs
-    fault_line: Longs
-    fault_start: Longs
-    fault_end: Longs
-    fault_status: Longs
-    fault_position: Longs
-    n_lines: int
-    n_blank: int
-    next_line: int
-    filled: dict[int, Filled]
-    again: Callable[[], "JsonlScan"]
 
 
 def scan_jsonl(
@@ -129,7 +32,7 @@ def scan_jsonl(
     restarts: Sequence[tuple[int, int]] | Longs = (),
     array_key: bytes | None = None,
     fill: Mapping[bytes, int] | None = None,
-) -> JsonlScan:
+) -> LineScan:
     """Scan a buffer of JSON Lines in one pass.
 
     Parameters
@@ -149,7 +52,7 @@ def scan_jsonl(
 
     Returns
     -------
-    JsonlScan
+    LineScan
         The rows, the wanted values' types and places, and the faulty lines.
     """
     if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
@@ -168,22 +71,19 @@ def scan_jsonl(
         walker.walk(data[begin:end], begin)
         if array_key is not None:
             _put_arrays(walker, 1 + keys.index(array_key))
-        rows = int(columns.used[ROWS]) + walker.n_rows
-        if begin == 0 or 3 * rows > columns.lines.size:
-            # as many to a byte as there were so far, and some more
-            capacity = rows if end == data.size else int(1.1 * rows * data.size / end) + _MORE_ROWS
-            if begin == 0:
-                columns = column_room(columns.kind.tolist(), capacity, data.size if fill else 0)
-            else:
-                columns = widened(columns, capacity)
-            room = None
+        roomy = with_room(columns, walker.n_rows, end, data.size, first=begin == 0)
+        if roomy is not columns:
+            columns, call = roomy, None
         if call is None or walker.room is not room:
             room, cells = walker.room, walker.notes.value
             call = prepared(fill_columns, room.data, cells, room.rows, columns, walker.state)
         call()
         begin = end
     again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
-    return _scan_of(data, columns, walker, again)
+    faults = np.zeros((6, len(walker.faults)), np.int64)
+    faults[:5] = np.array(walker.faults, np.int64).reshape(-1, 5).T
+    counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
+    return scan_of(data, columns, faults, 0, counts, again)
 
 
 def _put_arrays(walker: Walker, cell: int) -> None:
@@ -192,32 +92,3 @@ def _put_arrays(walker: Walker, cell: int) -> None:
     rows = walker.notes.value[: walker.n_rows * width].reshape(-1, width)
     arrays = (rows[:, 0] & np.uint64(15)) == ARRAY
     rows[arrays, cell] = rows[arrays, 0]
-
-
-def _scan_of(
-    data: Bytes, columns: Columns, walker: Walker, again: Callable[[], JsonlScan]
-) -> JsonlScan:
-    n = int(columns.used[ROWS])
-    places = by_row(columns.words.view(np.int64), columns)[:, :n]
-    faults = np.array(walker.faults, np.int64).reshape(-1, 5).T
-    line, row_start, row_end = by_row(columns.lines, columns)[:, :n]
-    n_lines, n_blank, next_line = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    return JsonlScan(
-        data=data,
-        line=line,
-        start=row_start,
-        end=row_end,
-        tags=by_row(columns.tags, columns)[:, :n],
-        value_start=places[::2],
-        value_end=places[1::2],
-        fault_line=faults[0],
-        fault_start=faults[1],
-        fault_end=faults[2],
-        fault_status=faults[3],
-        fault_position=faults[4],
-        n_lines=n_lines,
-        n_blank=n_blank,
-        next_line=next_line,
-        filled=filled_columns(columns, data),
-        again=again,
-    )

@@ -242,7 +242,7 @@ def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray
     Parameters
     ----------
     data : uint8 (bytes,)
-        `JsonlScan.data`.
+        `LineScan.data`.
     tags : uint8 (n,)
         The values' types.
     starts, ends : int64 (n,)

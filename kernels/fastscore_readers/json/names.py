@@ -31,7 +31,7 @@ class NamedLines:
     line, start, last
         Number and start of each run's first line, and the start of its last one, int64 (n,).
     tags
-        Types of the values, as in `JsonlScan`, uint8 (k, n).
+        Types of the values, as in `LineScan`, uint8 (k, n).
     value_start, value_end
         Their bytes in ``data``, a string's without its quotes, int64 (k, n).
     """

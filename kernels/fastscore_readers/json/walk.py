@@ -141,7 +141,8 @@ class Scratch(NamedTuple):
 
 
 @always_inlined
-def _packed(kind: Any, start: Any, end: Any) -> Any:
+def packed(kind: Any, start: Any, end: Any) -> Any:
+    """Return what `note_of` parts again."""
     return np.uint64(end) << _END_BITS | np.uint64(start) << _KIND_BITS | np.uint64(kind)
 
 
@@ -222,7 +223,7 @@ def _walk_value(
             closing = signed(item_at(tokens, token + 1))
             token += 2
             kind = STRING + (closing >> _ESCAPED_BIT)
-            value = _packed(kind, at + 1, closing & POSITION)
+            value = packed(kind, at + 1, closing & POSITION)
         elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
             kind = OBJECT if byte == OPEN_OBJECT else ARRAY
             if everything or (
@@ -236,19 +237,19 @@ def _walk_value(
                 token += 1
                 behind = token_at(tokens, token)
                 entered = byte_at(data, behind) != byte + TO_CLOSING
-                value = _packed(kind, at, 0 if entered else behind + 1)
+                value = packed(kind, at, 0 if entered else behind + 1)
                 token += 0 if entered else 1
             else:
                 token = walk_container(data, tokens, token, depth, scratch.stack)
                 if token < 0:
                     return -1, count
-                value = _packed(kind, at, token_at(tokens, token - 1) + 1)
+                value = packed(kind, at, token_at(tokens, token - 1) + 1)
         else:
             end, kind = scan_scalar(data, at)
             if end < 0:
                 return -1, count
             token += 1
-            value = _packed(kind, at, end)
+            value = packed(kind, at, end)
         if place >= 0:
             note = first + place if in_cells else count
             put_item(notes.value, note, value)
@@ -301,7 +302,8 @@ def _line_end(data: Any, tokens: Any, token: Any) -> Any:
 
 
 @inlined
-def _enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
+def enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
+    """Note a line by `LINE`, `START` and `END`."""
     put_item(lines, 3 * index + LINE, number)
     put_item(lines, 3 * index + START, start)
     put_item(lines, 3 * index + END, end)
@@ -353,13 +355,13 @@ def walk_lines(
             end = token_at(tokens, token)
             if is_blank:
                 blank -= 1
-            _enter(lines.suspects, suspect, number, start, end)
+            enter(lines.suspects, suspect, number, start, end)
             suspect += 1
             count = noted
             for place in range(scratch.latest.size):
                 put_item(scratch.latest, place, -1)
         elif not is_blank:
-            _enter(lines.rows, row, number, start, end)
+            enter(lines.rows, row, number, start, end)
             row += 1
         start = end + 1
         token += 1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_readers.json.lines import ARRAY, OBJECT
+from fastscore_readers.json.tokens import ARRAY, OBJECT
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import (
     BLOCK,
+    block_at,
     byte_at,
     item_at,
     put_block,
@@ -32,13 +35,16 @@ from fastscore_readers.json.located_values import INLINE, view_of_text
 from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING, unescape
 from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
-PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN = range(5)
+PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, CELLS, FULL_CELLS = range(7)
 """What a column is filled with: where its values stand; strings, those and the digits of integers,
-or integers; values of any type as they are written, which stay in the data."""
+or integers; values of any type as they are written, which stay in the data; cells of CSV, or those
+that are not empty."""
 
-_ZERO = 0x30
+_ZERO, _QUOTE = 0x30, 0x22
+_MORE_ROWS = 64
 _MOST_DIGITS = 18
 _HALF = np.uint64(32)
+_quotes = byte_marks(b'"')
 _NONE = np.uint64(0)
 
 
@@ -48,7 +54,7 @@ class Columns(NamedTuple):
     Parameters
     ----------
     kind : int8 (k,)
-        `PLACES`, `TEXT`, `TEXT_OR_WHOLE`, `WHOLE` or `WRITTEN`.
+        `PLACES`, `TEXT`, `TEXT_OR_WHOLE`, `WHOLE`, `WRITTEN`, `CELLS` or `FULL_CELLS`.
     words : uint64 (k * 2 * capacity,)
         Two words a row that are a view, or the starts of all rows before the ends, or values.
     tags : uint8 (k * capacity,)
@@ -134,6 +140,18 @@ def widened(columns: Columns, capacity: int) -> Columns:
     return wide._replace(odd=columns.odd, used=columns.used, texts=columns.texts)
 
 
+def with_room(columns: Columns, rows: int, done: int, size: int, *, first: bool) -> Columns:
+    """Return columns with room for more rows, found in the last of ``done`` bytes of ``size``."""
+    rows += int(columns.used[ROWS])
+    if not first and 3 * rows <= columns.lines.size:
+        return columns
+    # as many to a byte as there were so far, and some more
+    capacity = rows if done == size else int(1.1 * rows * size / done) + _MORE_ROWS
+    if first:
+        return column_room(columns.kind.tolist(), capacity, size if columns.kind.any() else 0)
+    return widened(columns, capacity)
+
+
 def by_row(values: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
     """Return what stands one for each row, column behind column, as a matrix."""
     return values.reshape(-1, columns.lines.size // 3)
@@ -158,6 +176,25 @@ def filled_columns(columns: Columns, data: Bytes) -> dict[int, Filled]:
         valid = by_row(columns.valid, columns)[number, :n].view(np.bool_)
         found[number] = Filled(kind, values, texts, valid, int(columns.odd[number]))
     return found
+
+
+def joined_columns(parts: Sequence[Filled]) -> Filled:
+    """Put columns of texts one behind another."""
+    values: list[npt.NDArray[np.uint64]] = []
+    shift = 0
+    for part in parts:
+        words = part.values.copy()
+        is_long = words[:, 0] & np.uint64(0xFFFFFFFF) > INLINE
+        words[is_long, 1] += np.uint64(shift << 32)
+        values.append(words)
+        shift += part.texts.size
+    return Filled(
+        parts[0].kind,
+        np.concatenate(values),
+        np.concatenate([part.texts for part in parts]),
+        np.concatenate([part.valid for part in parts]),
+        sum(part.odd for part in parts),
+    )
 
 
 @always_inlined
@@ -187,24 +224,44 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
 
 
 @inlined
+def _unquote(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
+    """Write a cell's text, its doubled quotes once: position behind it. Blocks are written."""
+    while at < end:
+        put_block(out, to, data, at)
+        quotes = _quotes(block_at(data, at))
+        length = trailing_zeros(quotes) + 1 if quotes != _NONE else BLOCK
+        length = min(length, end - at)
+        to += length
+        # of two quotes the other one is passed
+        at += length + (quotes != _NONE)
+    return to
+
+
+@inlined
 def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
     """Fill a column with texts that are copied out of the block."""
     width, base = columns.kind.size + 1, _base(columns, number)
     words = _words(columns, number)
-    whole_too = columns.kind[number] == TEXT_OR_WHOLE
+    kind = columns.kind[number]
+    whole_too = kind == TEXT_OR_WHOLE
     used, texts, odd = columns.used[TEXT_BYTES], columns.texts, 0
     before, before_at = _NONE, signed(-1)
     for row in range(n_rows):
         tag, at, end = note_of(item_at(cells, row * width + number + 1))
         low = high = _NONE
         is_valid = False
+        if kind == FULL_CELLS and at == end and tag == STRING:
+            tag = signed(NULL)
         if tag == STRING or tag == ESCAPED or (whole_too and tag == INTEGER):
             if tag == INTEGER and end - at == 2 and byte_at(data, at + 1) == _ZERO:
                 # the one integer whose text is not its own digits is -0
                 at += byte_at(data, at) == MINUS
             source, length = data, end - at
             if tag == ESCAPED:
-                behind = unescape(data, at, end, texts, used)
+                if kind >= CELLS:
+                    behind = _unquote(data, at, end, texts, used)
+                else:
+                    behind = unescape(data, at, end, texts, used)
                 source, at, length = texts, used, behind - used
             is_valid = length >= 0
             if is_valid:

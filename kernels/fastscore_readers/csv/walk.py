@@ -1,0 +1,200 @@
+"""The walk over a window of CSV: where the cells of its records stand, by the marks that part them.
+
+Comparisons are spelled out: `in` over a tuple compiles to slower code.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.arrays import Longs
+from fastscore_machine.byte_sets import byte_marks
+from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.memory import store_positions
+from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_item, room_at, signed
+
+from fastscore_readers.json.index import note_bits, wrong_characters
+from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING, ends_line
+from fastscore_readers.json.walk import N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, enter, packed
+
+# numbered apart from the faults of JSON Lines
+WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_BEHIND_QUOTE, TOO_LONG = range(17, 21)
+
+FINAL, LIMIT, N_FAULTS, N_BAD, STOP, CUT, STATE_ITEMS = range(10, 17)
+"""What `state` tells besides what that of `json.walk` does: whether the data end with the window,
+and what a record that passes its end is longer than if it is given up; how many faults and bad
+bytes there are, where the next record begins, and whether a record that is given up goes on."""
+
+MARKS_BEHIND = 4
+"""How many marks are written behind the last one."""
+FAULT_ITEMS = 6
+
+_cell_marks = byte_marks(b'",\n\r', range(0x80, 0x100))
+_NONE = np.uint64(0)
+
+
+class Records(NamedTuple):
+    """Room for records: cells as in `json.walk`, rows, and faults.
+
+    Parameters
+    ----------
+    cells : uint64
+        A row of one unused cell and one a slot for each good record.
+    rows : int64 (3 * capacity,)
+        Line, start and end of the good records.
+    faults : int64 (6 * capacity,)
+        Those of the faulty ones, with status, position and number of cells.
+    """
+
+    cells: npt.NDArray[np.uint64]
+    rows: Longs
+    faults: Longs
+
+
+@inlined
+def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
+    """Note where quotes, commas and line ends stand, and bytes that are no UTF-8: how many."""
+    follow = special = _NONE
+    n = n_bad = 0
+    for at in range(0, size + 1, BLOCK):
+        here = block_at(data, at)
+        bits, high = _cell_marks(here)
+        if high | follow != _NONE:
+            wrong, follow, special = wrong_characters(here, high, follow, special)
+            n_bad = note_bits(bad, n_bad, at, wrong)
+        n += store_positions(room_at(marks, 4 * n, 4 * BLOCK), at, bits)
+    for behind in range(MARKS_BEHIND):
+        put_item(marks, n + behind, size)
+    return n_bad
+
+
+@always_inlined
+def _line_end_bytes(data: Any, at: Any, size: Any, final: Any) -> Any:
+    """How many bytes the line end at a position has, 0 where it may be half of one."""
+    if byte_at(data, at) == NEWLINE:
+        return 1
+    if at + 1 == size:
+        return 1 if final else 0
+    return 2 if byte_at(data, at + 1) == NEWLINE else 1
+
+
+@inlined
+def _closing_mark(data: Any, marks: Any, mark: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Find the quote that ends a cell, from a mark on: its mark, the cell's kind and line ends."""
+    kind, lines = signed(STRING), 0
+    while True:
+        at = signed(item_at(marks, mark))
+        byte = byte_at(data, at)
+        if byte == QUOTE:
+            if byte_at(data, at + 1) != QUOTE:
+                return mark, kind, lines
+            kind = signed(STRING + 1)
+            mark += 1
+        elif byte == RETURN or (byte == NEWLINE and byte_at(data, at - 1) != RETURN):
+            lines += 1
+        elif at >= size:
+            return mark, kind, lines
+        mark += 1
+
+
+@kernel(
+    "uint8[:], out(uint32[:]), out(uint32[:]), int64[:], int64, "
+    "Records(out(uint64[:]), out(int64[:]), out(int64[:])), out(int64[:])",
+    fastmath=False,
+    allocates=False,
+)
+def walk_records(
+    data: Any, marks: Any, bad: Any, slots: Any, width: int, records: Records, state: Any
+) -> None:
+    """Walk the records of a window, as many as are whole and fit.
+
+    ``slots`` says of each cell of a record which column takes it, or -1; of ``width`` cells in a
+    row of `Records.cells` the first takes none. Behind the window stand spaces.
+    """
+    size, limit, final = state[SIZE], state[LIMIT], state[FINAL] != 0
+    state[N_BAD] = _mark(data, size, marks, bad)
+    capacity, number = records.rows.size // 3, state[NUMBER]
+    index = mark = row = fault = blank = total = 0
+    while index < size and row < capacity and fault < capacity:
+        begin, first = index, mark
+        if ends_line(byte_at(data, begin)):
+            step = _line_end_bytes(data, begin, size, final)
+            if step == 0:
+                break
+            index += step
+            mark += step
+            blank += 1
+            total += 1
+            number += 1
+            continue
+        cell = status = lines = 0
+        while True:
+            start, kind = index, signed(STRING)
+            if byte_at(data, index) == QUOTE:
+                mark, kind, inner = _closing_mark(data, marks, mark + 1, size)
+                stop = signed(item_at(marks, mark))
+                if stop >= size:
+                    status = UNTERMINATED_QUOTE
+                    break
+                mark += 1
+                start, index = index + 1, stop + 1
+                lines += inner
+                byte = byte_at(data, index)
+                if index < size and byte != COMMA and not ends_line(byte):
+                    status = TEXT_BEHIND_QUOTE
+                    break
+            else:
+                stop = signed(item_at(marks, mark))
+                while byte_at(data, stop) == QUOTE:
+                    mark += 1
+                    stop = signed(item_at(marks, mark))
+                index = stop
+            if cell < slots.size and slots[cell] >= 0:
+                put_item(records.cells, row * width + 1 + slots[cell], packed(kind, start, stop))
+            cell += 1
+            if byte_at(data, index) != COMMA:
+                break
+            index += 1
+            mark += 1
+        end = place = index
+        if not final and (index >= size or status == UNTERMINATED_QUOTE):
+            if size - begin <= limit:
+                index = begin
+                break
+            status = TOO_LONG
+        if status != 0:
+            # broken quoting may swallow good records: reading goes on at the next line
+            mark, lines = first, 0
+            end = signed(item_at(marks, mark))
+            while end < size and not ends_line(byte_at(data, end)):
+                mark += 1
+                end = signed(item_at(marks, mark))
+            if end >= size and not final:
+                if size - begin <= limit:
+                    index = begin
+                    break
+                status = TOO_LONG
+                state[CUT] = 1
+        elif cell != slots.size:
+            status, place = WRONG_CELL_COUNT, begin
+        step = 0
+        if end < size:
+            step = _line_end_bytes(data, end, size, final)
+            if step == 0:
+                index = begin
+                break
+        if status == 0:
+            enter(records.rows, row, number, begin, end)
+            row += 1
+        else:
+            at = FAULT_ITEMS * fault
+            for item, value in enumerate((number, begin, end, status, place, cell)):
+                put_item(records.faults, at + item, value)
+            fault += 1
+        index = end + step
+        mark += step
+        total += 1
+        number += 1 + lines
+    state[NUMBER], state[STOP], state[N_ROWS], state[N_FAULTS] = number, index, row, fault
+    state[N_LINES] += total
+    state[N_BLANK] += blank

@@ -1,0 +1,142 @@
+"""What was found in lines, whatever they are written in: places or columns of the wanted values."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
+
+from fastscore_readers.fill import ROWS, Columns, Filled, by_row, filled_columns, joined_columns
+
+
+@dataclass(frozen=True, slots=True)
+class LineScan:
+    """Lines (CSV: records) of a buffer: n good ones, m faulty ones, k wanted names.
+
+    Parameters
+    ----------
+    data
+        The buffer that was scanned, uint8.
+    line, start, end
+        Number of each row's line and its bytes in the buffer (line end excluded), int64 (n,).
+    tags
+        Type of each wanted value (`tokens.ABSENT` ... `OBJECT`), uint8 (k, n). A cell is a string,
+        `ESCAPED` if quotes in it are doubled; it is absent where the header lacks its name.
+    value_start, value_end
+        Bytes of each wanted value, a string's inside its quotes, int64 (k, n); meaningless where
+        it is absent or filled.
+    fault_line, fault_start, fault_end
+        Number and bytes of each faulty line, int64 (m,); of a record whose quoting is broken, its
+        first line.
+    fault_status, fault_position
+        What is wrong with it (`faults.NOT_JSON`, for example, or `csv.walk.TOO_LONG`) and the byte
+        at which it is, int64 (m,).
+    fault_cells, fault_width
+        How many cells of a record were read before that, and how many it should have, int64 (m,);
+        0 without cells.
+    n_lines, n_blank
+        All lines, and those of white space alone.
+    next_line
+        The number of the line that would follow.
+    filled
+        The columns that were asked for, by their key's number.
+    again
+        Scans once more without filling columns.
+    syntax
+        What the values are written in: ``csv``, ``json`` (elements of documents) or ``jsonl``.
+    stop, cut
+        Where the next record of CSV starts, and whether the last fault is a line that goes on
+        behind the buffer.
+    """
+
+    data: Bytes
+    line: Longs
+    start: Longs
+    end: Longs
+    tags: Bytes
+    value_start: Longs
+    value_end: Longs
+    fault_line: Longs
+    fault_start: Longs
+    fault_end: Longs
+    fault_status: Longs
+    fault_position: Longs
+    fault_cells: Longs
+    fault_width: Longs
+    n_lines: int
+    n_blank: int
+    next_line: int
+    filled: Mapping[int, Filled]
+    again: Callable[[], "LineScan"]
+    syntax: Literal["csv", "json", "jsonl"] = "jsonl"
+    stop: int = 0
+    cut: bool = False
+
+    def value_bytes(self, key: int) -> tuple[Longs, Longs]:
+        """Return where the values of a key stand."""
+        scan = self.again() if key in self.filled else self
+        return scan.value_start[key], scan.value_end[key]
+
+
+def scan_of(
+    data: Bytes,
+    columns: Columns,
+    faults: npt.NDArray[np.int64],
+    width: int,
+    counts: Sequence[int],
+    again: Callable[[], LineScan],
+) -> LineScan:
+    """Return what columns and faults, int64 (6, m), tell; counts are lines, blank and next ones."""
+    n = int(columns.used[ROWS])
+    line, start, end = by_row(columns.lines, columns)[:, :n]
+    places = by_row(columns.words.view(np.int64), columns)[:, :n]
+    n_lines, n_blank, next_line = counts
+    return LineScan(
+        data=data,
+        line=line,
+        start=start,
+        end=end,
+        tags=by_row(columns.tags, columns)[:, :n],
+        value_start=places[::2],
+        value_end=places[1::2],
+        fault_line=faults[0],
+        fault_start=faults[1],
+        fault_end=faults[2],
+        fault_status=faults[3],
+        fault_position=faults[4],
+        fault_cells=faults[5],
+        fault_width=np.full(faults.shape[1], width, np.int64),
+        n_lines=n_lines,
+        n_blank=n_blank,
+        next_line=next_line,
+        filled=filled_columns(columns, data),
+        again=cache(again),
+    )
+
+
+def joined_scans(data: Bytes, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
+    """Join scans of one wish, each with its place in ``data``."""
+    if len(scans) == 1 and not scans[0][0]:
+        return replace(scans[0][1], data=data)
+    shifts, parts = [shift for shift, _ in scans], [scan for _, scan in scans]
+
+    def join(name: str) -> npt.NDArray[np.int64]:
+        arrays = [getattr(scan, name) for scan in parts]
+        if name.endswith(("start", "end", "position")):
+            arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
+        return np.concatenate(arrays, -1)
+
+    names, keys = list(LineScan.__dataclass_fields__), parts[0].filled
+    joined: dict[str, Any] = {name: join(name) for name in names[1 : names.index("n_lines")]}
+    return replace(
+        parts[-1],
+        data=data,
+        **joined,
+        n_lines=sum(scan.n_lines for scan in parts),
+        n_blank=sum(scan.n_blank for scan in parts),
+        filled={key: joined_columns([scan.filled[key] for scan in parts]) for key in keys},
+        again=cache(lambda: joined_scans(data, [(shift, scan.again()) for shift, scan in scans])),
+    )
