@@ -1,14 +1,19 @@
 """What all tests share: a cache of their own, and the model where it can be had."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fastscore import cli
 from fastscore.paths import cache_root
 
 NIGHTLY = bool(os.environ.get("FASTSCORE_NIGHTLY"))
@@ -25,7 +30,7 @@ BRIEF = "brief"
 
 EXAMPLES = {
     "suites": often(100, 1_000),
-    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(300, 20_000))),
+    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(200, 20_000))),
     BRIEF: 20,
 }
 """How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""
@@ -55,6 +60,29 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 
 
 def fastscore_command(
+    arguments: Sequence[object], **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process, which has imported most of it: a second less.
+
+    What is tried of the process itself, its start, signals or limits, takes `fastscore_process`.
+    """
+    words = ["fastscore", *map(str, arguments)]
+    out, error = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        mock.patch.dict(os.environ, environment),
+        mock.patch.object(sys, "argv", words),
+        mock.patch("click.core._detect_program_name", return_value="fastscore"),
+        mock.patch("fastscore.allocation.keep_freed_memory"),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(error),
+    ):
+        code = cli._run()
+    written = (stream.buffer.getvalue().decode() for stream in (out, error))
+    return subprocess.CompletedProcess(words, code, *written)
+
+
+def fastscore_process(
     arguments: Sequence[object], **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""

@@ -1,5 +1,6 @@
 """Every command that README, docs and help show runs as it stands there."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 import zstandard
 
 from fastscore.examples import write_example
+from tests.conftest import fastscore_command
 from tests.documented import (
     ROOT,
     commands_by_words,
@@ -35,13 +37,24 @@ ELSEWHERE = {
 Setup = Callable[[Path], None]
 
 
-def run(command: str, folder: Path) -> str:
+IN_SHELL = "README.md"
+"""The page whose commands a shell runs as a user types them; of others, those that need one."""
+
+
+def run(command: str, folder: Path, *, in_shell: bool = False) -> str:
     """Run a command in a folder; return what it prints."""
+    store = {"FASTSCORE_STORE": str(folder.parent / "store")}  # texts are embedded once for all
+    program, *words = shlex.split(command)
+    if program == "fastscore" and not (in_shell or re.search(r"[|<>&;$`*?~]", command)):
+        with contextlib.chdir(folder):
+            done = fastscore_command(words, **store)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
     environment = {
         **os.environ,
+        **store,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
-        "FASTSCORE_STORE": str(folder.parent / "store"),  # texts are embedded once for all tests
     }
     done = subprocess.run(
         command,
@@ -145,14 +158,16 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
 """What is there before a page's commands, or a help's, are typed."""
 
 
-def check(commands: list[str], folder: Path, setups: tuple[Setup, ...]) -> None:
+def check(
+    commands: list[str], folder: Path, setups: tuple[Setup, ...], *, in_shell: bool = False
+) -> None:
     for setup in setups:
         setup(folder)
     for command in commands:
         if any(re.search(pattern, command) for pattern in ELSEWHERE):
             check_flags(command)
         else:
-            run(command, folder)
+            run(command, folder, in_shell=in_shell)
 
 
 def check_flags(command: str) -> None:
@@ -170,7 +185,7 @@ def check_flags(command: str) -> None:
 @pytest.mark.usefixtures("default_model")
 @pytest.mark.parametrize("page", pages())
 def test_the_commands_of_a_page_run_as_written(tmp_path: Path, page: str) -> None:
-    check(commands_of_page(page), tmp_path, SETUPS.get(page, ()))
+    check(commands_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
 
 
 def helps_of_their_own() -> list[str]:

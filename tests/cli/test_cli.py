@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastscore.cli import cli
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, fastscore_process
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs
 
@@ -70,7 +70,7 @@ def test_every_command_has_help(words: str) -> None:
 
 
 def test_help_goes_to_stdout() -> None:
-    done = fastscore_command(["score", "score_dialogue", "--help"])
+    done = fastscore_process(["score", "score_dialogue", "--help"])
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage:" in done.stdout
 
@@ -85,7 +85,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> N
 
 def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
     words = ["score", "score_dialogue", logs, "-o", run, *LEXICAL, "-q"]
-    quiet = fastscore_command(words)
+    quiet = fastscore_process(words)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     summary = json.loads(fastscore_command([*words, "--json"]).stdout)
     assert summary["signature"].startswith("fastscore=")
@@ -292,7 +292,7 @@ def test_metrics_as_text_and_json() -> None:
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    done = fastscore_command(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
+    done = fastscore_process(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "ok  fastscore" in done.stdout
     assert "!!  model" in done.stdout
@@ -301,6 +301,6 @@ def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("default_model")
 def test_doctor_is_content_where_everything_is_in_place() -> None:
-    done = fastscore_command(["doctor"])
+    done = fastscore_process(["doctor"])
     assert done.returncode == 0, done.stdout
     assert "!!" not in done.stdout

@@ -176,6 +176,8 @@ def _no_row(seen: Seen) -> str:
 def _what_is_read(seen: Seen) -> str:
     if seen.file.format == "json":
         return "A JSON document holds an object, or an array of them."
+    if _beginning(seen).startswith("["):
+        return "JSON Lines have one object on each line: `jq -c '.[]'` writes those of an array so."
     return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
 
 
@@ -310,6 +312,11 @@ def _to_type(
     seen: Seen,
 ) -> str:
     """Say what to type: a layout that fits, columns, or where to look."""
+    if _is_array_of_rows(source, found):
+        return (
+            f"An array by itself is one {source.array_column} here, and this one holds several "
+            "rows: `jq -c '.[]'` writes them as JSON Lines, one a line."
+        )
     for name in layout_names():
         if _fits(name, suite, source, seen):
             return f"Type --layout {name}."
@@ -322,6 +329,16 @@ def _to_type(
     return (
         f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
         "of a log and the suites that it fits."
+    )
+
+
+def _is_array_of_rows(source: Source, found: FoundKeys) -> bool:
+    """Tell whether an array that is read as one row holds objects with arrays of their own."""
+    array = source.array_column
+    return (
+        array is not None
+        and set(found.below("")) == {array}
+        and any(path.startswith(array + EACH) for path in found.arrays)
     )
 
 

@@ -397,6 +397,19 @@ def test_an_empty_document_is_a_log(content: bytes, tmp_path: Path) -> None:
     assert screened("group_travel", log).files
 
 
+def test_an_array_of_sessions_is_not_taken_for_one(tmp_path: Path) -> None:
+    """An array by itself is a conversation of that suite, whose turns have other keys."""
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(RIGHT["preference_shift"] * 2))
+    assert refusal("preference_shift", log).endswith(
+        "An array by itself is one conversation here, and this one holds several rows: "
+        "`jq -c '.[]'` writes them as JSON Lines, one a line."
+    )
+    (row,) = RIGHT["preference_shift"]
+    log.write_text(json.dumps(row["conversation"]))
+    assert screened("preference_shift", log).files
+
+
 def test_an_indented_document_is_no_json_lines(tmp_path: Path) -> None:
     good = write(tmp_path / "logs" / "trace.jsonl", RIGHT["memory_finance"])
     foreign = tmp_path / "logs" / "metrics_summary.json"
@@ -411,6 +424,12 @@ def test_an_indented_document_is_no_json_lines(tmp_path: Path) -> None:
     assert refusal("memory_finance", foreign) == (
         f"{foreign}: no line is a JSON object; it begins with '{{'. JSON Lines have one object on "
         "each line: `jq -c .` writes an indented file so."
+    )
+    rows = tmp_path / "rows.json"
+    rows.write_text("[{}]")
+    assert refusal("memory_finance", rows) == (
+        f"{rows}: no line is a JSON object; it begins with '[{{}}]'. JSON Lines have one object on "
+        "each line: `jq -c '.[]'` writes those of an array so."
     )
     good.unlink()
     assert refusal("memory_finance", tmp_path / "logs").startswith(f"{foreign}: no line is a JSON")

@@ -12,7 +12,7 @@ from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import UsageError
 from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, fastscore_process
 
 FIGURES = {
     "ablations", "around_shifts", "construct", "distributions", "judge", "radar", "recovery",
@@ -63,7 +63,7 @@ def test_the_exact_files_that_an_analysis_leaves(run: Path, folder: Path) -> Non
 
 
 def test_the_command_gives_the_same_bytes_again(run: Path, folder: Path, tmp_path: Path) -> None:
-    done = fastscore_command(["analyse", run, "-o", tmp_path / "again", "--samples", 20])
+    done = fastscore_process(["analyse", run, "-o", tmp_path / "again", "--samples", 20])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path / 'again' / 'analysis.html'}\n"
     assert files_of(tmp_path / "again") == files_of(folder)
