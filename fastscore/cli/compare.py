@@ -155,8 +155,8 @@ def command(
     For every metric: means, their difference with a bootstrap interval over whole dialogues, effect
     size, paired t and Wilcoxon (independent samples: Welch and Mann-Whitney), with Holm's
     correction over all that is shown. Numbers of different signatures are refused. What does not
-    fit the width is dropped in the order long ids, n, means, effect, rank test, ids, nulls; the
-    difference, its interval and its corrected p never are.
+    fit the width is dropped in the order long ids, effect without sign, n, means, effect, rank
+    test, ids, nulls, verdict; the difference, its interval and its corrected p never are.
     """
     from fastscore.results.compare import compare
     from fastscore.results.show_comparison import show_comparison

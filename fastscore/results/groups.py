@@ -50,7 +50,7 @@ def summarise_by(run: Run, columns: Sequence[str]) -> pl.DataFrame:
         if column not in known:
             raise UsageError(
                 f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.",
-                nearest(column, known),
+                nearest(column, _likely(known, summary, schema)),
             )
     levels = dialogues.select(columns).drop_nulls().unique().sort(columns).collect()
     if levels.height > MOST_GROUPS:
@@ -72,6 +72,12 @@ def summarise_by(run: Run, columns: Sequence[str]) -> pl.DataFrame:
         for level in levels.iter_rows(named=True)
     ]
     return pl.concat(parts)
+
+
+def _likely(known: Sequence[str], summary: pl.DataFrame, schema: pl.Schema) -> list[str]:
+    """Return the labels to suggest: those of the summary, and what is no count."""
+    groups = set(summary["group"])
+    return [name for name in known if name in groups or not schema[name].is_integer()]
 
 
 def _tables_of(run: Run, suite: Suite, level: Mapping[str, Any]) -> dict[str, pl.LazyFrame]:

@@ -198,6 +198,10 @@ def test_unknown_names_suggest_the_nearest(suite_runs: Mapping[str, Run]) -> Non
     run = suite_runs["guest_simulation"]
     with pytest.raises(fastscore.FastscoreError, match="Did you mean 'experiment_level'"):
         show_summary(run, by=["experiment_levels"])
+    with pytest.raises(fastscore.FastscoreError) as refused:
+        show_summary(run, by=["persona", "levels"])
+    assert "'experiment_level'" in str(refused.value)
+    assert "n_states" not in str(refused.value)
     with pytest.raises(fastscore.FastscoreError, match=r"no metric 'PAZ'\. Did you mean 'PAS'"):
         show_summary(run, metrics=["PAZ"])
 
