@@ -18,6 +18,7 @@ from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import (
     LEXICAL,
+    SEMANTIC,
     finish,
     let_go,
     receipts,
@@ -32,11 +33,12 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.mark.parametrize("seed", range(often(1, 20)))
 def test_a_worker_killed_at_any_moment_is_done_without(
-    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
+    engine: str, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path, seed: int
 ) -> None:
     rng = random.Random(seed)
     run, moment = tmp_path / "run", rng.randrange(1, 12)
-    process = start_run(place, run, *LEXICAL, "--engine", engine, held_at=moment)
+    words = (*SEMANTIC, "--engine", engine, "--store", str(tmp_path / "store"))
+    process = start_run(place, run, *words, held_at=moment, FASTSCORE_CACHE=str(cache))
     wait_for_shards(process, run, moment)
     workers = workers_of(process)
     assert workers
@@ -48,7 +50,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
     if not seed % 2:
         let_go(run)
     stderr = finish(process)
-    assert contents(run) == lexical
+    assert contents(run) == semantic
     if not seed % 2 and moment < 10 and engine == "dask":  # Ray has processes that wait, too
         assert "workers died" in stderr
 
