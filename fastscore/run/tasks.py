@@ -47,6 +47,8 @@ LARGEST_BUCKET_COUNT = 4096
 BUCKETS_PER_PROCESS = 4
 LEAST_TEXTS_PER_BUCKET = 1024
 PERPLEXITIES_PER_APPEND = 1024
+CELL_BYTES = 16
+"""What a text takes in a column beside its bytes; numbers take less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,13 +341,18 @@ def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
 def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Iterator[Part]:
     """Hand parts on until too much memory is taken or the run is asked to stop.
 
-    What is handed on will be joined, which takes as much again.
+    What is handed on will be joined, which takes as much again; and a column that is null in some
+    parts then has room for its values in all of them.
     """
-    held = 0
+    held = n_rows = 0
+    filled: set[str] = set()
     for part in parts:
         raise_if_stopped()
         held += int(part.frame.estimated_size())
-        limits.check_memory(shard.byte_ranges[0].file, more=held)
+        n_rows += part.frame.height
+        filled.update(column.name for column in part.frame if column.null_count() < column.len())
+        more = max(held, n_rows * len(filled) * CELL_BYTES)
+        limits.check_memory(shard.byte_ranges[0].file, more=more)
         yield part
 
 

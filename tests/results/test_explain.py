@@ -270,6 +270,12 @@ def test_the_command_explains(suite_runs: Mapping[str, Run]) -> None:
     assert "Did you mean 'CRRS'" in wrong.stderr
 
 
+def test_alignment_goes_back_by_exchanges() -> None:
+    """An a is kept and one exchanged; to keep the last one takes two edits more."""
+    (kept,) = matched_characters("aa", "ab")
+    assert (kept.start, kept.stop) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "other", "distance"),
     [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "abc", 0), ("flaw", "lawn", 2)],

@@ -25,6 +25,7 @@ from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.line_names import line_names
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
+from fastscore.logs.plan.stretches import ROW_BYTES
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
 from fastscore.logs.read.columns import Places, array_key, convert, wanted_keys
@@ -204,7 +205,8 @@ def _index_parquet(
     byte_range = ByteRange(state.file.path, state.path, "parquet", "none", 0, state.size)
     stride = 0
     if "parquet" in source.row_dialogues:
-        stride = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * max(state.file.size, 1)))
+        size = max(state.file.size, ROW_BYTES * state.size, 1)
+        stride = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * size))
     naming = _names_alone(source)
     names = [f"key{index}" for index in range(len(naming.columns))]
     new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}

@@ -124,7 +124,7 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
     parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
     frames = [part.frame for part in parts if part.frame.height]
     rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
-    frame = pl.concat(frames, rechunk=True) if frames else pl.DataFrame(schema=row_schema(source))
+    frame = _concatenated(frames) if frames else pl.DataFrame(schema=row_schema(source))
     counts = {
         "lines": sum(part.lines for part in parts),
         "blank": sum(part.blank for part in parts),
@@ -135,6 +135,14 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
     if left_out:
         counts["left_out"] = left_out
     return Rows(frame, reject_frame(rejects), counts)
+
+
+def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Join frames to one of one chunk; columns of nulls are made anew, which takes no memory."""
+    frame = pl.concat(frames, rechunk=False)
+    nulls = [column.clear(frame.height) for column in frame if column.null_count() == column.len()]
+    present = frame.drop(column.name for column in nulls).rechunk()
+    return present.with_columns(nulls).select(frame.columns)
 
 
 def read_parts(

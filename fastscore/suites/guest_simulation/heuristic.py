@@ -150,5 +150,5 @@ def _ordering(
     named, at_once = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     named[speaks] = counts > 0
     all_left = (left > 0) & (left == new)
-    at_once[speaks] = (counts > 0) & ((counts >= items_at_once) | all_left)
+    at_once[speaks] = named[speaks] & ((counts >= items_at_once) | all_left)
     return named, at_once

@@ -75,6 +75,19 @@ def test_a_large_file_without_keys_is_cut(tmp_path: Path, name: str, threads: in
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+def test_rows_of_few_bytes_count_for_more(tmp_path: Path, name: str) -> None:
+    path, n_rows = tmp_path / name, 20_000
+    if name.endswith("parquet"):
+        pl.DataFrame({"id": [None] * n_rows, "text": "x"}).write_parquet(path)
+    else:
+        path.write_text("{}\n" * n_rows)
+    cut = plan(tmp_path, path, KEYLESS, n_rows * ROW_BYTES // 8)
+    assert 8 <= len(cut.shards) <= 16
+    lines = [read_shard(shard, KEYLESS).counts["lines"] for shard in cut.shards]
+    assert (sum(lines), max(lines) <= n_rows // 8) == (n_rows, True)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
 def test_one_id_may_name_many_rows_where_there_is_no_key(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, name, ["same"] * 500)
     assert plan(tmp_path, path, KEYLESS, 1 << 30).n_dialogues == 500

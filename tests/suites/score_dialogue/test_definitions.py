@@ -184,6 +184,13 @@ def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> No
     assert (dialogue["n_incomplete"], dialogue["n_predictions_unscored"]) == (1, 1)
 
 
+def test_texts_that_are_null_count_as_empty_ones() -> None:
+    options = ScoreDialogueOptions(lex_weight=1.0)
+    assert SUITE.events(
+        raw_frame([("log.jsonl", 1, complete(0, None))])[0], options
+    ).nulls_are_empty
+
+
 def test_no_rows_give_empty_tables() -> None:
     tables = score()
     assert [table.height for table in tables.values()] == [0, 0, 0]

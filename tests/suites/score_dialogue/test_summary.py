@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
+from fastscore.suites.summary import SUMMARY_SCHEMA, fixed_point, summarise_metrics
 
 METRIC = Metric(
     id="score",
@@ -173,3 +173,8 @@ def test_what_is_no_number_is_refused_by_name() -> None:
 def test_no_extreme_is_a_negative_zero() -> None:
     summary = summarise([(0, -0.0, 0.0, 1), (1, 0.0, 0.0, 1), (2, -0.0, 0.0, 1)])
     assert {math.copysign(1.0, row[0]) for row in summary.select("minimum").rows()} == {1.0}
+
+
+def test_a_number_on_a_grid_is_its_multiple() -> None:
+    values = pl.DataFrame({"value": [0.75, -0.5, None]})
+    assert values.select(fixed_point("value", 2)).to_series().to_list() == [3, -2, None]
