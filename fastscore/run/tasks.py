@@ -225,6 +225,7 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
     counts = dict(scored.counts)
     outputs = []
     for table in suite.tables:
+        raise_if_stopped()
         frame = scored.tables[table.name]
         path = context.run / table.name / part_name(shard.index)
         metadata = table_metadata(context.signature, suite, table)
@@ -288,6 +289,7 @@ def _score_events(
 ) -> ShardScores:
     suite, options = context.load()
     vectors = vectors_of(context, events, compared)
+    raise_if_stopped()
     tables = suite.score(events, vectors, options)
     rejects = _in_input_order(listed_rejects(events.rejects), files)
     return ShardScores(
@@ -357,7 +359,9 @@ def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Itera
 
 
 def _events(context: RunContext, suite: Suite, options: Any, rows: Rows) -> tuple[Events, Counted]:
+    raise_if_stopped()
     events = suite.events(rows.frame, options)
+    raise_if_stopped()
     found = count_lacks(rows.frame, context.source(suite), events)
     found = replace(found, counts={**rows.counts, **events.counts, **found.counts})
     of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")

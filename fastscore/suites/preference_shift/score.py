@@ -13,6 +13,7 @@ from fastscore_kernels import (
     set_difference_csr,
 )
 from fastscore_machine.arrays import Indices, Mask, Reals
+from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import (
@@ -67,7 +68,9 @@ def score_logs(
     frames = events.frames
     turns, dialogues, shifts = frames["turns"], frames["dialogues"], frames["shifts"]
     concepts, sets = extract_concepts(turns, frames["gold"], vectors, options)
+    raise_if_stopped()
     scores = _score_turns(turns, concepts, sets, options)
+    raise_if_stopped()
     segments = find_segments(turns, dialogues, shifts, sets.user, vectors, options)
     if options.is_legacy:
         shifts = with_boundaries(turns, dialogues, shifts, segments)
