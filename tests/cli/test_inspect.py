@@ -1,9 +1,9 @@
 """`fastscore inspect`: what logs hold, which suites fit, and a command that scores them."""
 
+import contextlib
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,12 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from fastscore.examples import example_names, write_example
+from tests.conftest import fastscore_command
 
 
 def fast(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "fastscore", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    with contextlib.chdir(folder):
+        return fastscore_command(arguments)
 
 
 def found(folder: Path, *logs: str) -> Any:

@@ -25,7 +25,7 @@ from fastscore.results.runs import Run
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Evidence, Explanation
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -34,7 +34,7 @@ _DST = {
     for part in ("precision", "recall", "f1", "joint_accuracy")
     for end in ("", "_mean")
 }
-PAIRS = 200
+PAIRS = often(100, 200)
 NEVER = {
     "score_dialogue": {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"},
     "preference_shift": _DST,
@@ -56,7 +56,7 @@ NO_RATIOS = {
 def test_numbers_are_the_runs_and_follow_from_their_evidence(
     suite: str, suite_runs: Mapping[str, Run]
 ) -> None:
-    """200 pairs of dialogue and metric at random, every metric among them as often as any other."""
+    """Pairs of dialogue and metric at random, every metric among them as often as any other."""
     dialogues = Dialogues(suite_runs[suite])
     declared = {metric.id: metric for metric in dialogues.suite.metrics}
     choices = random.Random(suite)
