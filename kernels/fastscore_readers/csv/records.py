@@ -141,9 +141,9 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
         return faults.T
     n = int(state[N_ROWS])
     rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
-    bad = room.index.bad[: state[N_BAD]]
-    # a mark may fall on the record behind
-    suspects = np.unique(np.searchsorted(rows[:, START], bad, side="right") - 1)
+    # bytes behind a first one that a line end cuts off are not marked
+    near = np.add.outer(room.index.bad[: state[N_BAD]].astype(np.int64), np.arange(4))
+    suspects = np.unique(np.searchsorted(rows[:, START], near, side="right") - 1)
     is_good = np.ones(n, np.bool_)
     more = []
     for row in suspects[suspects >= 0].tolist():
