@@ -41,7 +41,7 @@ from fastscore.run.missing import (
     told_reject,
 )
 from fastscore.run.progress import SilentReporter
-from fastscore.run.tasks import ShardScores, compute_rows, compute_tables
+from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
     GroupTravelKeywords,
     GuestSimulationKeywords,
@@ -389,7 +389,7 @@ def _score_in_memory(config: RunConfig, given: Given) -> Scores:
     if given.is_frame:
         given.screen(declared, suite.name)
         rows = join_parts(_chosen(given, declared, config.choice), declared)
-        parts = [compute_rows(context, rows, [FRAME_NAME])]
+        parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
     else:
         parts = _scored_shards(config, context, declared)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
@@ -436,4 +436,5 @@ def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> li
             readable.files, source, scratch=folder, threads=config.workers, limits=config.limits
         )
         context = replace(context, run=folder, chosen=readable.chosen)
-        return [compute_tables(context, shard) for shard in plan.shards]
+        loaded = context.load()
+        return [compute_tables(loaded, shard) for shard in plan.shards]

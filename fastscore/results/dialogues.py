@@ -24,7 +24,7 @@ from fastscore.results.runs import Run
 from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.tasks import compute_rows, vectors_of
+from fastscore.run.scoring import compute_rows, vectors_of
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
@@ -200,9 +200,10 @@ class Dialogues:
         (tables,) = self.tables([row])
         raw = _Logs(self.run, context.source(self.suite)).rows_of(tables)
         events = self.suite.events(raw.frame, self.options)
-        scored = compute_rows(context, raw, raw.frame["file"].unique(maintain_order=True).to_list())
+        loaded = context.load()
+        scored = compute_rows(loaded, raw, raw.frame["file"].unique(maintain_order=True).to_list())
         compared = ComparedTexts.of(self.suite, events, self.options)
-        vectors = vectors_of(context, events, compared)
+        vectors = vectors_of(loaded, events, compared)
         return Dialogue(tables=scored.tables, raw=raw.frame, events=events, vectors=vectors)
 
     def _context(self, *, scores: bool) -> RunContext:

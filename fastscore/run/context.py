@@ -75,14 +75,28 @@ class RunContext:
         bound = f"{self.signature}\n{of_input}{chosen}".encode()
         return hashlib.blake2b(bound, digest_size=16).hexdigest()
 
-    def load(self) -> tuple[Suite, Any]:
-        """Return the suite and its validated options."""
+    def load(self) -> "Loaded":
+        """Load the suite and validate its options: once a task."""
         suite = load_suite(self.suite)
-        return suite, build_options(suite.options, self.options)
+        return Loaded(self, suite, build_options(suite.options, self.options))
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as the run's logs are read by it."""
         return mapped(suite.source, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a task scores by: the run's context, its suite and the validated options."""
+
+    context: RunContext
+    suite: Suite
+    options: Any
+
+    @property
+    def source(self) -> Source:
+        """The suite's source as the run's logs are read by it."""
+        return self.context.source(self.suite)
 
 
 def run_context(

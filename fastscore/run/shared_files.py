@@ -18,6 +18,7 @@ from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels
+from fastscore.suites.registry import load_suite
 from fastscore.vectors.embedder import Embedder
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
@@ -32,7 +33,7 @@ _NEEDED = (
 
 def absolute(context: RunContext) -> RunContext:
     """Name everything so that a process with another working directory and cache finds it."""
-    suite, _ = context.load()
+    suite = load_suite(context.suite)
     options = dict(context.options)
     for option in suite.options.__dataclass_fields__.values():
         rules = option.metadata

@@ -5,7 +5,7 @@ sees the same folders, it leaves the same bytes under the same names. Only task 
 pass between a task and the engine that runs it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,10 @@ import orjson
 import polars as pl
 from fastscore_machine.stopping import raise_if_stopped
 
-from fastscore.errors import StoreError
-from fastscore.logs.integrity.limits import Limits
-from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.plan.shards import Shard
-from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
-from fastscore.run.context import EmbedderSettings, PerplexitySettings, RunContext
+from fastscore.run.context import EmbedderSettings, Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.layout import (
     CUT_TEXTS,
@@ -32,23 +28,18 @@ from fastscore.run.layout import (
     receipts_folder,
     texts_part,
 )
-from fastscore.run.missing import Counted, count_lacks
-from fastscore.run.opened import open_embedder, open_perplexity_model, open_store
+from fastscore.run.opened import open_embedder, open_store
+from fastscore.run.perplexities import fill_perplexities, perplexity_texts
 from fastscore.run.receipts import Receipt, attempt_name, save_receipt
-from fastscore.suites.base import Events, ScoresPerplexity, Suite
-from fastscore.suites.declarations import REJECTS_TABLE, Table
+from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Table
 from fastscore.vectors.claims import claimed
-from fastscore.vectors.missing import embed_missing
-from fastscore.vectors.store import VectorStore
-from fastscore.vectors.view import VectorView
 
 TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 4096
 BUCKETS_PER_PROCESS = 4
 LEAST_TEXTS_PER_BUCKET = 1024
-PERPLEXITIES_PER_APPEND = 1024
-CELL_BYTES = 16
-"""What a text takes in a column beside its bytes; numbers take less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +49,6 @@ class Bucket:
     index: int
     low: int
     high: int
-
-
-@dataclass(frozen=True, slots=True)
-class ShardScores:
-    """What scoring a shard gives.
-
-    Frames by table, rejects in input order, counts by name, the texts that the model cut, and the
-    words that the suite does not know.
-    """
-
-    tables: Mapping[str, pl.DataFrame]
-    rejects: pl.DataFrame
-    counts: Mapping[str, int]
-    cut_texts: pl.DataFrame
-    unknown_words: pl.DataFrame
 
 
 def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[str]:
@@ -106,14 +82,14 @@ def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:
 
 def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Score the shard at once where the store has all of its texts; else commit its texts."""
-    suite, options = context.load()
-    events, found = _read_events(context, suite, options, shard)
-    compared = ComparedTexts.of(suite, events, options)
+    loaded = context.load()
+    events, found = read_events(loaded, shard)
+    compared = ComparedTexts.of(loaded.suite, events, loaded.options)
     listed = compared.listed(_settings(context))
     if context.perplexity is not None or listed["missing"].any():
         return _commit_texts(context, shard, listed)
-    scored = _score_events(context, _files(shard), events, found, compared)
-    _commit_scores(context, shard, scored)
+    scored = score_events(loaded, files_of(shard), events, found, compared)
+    _commit_scores(loaded, shard, scored)
     # the receipt of the scores says what is done
     return Receipt(
         stage="texts",
@@ -125,9 +101,9 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
 
 def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
-    suite, options = context.load()
-    events, _ = _read_events(context, suite, options, shard)
-    compared = ComparedTexts.of(suite, events, options)
+    loaded = context.load()
+    events, _ = read_events(loaded, shard)
+    compared = ComparedTexts.of(loaded.suite, events, loaded.options)
     return _commit_texts(context, shard, compared.listed(_settings(context)))
 
 
@@ -181,11 +157,12 @@ def evaluate_perplexity(context: RunContext, shard: Shard) -> Receipt:
 
     Shard after shard, so that a text of several is evaluated once.
     """
-    suite, options = context.load()
     if context.perplexity is None:
         raise TypeError("this run evaluates no perplexities")
-    events, _ = _read_events(context, suite, options, shard)
-    evaluated = _fill_perplexities(context.perplexity, _perplexity_texts(suite, events, options))
+    loaded = context.load()
+    events, _ = read_events(loaded, shard)
+    texts = perplexity_texts(loaded.suite, events, loaded.options)
+    evaluated = fill_perplexities(context.perplexity, texts)
     # the store itself says what is done: no receipt is kept
     return Receipt(
         stage="perplexity",
@@ -217,11 +194,12 @@ def count_texts(run: Path) -> dict[str, int]:
 
 def score_shard(context: RunContext, shard: Shard) -> Receipt:
     """Score a shard and commit its tables and rejects."""
-    return _commit_scores(context, shard, compute_tables(context, shard))
+    loaded = context.load()
+    return _commit_scores(loaded, shard, compute_tables(loaded, shard))
 
 
-def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Receipt:
-    suite, _ = context.load()
+def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt:
+    context, suite = loaded.context, loaded.suite
     counts = dict(scored.counts)
     outputs = []
     for table in suite.tables:
@@ -252,55 +230,6 @@ def _commit_scores(context: RunContext, shard: Shard, scored: ShardScores) -> Re
     )
 
 
-def compute_tables(context: RunContext, shard: Shard) -> ShardScores:
-    """Score a shard in memory, embedding the texts that the store lacks."""
-    suite, _ = context.load()
-    return compute_rows(context, _read_rows(context, suite, shard), _files(shard))
-
-
-def compute_rows(context: RunContext, rows: Rows, files: Sequence[str]) -> ShardScores:
-    """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
-    suite, options = context.load()
-    events, found = _events(context, suite, options, rows)
-    compared = ComparedTexts.of(suite, events, options)
-    return _score_events(context, files, events, found, compared)
-
-
-def _files(shard: Shard) -> list[str]:
-    return [byte_range.file for byte_range in shard.byte_ranges]
-
-
-def vectors_of(context: RunContext, events: Events, compared: ComparedTexts) -> VectorView:
-    """Return what a suite scores events by: vectors of texts, and perplexities where asked for."""
-    suite, options = context.load()
-    vectors = compared.view(context.embedder)
-    if context.perplexity is None:
-        return vectors
-    judged = _perplexity_texts(suite, events, options)
-    return replace(vectors, log_perplexities=_perplexity_view(context.perplexity, judged))
-
-
-def _score_events(
-    context: RunContext,
-    files: Sequence[str],
-    events: Events,
-    found: Counted,
-    compared: ComparedTexts,
-) -> ShardScores:
-    suite, options = context.load()
-    vectors = vectors_of(context, events, compared)
-    raise_if_stopped()
-    tables = suite.score(events, vectors, options)
-    rejects = _in_input_order(listed_rejects(events.rejects), files)
-    return ShardScores(
-        tables={table.name: _declared(table, tables[table.name]) for table in suite.tables},
-        rejects=rejects,
-        counts={**found.counts, "rejects": int(rejects["count"].sum())},
-        cut_texts=compared.cut(context.embedder),
-        unknown_words=found.unknown,
-    )
-
-
 def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]:
     """Return a table's Parquet metadata: the signature, and what each column means."""
     metrics = {metric.id: metric for metric in suite.metrics if metric.table == table.name}
@@ -326,98 +255,10 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
     }
 
 
-def _read_events(
-    context: RunContext, suite: Suite, options: Any, shard: Shard
-) -> tuple[Events, Counted]:
-    return _events(context, suite, options, _read_rows(context, suite, shard))
-
-
-def _read_rows(context: RunContext, suite: Suite, shard: Shard) -> Rows:
-    source, chosen = context.source(suite), context.chosen
-    parts = _within_limits(read_parts(shard.byte_ranges, source), context.limits, shard)
-    if chosen is not None:
-        parts = (chosen.kept(part, source) for part in parts)
-    return join_parts(parts, source)
-
-
-def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Iterator[Part]:
-    """Hand parts on until too much memory is taken or the run is asked to stop.
-
-    What is handed on will be joined, which takes as much again; and a column that is null in some
-    parts then has room for its values in all of them.
-    """
-    held = n_rows = 0
-    filled: set[str] = set()
-    for part in parts:
-        raise_if_stopped()
-        held += int(part.frame.estimated_size())
-        n_rows += part.frame.height
-        filled.update(column.name for column in part.frame if column.null_count() < column.len())
-        more = max(held, n_rows * len(filled) * CELL_BYTES)
-        limits.check_memory(shard.byte_ranges[0].file, more=more)
-        yield part
-
-
-def _events(context: RunContext, suite: Suite, options: Any, rows: Rows) -> tuple[Events, Counted]:
-    raise_if_stopped()
-    events = suite.events(rows.frame, options)
-    raise_if_stopped()
-    found = count_lacks(rows.frame, context.source(suite), events)
-    found = replace(found, counts={**rows.counts, **events.counts, **found.counts})
-    of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
-    rejects = pl.concat([rows.rejects, of_suite])
-    return replace(events, rejects=rejects), found
-
-
 def _settings(context: RunContext) -> EmbedderSettings:
     if context.embedder is None:
         raise TypeError("this run has no embedder")
     return context.embedder
-
-
-def _perplexity_texts(suite: Suite, events: Events, options: Any) -> pl.Series:
-    if not isinstance(suite, ScoresPerplexity):
-        raise TypeError(f"suite {suite.name} scores no perplexities")
-    return suite.perplexity_texts(events, options)
-
-
-def _fill_perplexities(settings: PerplexitySettings, texts: pl.Series) -> int:
-    """Evaluate the texts that the store lacks; return how many."""
-    return embed_missing(
-        texts,
-        open_perplexity_model(settings),
-        _perplexity_store(settings),
-        progress=stop_if_asked,
-        texts_per_append=PERPLEXITIES_PER_APPEND,
-    )
-
-
-def _perplexity_view(settings: PerplexitySettings, texts: pl.Series) -> VectorView:
-    _fill_perplexities(settings, texts)
-    try:
-        return _perplexity_store(settings).view(texts)
-    except StoreError:
-        # a damaged segment is set aside when it is met: its texts are evaluated again
-        _fill_perplexities(settings, texts)
-        return _perplexity_store(settings).view(texts)
-
-
-def _perplexity_store(settings: PerplexitySettings) -> VectorStore:
-    return open_store(open_perplexity_model(settings), settings.store)
-
-
-def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    if dict(frame.schema) != table.schema:
-        raise TypeError(f"table {table.name!r}: got {frame.schema}, declared {table.schema}")
-    return frame
-
-
-def _in_input_order(rejects: pl.DataFrame, files: Sequence[str]) -> pl.DataFrame:
-    if rejects.is_empty():
-        return rejects.select(REJECTS_TABLE.keys())
-    position = {file: index for index, file in enumerate(files)}
-    file_position = pl.col("file").replace_strict(position, return_dtype=pl.Int64)
-    return rejects.sort(file_position, "line", maintain_order=True).select(REJECTS_TABLE.keys())
 
 
 def _commit(

@@ -12,6 +12,7 @@ import pytest
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
 from fastscore.results.runs import open_run
 from fastscore.run.config import RunConfig
+from fastscore.run.context import RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
@@ -39,6 +40,15 @@ def test_a_run_leaves_exactly_these_files(logs: list[Path], tmp_path: Path) -> N
         "receipts/score-00000.json",
         *(f"{table}/part-00000.parquet" for table in tables),
     }
+
+
+def test_a_suite_and_its_options_are_loaded_once_a_shard(
+    logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, loaded = RunContext.load, []
+    monkeypatch.setattr(RunContext, "load", lambda self: loaded.append(self) or load(self))
+    manifest = run_lexical(logs, tmp_path / "run", shard_bytes=1).manifest
+    assert len(loaded) == manifest.shards > 1
 
 
 def test_parquet_carries_signature_and_column_meanings(logs: list[Path], tmp_path: Path) -> None:
