@@ -28,7 +28,7 @@ class Example:
     files
         Its files in the folder, by name, and their bytes.
     options
-        The arguments of `fastscore score` behind its logs.
+        The arguments of `fastscore score` after its logs.
     """
 
     suite: str
@@ -48,7 +48,7 @@ def example_names() -> tuple[str, ...]:
 
 
 def example_options(suite: str, folder: Path) -> tuple[str, ...]:
-    """Return the arguments that score a suite's example, behind its logs."""
+    """Return the arguments that score a suite's example, after its logs."""
     return tuple(each.format(folder=folder) for each in _declared()[suite]["options"])
 
 

@@ -118,9 +118,9 @@ def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder:
         return Readable(files, left, head.chosen)
     before = itertools.takewhile(lambda file: file.path != head.last_file, files)
     last = next(file for file in files if file.path == head.last_file)
-    if head.behind is not None and last.format in _CUT:
+    if head.after is not None and last.format in _CUT:
         blocks = read_blocks(last.location, last.compression, limits=config.limits)
-        last = spool_head(last, blocks, head.behind, folder)
+        last = spool_head(last, blocks, head.after, folder)
     return Readable((*before, last), left, head.chosen)
 
 

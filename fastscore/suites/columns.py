@@ -53,7 +53,7 @@ def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     return {word: count for word, count in counts if not column.is_known(word)}
 
 
-def offsets_of(rows: Indices, size: int) -> Indices:
+def group_offsets(rows: Indices, size: int) -> Indices:
     """Return the offsets of the runs of ascending row numbers below ``size``, int64 (size + 1,)."""
     offsets = np.zeros(size + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=size), out=offsets[1:])

@@ -63,7 +63,7 @@ def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -
 
 
 def raw_line(scan: LineScan, start: int, end: int) -> str:
-    """Decode the beginning of a line; of an element without the space behind it."""
+    """Decode the beginning of a line; of an element without the space after it."""
     raw = scan.data[start : min(end, start + 8 * RAW_CHARACTERS)].tobytes()
     return decode(raw.rstrip(b" ") if scan.syntax == "json" else raw)
 

@@ -1,7 +1,7 @@
 """What reading may take: the length of a record, what is unpacked, and memory.
 
 Each bound is an error or a reject that says so, never a log that is read in part without a word.
-The memory is what this process has taken from the system for itself, looked at between the pieces
+The memory is what this process has taken from the system for itself, looked at between the parts
 that are read; files that are mapped do not count.
 """
 

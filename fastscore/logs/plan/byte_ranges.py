@@ -46,7 +46,7 @@ class ByteRange:
         The header of a CSV file, or the bracket of a document's array, when the byte range starts
         after it.
     goes_on
-        Whether more elements of a document stand behind it.
+        Whether more elements of a document stand after it.
     fingerprint
         What tells that the file is still as it was planned: the hash of the bytes, of a Parquet
         file its `fingerprints.stamp`; empty for what nobody else can change.

@@ -103,14 +103,14 @@ class Head:
     last_file
         The file in which the last of them stands, None where there is none, or where they stand in
         any file.
-    behind
-        The byte of that file behind which no row is one of theirs, None where rows are to its end
+    after
+        The byte of that file after which no row is one of theirs, None where rows are to its end
         or have no place.
     """
 
     chosen: ChosenDialogues
     last_file: str | None
-    behind: int | None
+    after: int | None
 
 
 def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
@@ -148,12 +148,12 @@ def _headed(parts: Iterable[Part], source: Source, limit: int) -> Head:
     chosen = ChosenDialogues.of(np.empty((0, 2), np.uint64), "")
     ids = np.empty((0, 2), np.uint64)
     last_file: str | None = None
-    behind: int | None = None
+    after: int | None = None
     for file, format, rows in _by_file(parts):
         if file != last_file:
             if len(ids) == limit:
                 break
-            last_file, behind = file, None
+            last_file, after = file, None
         found = dialogue_ids(rows, source, format, "")
         if len(ids) < limit:
             ids = _first_distinct(np.concatenate((ids, found)), limit)
@@ -161,12 +161,12 @@ def _headed(parts: Iterable[Part], source: Source, limit: int) -> Head:
         theirs = np.flatnonzero(chosen.among(found))
         rest = rows["byte_offset"]
         if theirs.size:
-            behind, rest = None, rest[int(theirs[-1]) + 1 :]
-        if behind is None and len(rest):
-            behind = rest[0]
+            after, rest = None, rest[int(theirs[-1]) + 1 :]
+        if after is None and len(rest):
+            after = rest[0]
         if len(rest) and len(ids) == limit and not source.dialogue_key:
             break
-    return Head(chosen, last_file, behind)
+    return Head(chosen, last_file, after)
 
 
 def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]]:

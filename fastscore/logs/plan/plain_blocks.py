@@ -43,9 +43,9 @@ def map_blocks(
 
     def look_at(begin: int, before: threading.Event, after: threading.Event) -> Result:
         try:
-            if not hasattr(own, "room"):
-                own.room = np.empty(min(size, _BLOCK_BYTES), np.uint8).data
-            block = _read(file.fileno(), begin, own.room)
+            if not hasattr(own, "buffer"):
+                own.buffer = np.empty(min(size, _BLOCK_BYTES), np.uint8).data
+            block = _read(file.fileno(), begin, own.buffer)
             before.wait()
             observe(block)
         finally:
@@ -62,12 +62,12 @@ def map_blocks(
         raise unreadable(path, error) from error
 
 
-def _read(file: int, begin: int, room: memoryview) -> memoryview:
-    """Fill a room, less at the file's end, and return what is filled."""
+def _read(file: int, begin: int, buffer: memoryview) -> memoryview:
+    """Fill a buffer, less at the file's end, and return what is filled."""
     filled = 0
-    while count := os.preadv(file, [room[filled:]], begin + filled):
+    while count := os.preadv(file, [buffer[filled:]], begin + filled):
         filled += count
-    return room[:filled]
+    return buffer[:filled]
 
 
 def _turns(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:

@@ -9,7 +9,7 @@ import numpy as np
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.read.buffer_pool import take_room
+from fastscore.logs.read.buffer_pool import take_buffer
 from fastscore.logs.read.line_ends import last_end
 from fastscore.logs.read.unpacking import gathered, unpacked
 
@@ -103,8 +103,8 @@ def passing_lines(
         size = os.stat(path).st_size
     except OSError as error:
         raise unreadable(path, error) from error
-    room = np.empty(max(1, min(size, _PASSING_BYTES)), np.uint8).data
-    return _line_blocks(path, observe, 0, sys.maxsize, lambda left: room)
+    buffer = np.empty(max(1, min(size, _PASSING_BYTES)), np.uint8).data
+    return _line_blocks(path, observe, 0, sys.maxsize, lambda left: buffer)
 
 
 def line_blocks(
@@ -127,7 +127,11 @@ def line_blocks(
     """
     fits = stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
     return _line_blocks(
-        path, observe, start, stop, lambda left: take_room(left if fits else min(left, BLOCK_BYTES))
+        path,
+        observe,
+        start,
+        stop,
+        lambda left: take_buffer(left if fits else min(left, BLOCK_BYTES)),
     )
 
 
@@ -136,7 +140,7 @@ def _line_blocks(
     observe: Callable[[bytes | memoryview], object],
     start: int,
     stop: int,
-    room_for: Callable[[int], memoryview],
+    buffer_for: Callable[[int], memoryview],
 ) -> Iterator[bytes | memoryview]:
     """Read into buffers; what was read of the line after whole ones is read again.
 
@@ -147,8 +151,8 @@ def _line_blocks(
         with open(path, "rb", buffering=0) as file:
             file.seek(start)
             while left > 0:
-                room = room_for(left)[:left]
-                block = room[: file.readinto(room)]
+                buffer = buffer_for(left)[:left]
+                block = buffer[: file.readinto(buffer)]
                 if not block:
                     break
                 cut = len(block) if len(block) == left else last_end(block)

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 _KEPT = {8 << 20: 16, 64 << 20: 4}
-"""Of which sizes rooms are kept, and how many at most while nothing uses them."""
+"""Of which sizes buffers are kept, and how many at most while nothing uses them."""
 
 # appending and popping need no lock, which a finalizer could find taken by its own thread
 _free = {size: deque[npt.NDArray[np.uint8]](maxlen=kept) for size, kept in _KEPT.items()}
 
 
-def take_room(size: int) -> memoryview:
+def take_buffer(size: int) -> memoryview:
     """Return memory of some size; it is kept when no view of it, or of a part, is left.
 
     Parameters

@@ -33,7 +33,7 @@ _EXPECTED = "a JSON object or an array"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a document is entered, and whether it goes on behind the stream.
+    """Where a document is entered, and whether it goes on after the stream.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class _Blocks:
         self._at_start = at_start
 
     def next(self) -> bytes | None:
-        """Return the next block, None behind the last."""
+        """Return the next block, None after the last."""
         try:
             block = next(self._blocks, None)
         except DamageError as error:
@@ -171,7 +171,7 @@ def opening_bracket(path: str) -> bytes:
 def _pieces(
     found: JsonElements, file: str, text: bytes, offset: int, damage: Damage | None
 ) -> Iterator[Lines]:
-    """Hand elements on as lines, very many in several pieces; damage stands behind the last."""
+    """Hand elements on as lines, very many in several parts; damage stands after the last."""
     ends = np.append(found.start, found.data.size)[1:]
     is_long = {
         element: size
@@ -203,7 +203,7 @@ def _size(element: npt.NDArray[np.uint8]) -> int:
 
 
 def _pass(stream: _Blocks, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
-    """Pass over a value that is too long; return what was read behind it."""
+    """Pass over a value that is too long; return what was read after it."""
     passed = PassedValue(line)
     block: bytes | None = pending
     while block is not None:

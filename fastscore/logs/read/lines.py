@@ -173,7 +173,7 @@ class _Cutter:
 
 
 def _parts(lines: Lines) -> Iterator[Lines]:
-    """Part lines that are very many; damage stands behind the last of them."""
+    """Part lines that are very many; damage stands after the last of them."""
     data = memoryview(lines.data)
     if len(data) <= MOST_LINES or _guessed_ends(data) <= MOST_LINES:
         yield lines

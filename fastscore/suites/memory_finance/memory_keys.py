@@ -8,7 +8,7 @@ import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.json_texts import joined_contain
 
-from fastscore.suites.columns import counts_of, list_column, offsets_of
+from fastscore.suites.columns import counts_of, group_offsets, list_column
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
 from fastscore.suites.memory_finance.schema import (
@@ -71,7 +71,7 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
     turn_of_key = turn_row[resolvable]
     found = _recall(frames["contexts"], n_turns, turn_of_key, target[resolvable])
 
-    key, offsets = frames["labels"]["text"][keys["key"]], offsets_of(turn_row, n_turns)
+    key, offsets = frames["labels"]["text"][keys["key"]], group_offsets(turn_row, n_turns)
     resolved = pl.DataFrame(
         {
             "key": key,
@@ -80,7 +80,7 @@ def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
             "resolver": _RESOLVER_NAMES[resolver],
         }
     ).to_struct("")
-    recalled, of_resolvable = found.any(axis=1), offsets_of(turn_of_key, n_turns)
+    recalled, of_resolvable = found.any(axis=1), group_offsets(turn_of_key, n_turns)
     of_source = {
         source: counts_of(turn_of_key[hit], n_turns)
         for source, hit in zip(MEMORY_SOURCES, found.T, strict=True)
@@ -130,7 +130,7 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
         rows = np.flatnonzero(wanted & (index >= 0) & (resolver == _UNRESOLVED))
         if not len(rows):
             return
-        offsets = offsets_of(frames[name]["dialogue_row"].to_numpy(), dialogues.height)
+        offsets = group_offsets(frames[name]["dialogue_row"].to_numpy(), dialogues.height)
         element = offsets[dialogue[rows]] + index[rows]
         inside = element < offsets[dialogue[rows] + 1]
         rows, element = rows[inside], element[inside]
@@ -154,7 +154,7 @@ def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: 
     found = np.zeros((n_sources, len(target)), np.bool_)
     searched = np.flatnonzero((target != "").to_numpy())
     needles = target[searched]
-    offsets = offsets_of(contexts["context"].to_numpy(), n_sources * n_turns)
+    offsets = group_offsets(contexts["context"].to_numpy(), n_sources * n_turns)
     held = joined_contain(
         contexts["written"],
         contexts["escapes"].to_numpy(),

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.columns import counts_of, list_column, offsets_of
+from fastscore.suites.columns import counts_of, group_offsets, list_column
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
@@ -150,9 +150,9 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
 
     text_row, named = np.nonzero(disclosed)
     predicted = list_column(
-        pl.Series(names, dtype=pl.String)[named], offsets_of(text_row, len(disclosed))
+        pl.Series(names, dtype=pl.String)[named], group_offsets(text_row, len(disclosed))
     )
-    offsets = offsets_of(turn_row, n_turns)
+    offsets = group_offsets(turn_row, n_turns)
     return {
         "risk_required_tags": list_column(pl.Series(tags, dtype=pl.String)[tag], offsets),
         "risk_pred_tags": predicted[replies.of_turn],
@@ -182,7 +182,7 @@ def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     if len(own):
         hit[own] = replies.have_labels(reply[own], numbers[own], labels)
 
-    required, found = offsets_of(turn_row, n_turns), offsets_of(turn_row[hit], n_turns)
+    required, found = group_offsets(turn_row, n_turns), group_offsets(turn_row[hit], n_turns)
     n_required, n_found = np.diff(required), np.diff(found)
     scores = _judge_scores(n_found, n_required)
     return {
@@ -218,7 +218,7 @@ def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Colu
     turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
     numbers = forbidden["phrase"].to_numpy()[entry]
     hit = replies.have_labels(replies.of_turn[turn_row], numbers, labels)
-    offsets = offsets_of(turn_row[hit], turns.height)
+    offsets = group_offsets(turn_row[hit], turns.height)
 
     violations = frames["violations"]
     severe_type = of_labels(
@@ -321,7 +321,7 @@ def expand(dialogue_of_turn: Indices, dialogue_of_entry: Indices) -> tuple[Indic
         Turn and entry of each pair, in order of turns and then of entries.
     """
     n_dialogues = 1 + max(edge.max(initial=0) for edge in (dialogue_of_turn, dialogue_of_entry))
-    offsets = offsets_of(dialogue_of_entry, n_dialogues)
+    offsets = group_offsets(dialogue_of_entry, n_dialogues)
     first, counts = offsets[dialogue_of_turn], np.diff(offsets)[dialogue_of_turn]
     turn_row = np.repeat(np.arange(len(dialogue_of_turn)), counts)
     before = np.cumsum(counts) - counts

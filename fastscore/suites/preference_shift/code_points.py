@@ -34,7 +34,7 @@ def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
     texts
         At least one string, without nulls.
     mark
-        A character that is no letter; it is put before each text and behind the last.
+        A character that is no letter; it is put before each text and after the last.
 
     Returns
     -------

@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fastscore.logs.read.buffer_pool import take_room
+from fastscore.logs.read.buffer_pool import take_buffer
 
 SIZES = [1 << 20, (8 << 20) + 1, 40 << 20]
 
@@ -16,17 +16,17 @@ def address(view: memoryview) -> int:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_room_is_used_again_when_nothing_uses_it_any_more(size: int) -> None:
-    first = take_room(size)
+    first = take_buffer(size)
     place = address(first)
     assert len(first) == size
-    assert address(take_room(size)) != place
+    assert address(take_buffer(size)) != place
     del first
-    assert place in {address(view) for view in [take_room(size) for _ in range(2)]}
+    assert place in {address(view) for view in [take_buffer(size) for _ in range(2)]}
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_room_is_not_used_again_while_a_column_shows_it(size: int) -> None:
-    view = take_room(size)
+    view = take_buffer(size)
     text = b"a text of more than twelve bytes"
     view[100 : 100 + len(text)] = text
     place, data = address(view), np.frombuffer(view[:200], np.uint8)
@@ -34,16 +34,16 @@ def test_a_room_is_not_used_again_while_a_column_shows_it(size: int) -> None:
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data[50:][-150:].base)]
     column = pl.Series("", pa.Array.from_buffers(pa.string_view(), 1, buffers))
     del view, data, buffers
-    others = [take_room(size) for _ in range(20)]
+    others = [take_buffer(size) for _ in range(20)]
     assert place not in {address(other) for other in others}
     assert column.to_list() == [text.decode()]
 
 
 def test_a_few_bytes_and_a_great_many_are_not_kept() -> None:
-    assert len(take_room(10)) == 10
-    assert len(take_room((64 << 20) + 1)) == (64 << 20) + 1
+    assert len(take_buffer(10)) == 10
+    assert len(take_buffer((64 << 20) + 1)) == (64 << 20) + 1
 
 
 def test_rooms_that_are_in_use_are_distinct() -> None:
-    views = [take_room(1 << 20) for _ in range(40)]
+    views = [take_buffer(1 << 20) for _ in range(40)]
     assert len({address(view) for view in views}) == len(views)
