@@ -138,15 +138,6 @@ def mapped(source: Source, columns: ColumnMap) -> Source:
     return source
 
 
-def column_names(source: Source) -> tuple[str, ...]:
-    """Return all names by which a map can speak of columns, items by their path."""
-    named = []
-    for column in source.columns:
-        named.append(column.name)
-        named += [f"{column.name}[].{item.name}" for item in column.items]
-    return tuple(named)
-
-
 def _short_names(source: Source) -> list[str]:
     """Return the names of columns and items."""
     items = (item.name for column in source.columns for item in column.items)
