@@ -33,14 +33,9 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.inputs import readable_inputs
-from fastscore.run.missing import (
-    no_row_error,
-    notes_on_run,
-    nothing_error,
-    strict_error,
-    told_reject,
-)
+from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import SilentReporter
+from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
     GroupTravelKeywords,

@@ -57,16 +57,11 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.missing import (
-    UNKNOWN_SCHEMA,
-    no_row_error,
-    notes_on_run,
-    nothing_error,
-    strict_error,
-    told_reject,
-)
+from fastscore.run.missing import UNKNOWN_SCHEMA
+from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
+from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
 from fastscore.run.shared_files import absolute, absolute_files, check_workers, checked
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import PARTIAL_REJECTS

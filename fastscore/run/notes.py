@@ -1,0 +1,224 @@
+"""What is said at the end of a run of what its rows lack, and which metrics that costs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import counted
+from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
+from fastscore.logs.inputs.needs import Need, all_columns
+from fastscore.logs.inputs.similar_names import (
+    KINDS,
+    column_flag,
+    json_types,
+    nearest_key,
+    nearest_words,
+    owned,
+)
+from fastscore.options import other_ways
+from fastscore.run.missing import (
+    JOINED_DIALOGUES,
+    JOINED_LINES,
+    Missing,
+    UnknownWords,
+    missing_columns,
+)
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.summary import ALL
+
+_LONGEST_WORD = 40
+_ROWS_COUNTED = 100
+
+
+def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
+    """Say of columns how often they are null, where all metrics need them, and of their words."""
+    columns = {each.place: each.column for each in all_columns(source)}
+    notes = []
+    for each in missing:
+        objects = "objects" if EACH[:-1] in each.path else "rows"
+        of_all = f"of {counted(each.asked, objects)}"
+        column = columns.get(each.path)
+        if column and column.needed_by == ALL_METRICS and each.null:
+            note = f"{each.path}: null in {each.null:,} {of_all}"
+            taken = "; counted as empty, as published" if each.n_empty else ""
+            notes.append(note + taken)
+        if each.unknown:
+            notes.append(f"{each.path}: {_told_words(each.unknown, of_all, column)}")
+    return notes
+
+
+def _told_words(unknown: UnknownWords, of_all: str, column: Column | None) -> str:
+    """Name the words that a suite does not know, and what to type."""
+    shown = [f"{_shown(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)]
+    note = ", ".join(shown)
+    if unknown.distinct > SHOWN:
+        note += f" and {unknown.distinct - SHOWN:,} more words, in {unknown.rows:,} together"
+    note += f" {of_all}"
+    if column is None:
+        return note + ", which no rule knows"
+    flags = nearest_words(column.name, unknown.named, column.knows)
+    known = ", ".join(word for word in column.knows if word)
+    return f"{note}; known: {known}" + (f"; type {' '.join(flags)}" if flags else "")
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…")
+
+
+def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
+    """Say how many lines are put together, taking that out of the counts."""
+    lines, dialogues = counts.pop(JOINED_LINES, 0), counts.pop(JOINED_DIALOGUES, 0)
+    if not lines:
+        return []
+    name = source.dialogue_key[0]
+    return [
+        f"{name}: {lines:,} lines have the names of {counted(dialogues, 'dialogues')} and are put "
+        f"together by them; type --column {name}=KEY if each line is a dialogue of its own"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A column that is null everywhere, and the metrics that lack it in every row.
+
+    Parameters
+    ----------
+    need
+        The column.
+    null
+        The metrics that are null without it.
+    swayed
+        The metrics that have another value without it.
+    """
+
+    need: Need
+    null: tuple[str, ...]
+    swayed: tuple[str, ...]
+
+    def told(self, found: FoundKeys, source: Source) -> str:
+        """Say so, with the keys that were found and what to type."""
+        lost = [
+            f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
+            for metrics, how in (
+                (self.null, "null in every row"),
+                (self.swayed, "scored without it"),
+            )
+            if metrics
+        ]
+        place, column, holder = self.need.place, self.need.column, self.need.holder
+        keys = found.around(source, holder)
+        for key in (keys[name] for name in column.keys if name in keys):
+            if key.types and json_types(column).isdisjoint(key.types):
+                types = ", ".join(f"{each}s" for each in key.types)
+                return f"{', '.join(lost)}: {place}: found {types}, expected {KINDS[column.kind]}"
+        siblings = holder.items if holder else source.columns
+        nearest = nearest_key(column, keys, owned(siblings, column.name))
+        advice = f"; type {column_flag(column.name, nearest)}" if nearest else ""
+        if column.given_by:
+            advice += f"; also given by {' or '.join(other_ways(column))}"
+        return (
+            f"{', '.join(lost)}: no row has {place} (looked for: {', '.join(column.keys)}; "
+            f"found: {listed(keys)}{advice})"
+        )
+
+
+def lacking_columns(
+    missing: Iterable[Missing], source: Source, summary: pl.DataFrame, options: Any
+) -> list[Lacking]:
+    """Find the columns that are null everywhere and leave metrics that need them null.
+
+    Parameters
+    ----------
+    missing
+        What is null.
+    source
+        The source that rows were read by.
+    summary
+        The run's summary.
+    options
+        The suite's options, some of which give what a column does.
+    """
+    asked = [each for each in missing if each.asked]
+    everywhere = {each.path for each in asked if each.null == each.asked}
+    whole = summary.filter(pl.col("group") == ALL)
+    null = set(whole.filter(pl.col("n") == 0)["metric"])
+    given = {each.path.rpartition(EACH)[2] for each in asked if each.path not in everywhere}
+    found = []
+    for need in all_columns(source):
+        column = need.column
+        if need.place not in everywhere or column.name in given:
+            continue
+        if column.given_by and getattr(options, column.given_by[0]):
+            continue
+        lost = tuple(name for name in column.needed_by if name in null)
+        if column.needed_by == ALL_METRICS:
+            lost = ("every metric",)
+        swayed = tuple(name for name in column.sways if name not in null)
+        if lost or swayed:
+            found.append(Lacking(need, lost, swayed))
+    # what is null comes before what has another value
+    return sorted(found, key=lambda each: not each.null)
+
+
+@dataclass(frozen=True, slots=True)
+class NotesOnRun:
+    """What a run lacks.
+
+    Parameters
+    ----------
+    lacking
+        Metrics that are null in every row, and the columns that they lack.
+    notes
+        What else there is to say of its rows.
+    nothing_scored
+        Whether every metric is null in every row, or a column that all of them need.
+    """
+
+    lacking: list[str]
+    notes: list[str]
+    nothing_scored: bool
+
+
+def notes_on_run(
+    counts: dict[str, int],
+    unknown: pl.LazyFrame,
+    source: Source,
+    summary: pl.DataFrame,
+    options: Any,
+    rows: Iterable[dict[str, Any]],
+) -> NotesOnRun:
+    """Say what a run lacks, taking that out of its counts.
+
+    Parameters
+    ----------
+    counts
+        The run's counts.
+    unknown
+        The words of its rows that the suite does not know, `UNKNOWN_SCHEMA`.
+    source
+        The source that its rows were read by.
+    summary
+        Its summary.
+    options
+        The suite's options.
+    rows
+        Some of its rows, to name the keys that were found; read only where a metric is null.
+
+    Returns
+    -------
+    NotesOnRun
+    """
+    missing = missing_columns(counts, unknown)
+    lacking = lacking_columns(missing, source, summary, options)
+    found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
+    whole = summary.filter(pl.col("group") == ALL)
+    return NotesOnRun(
+        [each.told(found, source) for each in lacking],
+        [*notes_on_missing(missing, source), *_note_on_lines(counts, source)],
+        any(each.need.column.needed_by == ALL_METRICS for each in lacking)
+        or (whole.height > 0 and not (whole["n"] > 0).any()),
+    )
