@@ -90,12 +90,6 @@ def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]
     return futures
 
 
-def compile_all(kernels: Iterable[Kernel], listener: Listener) -> None:
-    """Compile kernels and wait for them."""
-    for future in request(kernels, listener):
-        future.result()
-
-
 def _say_once() -> Listener:
     """Return a listener that says on stderr, once, that something is compiled or awaited."""
     said: set[str] = set()
