@@ -2,13 +2,12 @@
 
 A store is a folder of immutable segments for one model fingerprint. Readers take no lock and
 writers never touch another's file, so any number of processes share a store; threads may share
-a `VectorStore`. Two that embed the
-same text at once both succeed: the first segment by name answers, `compact` drops the other.
+a `VectorStore`. Two that embed the same text at once both succeed: the first segment by name
+answers, `compact` drops the other.
 """
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +17,10 @@ from fastscore_machine.arrays import Vectors
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.paths import cache_root
-from fastscore.processors import available_processors
-from fastscore.vectors.compaction import (
-    first_occurrences,
-    merge_groups,
-    remove_garbage,
-)
+from fastscore.vectors.compaction import first_occurrences, merge_groups, remove_garbage
 from fastscore.vectors.description import StoreCheck, StoreStats, claim, describe
-from fastscore.vectors.embedder import (
-    check_dim,
-)
+from fastscore.vectors.embedder import check_dim
+from fastscore.vectors.lookup import absent_ids, find_each
 from fastscore.vectors.open_segments import OpenSegments
 from fastscore.vectors.segments import (
     DamagedSegmentError,
@@ -54,7 +47,6 @@ VECTOR_DTYPES = ("fp32", "fp16")
 
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
-_IDS_PER_THREAD = 1 << 16
 
 
 class VectorStore:
@@ -160,23 +152,7 @@ class VectorStore:
         bool (n,)
         """
         self._refresh()
-        segments = self._segments.now()
-
-        def look_up(some: TextIds) -> npt.NDArray[np.bool_]:
-            wanted, _, inverse = distinct_ids(some)
-            index = IdIndex(wanted)
-            absent = np.ones(len(wanted.first), bool)
-            for segment in segments:
-                found = index.find(*segment.ids)
-                absent[found[found >= 0]] = False
-            missing: npt.NDArray[np.bool_] = absent[inverse]
-            return missing
-
-        threads = min(available_processors(), len(ids) // _IDS_PER_THREAD)
-        if threads <= 1:
-            return look_up(ids)
-        with ThreadPoolExecutor(threads) as pool:
-            return np.concatenate(list(pool.map(look_up, np.array_split(ids, threads))))
+        return absent_ids(ids, self._segments.now())
 
     def gather(self, ids: TextIds, dim: int | None = None) -> Vectors:
         """Read vectors; every one is compared with its checksum.
@@ -252,7 +228,7 @@ class VectorStore:
         def attempt() -> tuple[npt.NDArray[np.intp], Vectors]:
             segments = self._segments.now()
             cosines = np.full(len(order), -np.inf, np.float32)
-            for segment, found in zip(segments, _find_each(index, segments), strict=True):
+            for segment, found in zip(segments, find_each(index, segments), strict=True):
                 held = np.flatnonzero(found >= 0).astype(np.int64)
                 if len(held):
                     positions, products = segment.search(vector, k, held)
@@ -346,7 +322,7 @@ class VectorStore:
             segments = self._segments.now()
             vectors = np.empty((len(rows), width), np.float32)
             absent = np.ones(len(rows), bool)
-            for segment, found in zip(segments, _find_each(index, segments), strict=True):
+            for segment, found in zip(segments, find_each(index, segments), strict=True):
                 in_segment = np.flatnonzero(found >= 0)
                 in_segment = in_segment[absent[found[in_segment]]]
                 places = found[in_segment]
@@ -400,12 +376,3 @@ class VectorStore:
                 f"The vector store {self.folder} cannot be {verb}: {error.strerror or error}.",
                 "Free space there, mend its permissions, or name another folder for it.",
             ) from error
-
-
-def _find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.intp]]:
-    """Find each segment's ids among those wanted, on several threads where there are many."""
-    threads = min(available_processors(), sum(map(len, segments)) // _IDS_PER_THREAD)
-    if threads <= 1:
-        return [index.find(*segment.ids) for segment in segments]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda segment: index.find(*segment.ids), segments))
