@@ -94,7 +94,8 @@ def preference_shift(
     openai:MODEL uses the network; what it answers is kept and never asked for again.
     """
     from fastscore.run.progress import reporter
-    from fastscore.simulation.simulate import Simulation, simulate
+    from fastscore.simulation.simulate import simulate
+    from fastscore.simulation.world import Simulation
 
     asked = Simulation(
         catalogue=catalogue,

@@ -33,7 +33,8 @@ from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.simulation.experiment_file import Experiment, JudgePart
 from fastscore.simulation.models import ModelAgent, ModelPhrasing
-from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
+from fastscore.simulation.simulate import simulate
+from fastscore.simulation.world import TEMPLATE, Simulation, World, open_world
 
 LOGS, JUDGED, SCORES, COMPARISON, ANALYSIS = (
     "logs",

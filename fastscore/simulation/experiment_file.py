@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from fastscore.errors import UsageError, nearest
 from fastscore.llm.options import ModelOptions
 from fastscore.simulation.models import MARK, OFF_CATALOGUE
-from fastscore.simulation.simulate import TEMPLATE
+from fastscore.simulation.world import TEMPLATE
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")
 

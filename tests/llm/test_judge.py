@@ -18,7 +18,8 @@ from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.transcripts import read_transcripts
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
-from fastscore.simulation.simulate import Simulation, simulate
+from fastscore.simulation.simulate import simulate
+from fastscore.simulation.world import Simulation
 from fastscore.statistics.agreement import krippendorff_alpha
 from tests.llm.stub_server import PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE

@@ -16,7 +16,8 @@ from fastscore.llm.client import BudgetError
 from fastscore.llm.options import ModelOptions
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.models import unknown_titles
-from fastscore.simulation.simulate import Simulation, simulate
+from fastscore.simulation.simulate import simulate
+from fastscore.simulation.world import Simulation
 from tests.llm.stub_server import PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE, sample
 
