@@ -5,8 +5,8 @@ after it, as published. Turns that pair with nothing are listed; a conversation 
 cannot be used is a reject as a whole, and the others are read on.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,24 +15,19 @@ from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import (
-    first_of_group,
-    list_column,
-    place_in_group,
-    unknown_words,
-)
+from fastscore.suites.columns import place_in_group, unknown_words
 from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import (
-    booleans,
-    expect_texts,
-    python_texts,
-    raw_texts,
-    whole_numbers,
-)
+from fastscore.suites.json_scalars import python_texts, raw_texts, whole_numbers
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
-from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
+from fastscore.suites.preference_shift.schema import SOURCE, USER
+from fastscore.suites.preference_shift.turns import (
+    Turns,
+    merge_speakers,
+    pair_turns,
+    read_turns,
+)
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"
@@ -98,9 +93,9 @@ def _events(
 
 def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     problems = Problems()
-    turns = _read_turns(raw["conversation"], problems)
-    said, run = _merged(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
-    user, system = _pairs(said, drop_leading=options.merge_speakers)
+    turns = read_turns(raw["conversation"], problems)
+    said, run = merge_speakers(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
+    user, system = pair_turns(said, drop_leading=options.merge_speakers)
     paired = np.zeros(len(said), np.bool_)
     paired[user] = paired[system] = True
     unpaired = np.flatnonzero(~paired[run])
@@ -133,7 +128,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     )
 
 
-def _nulls(turns: "_Said") -> dict[str, Nulls]:
+def _nulls(turns: Turns) -> dict[str, Nulls]:
     """Count what turns lack; metadata are asked of the user's."""
     user = turns.by(USER)
     words = unknown_words(turns.speaker, _SPEAKER)
@@ -146,96 +141,7 @@ def _nulls(turns: "_Said") -> dict[str, Nulls]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """Turns in input order.
-
-    Of which conversation, at which place in it, by whom, what (the empty text where there is
-    none) and whether there is a text, with which metadata, and whether these say that the
-    preference shifts.
-    """
-
-    dialogue: Indices
-    place: Indices
-    speaker: pl.Series
-    text: pl.Series
-    has_text: Mask
-    meta: JsonValues
-    shifts: Mask
-
-    def __len__(self) -> int:
-        return len(self.dialogue)
-
-    def by(self, speaker: str) -> Mask:
-        """Return which turns are this speaker's."""
-        spoken: Mask = (self.speaker == speaker).fill_null(False).to_numpy()
-        return spoken
-
-
-def _read_turns(conversations: pl.Series, problems: Problems) -> _Said:
-    arrays = column_values(conversations)
-    problems.note(arrays, np.flatnonzero(arrays.is_missing), "an array of turns", "missing_field")
-    problems.note(arrays, np.flatnonzero(arrays.tags != ARRAY), "an array of turns")
-    turn, dialogue = elements(arrays)
-    problems.note(turn, np.flatnonzero(turn.tags != OBJECT), "an object that holds a turn")
-    spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
-    meta = _metadata(spoken, problems)
-    flags = members(meta, ("shift_event", "is_shift"), problems)
-    return _Said(
-        dialogue=dialogue,
-        place=place_in_group(dialogue),
-        speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
-        text=expect_texts(spoken["text"], problems, or_empty=True),
-        has_text=~spoken["text"].is_missing,
-        meta=meta,
-        shifts=booleans(flags["shift_event"], problems) | booleans(flags["is_shift"], problems),
-    )
-
-
-def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValues:
-    """Return each turn's user_meta, or its meta where there is none."""
-    own = expect(spoken["user_meta"], OBJECT, "an object or null", problems)
-    other = expect(spoken["meta"], OBJECT, "an object or null", problems)
-    instead = (own.tags != OBJECT) & (other.tags == OBJECT)
-    if not instead.any():
-        return own
-    return replace(
-        own,
-        tags=np.where(instead, other.tags, own.tags),
-        start=np.where(instead, other.start, own.start),
-        end=np.where(instead, other.end, own.end),
-        path=lambda row: other.path(row) if instead[row] else own.path(row),
-    )
-
-
-def _merged(said: _Said) -> tuple[_Said, Indices]:
-    """Join consecutive turns of one speaker; return them and the run of each turn.
-
-    A run has its texts on lines of their own, the last metadata in it, and any turn's shift.
-    """
-    if not len(said):
-        return said, np.arange(0)
-    begins = np.ones(len(said), np.bool_)
-    changes = said.speaker.ne_missing(said.speaker.shift()).to_numpy()
-    begins[1:] = changes[1:] | (said.dialogue[1:] != said.dialogue[:-1])
-    first = np.flatnonzero(begins)
-    bounds = np.append(first, len(said))
-    last_meta = np.maximum.accumulate(np.where(said.meta.tags == OBJECT, np.arange(len(said)), -1))
-    last_meta = last_meta[bounds[1:] - 1]
-    dialogue = said.dialogue[first]
-    merged = _Said(
-        dialogue=dialogue,
-        place=place_in_group(dialogue),
-        speaker=said.speaker.gather(first),
-        text=list_column(said.text, bounds).list.join("\n"),
-        has_text=np.logical_or.reduceat(said.has_text, first),
-        meta=said.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
-        shifts=np.logical_or.reduceat(said.shifts, first),
-    )
-    return merged, np.cumsum(begins) - 1
-
-
-def _onto_runs(events: pl.DataFrame, turns: _Said, said: _Said, run: Indices) -> pl.DataFrame:
+def _onto_runs(events: pl.DataFrame, turns: Turns, said: Turns, run: Indices) -> pl.DataFrame:
     """Renumber shift events, which count USER turns, by runs of USER turns.
 
     Points beyond the last turn stay as far beyond the last run.
@@ -254,20 +160,7 @@ def _onto_runs(events: pl.DataFrame, turns: _Said, said: _Said, run: Indices) ->
     return events.with_columns(pl.Series("turn", moved))
 
 
-def _pairs(said: _Said, *, drop_leading: bool) -> tuple[Indices, Indices]:
-    """Return the rows of USER turns at even places, and of the SYSTEM turns after them."""
-    user, system = said.by(USER), said.by(SYSTEM)
-    place = said.place
-    if drop_leading:
-        led = system & (place == 0)
-        place = place - led[first_of_group(said.dialogue)]
-    found = np.flatnonzero(
-        user[:-1] & system[1:] & (said.dialogue[:-1] == said.dialogue[1:]) & (place[:-1] % 2 == 0)
-    )
-    return found, found + 1
-
-
-def _paired(said: _Said, user: Indices, system: Indices) -> pl.DataFrame:
+def _paired(said: Turns, user: Indices, system: Indices) -> pl.DataFrame:
     owner = said.dialogue[user]
     return pl.DataFrame(
         {
@@ -280,7 +173,7 @@ def _paired(said: _Said, user: Indices, system: Indices) -> pl.DataFrame:
     )
 
 
-def _flagged(said: _Said) -> pl.DataFrame:
+def _flagged(said: Turns) -> pl.DataFrame:
     """Return the ordinals of user turns whose metadata says that the preference shifts."""
     rows = np.flatnonzero(said.by(USER))
     owner = said.dialogue[rows]
@@ -378,7 +271,7 @@ def _dialogues(raw: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _unpaired_rejects(raw: pl.DataFrame, turns: _Said, unpaired: Indices) -> pl.DataFrame:
+def _unpaired_rejects(raw: pl.DataFrame, turns: Turns, unpaired: Indices) -> pl.DataFrame:
     about = pl.DataFrame(
         {"place": turns.place[unpaired], "speaker": turns.speaker.gather(unpaired)}
     ).select(
