@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
-    from fastscore.api import inspect, scan, score
+    from fastscore.api.reading import inspect, scan
+    from fastscore.api.scoring import score
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import LogsWarning, RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
@@ -35,10 +36,10 @@ _MODULE_OF = {
     "VectorStore": "fastscore.vectors.store",
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
-    "inspect": "fastscore.api",
+    "inspect": "fastscore.api.reading",
     "open_run": "fastscore.results.runs",
-    "scan": "fastscore.api",
-    "score": "fastscore.api",
+    "scan": "fastscore.api.reading",
+    "score": "fastscore.api.scoring",
     "write_report": "fastscore.results.report.write",
 }
 

@@ -15,7 +15,7 @@ def command(logs: tuple[str, ...], as_json: bool) -> None:
     """
     import orjson
 
-    from fastscore.api import inspect
+    from fastscore.api.reading import inspect
     from fastscore.logs.inputs.inspection import as_json as plain_values
     from fastscore.results.show import result_console
     from fastscore.results.show_inspection import commands, show_inspection

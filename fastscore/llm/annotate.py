@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import orjson
 import polars as pl
 
-from fastscore.api import scan
+from fastscore.api.reading import scan
 from fastscore.errors import InputError
 from fastscore.llm.client import ChatClient, Spent
 from fastscore.llm.options import OPENAI, ModelOptions

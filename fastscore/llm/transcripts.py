@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.api import scan
+from fastscore.api.reading import scan
 from fastscore.errors import InputError, UsageError, nearest
 from fastscore.options import build_options
 from fastscore.suites.registry import load_suite

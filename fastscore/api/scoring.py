@@ -1,42 +1,25 @@
 """Scoring from Python: frames or logs in, frames or a run directory out."""
 
 import os
-import tempfile
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
-import polars as pl
-
+from fastscore.api.in_memory import score_in_memory
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.choice import Choice
-from fastscore.logs.inputs.column_map import column_map, mapped
-from fastscore.logs.inputs.files import STDIN, Format
-from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.inspection import Inspection, inspect_logs
+from fastscore.logs.inputs.column_map import column_map
+from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.chosen import choose
-from fastscore.logs.plan.index import keys_alone
-from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
-from fastscore.logs.read.rows import Part, join_parts
-from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.results.scores import Scores
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
-from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
-from fastscore.run.inputs import readable_inputs
-from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import SilentReporter
-from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
-from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.score_options import (
     GroupTravelKeywords,
     GuestSimulationKeywords,
@@ -44,8 +27,6 @@ from fastscore.score_options import (
     PreferenceShiftKeywords,
     ScoreDialogueKeywords,
 )
-from fastscore.suites.declarations import Source
-from fastscore.suites.registry import load_suite, suite_names
 
 StrPath = str | os.PathLike[str]
 
@@ -285,151 +266,8 @@ def score(
             "Name a run directory that all workers see.",
         )
     if output is None:
-        return _score_in_memory(config, given)
+        return score_in_memory(config, given)
     outcome = execute(config, SilentReporter())
     if outcome.refusal is not None:
         raise outcome.refusal
     return open_run(config.output)
-
-
-def scan(
-    source: Any,
-    suite: str,
-    *,
-    columns: Mapping[str, str] | None = None,
-    values: Mapping[str, Mapping[str, str]] | None = None,
-    layout: str | None = None,
-    rejects: bool = False,
-    workers: int | None = None,
-) -> pl.LazyFrame:
-    """Scan logs lazily, with the rows that a suite would score.
-
-    The project's reader as a polars source: sharded logs of every format, packed or not, broken
-    lines left aside and named. Projections, predicates and row limits of a query are used while
-    it is read, and only a few batches are in memory at once.
-
-    Parameters
-    ----------
-    source
-        A file, folder or glob, several of them, a frame, or rows, as `score` takes.
-    suite
-        The suite whose columns are read.
-    columns
-        Where columns stand whose key is another: ``{"prediction": "guess.text"}``.
-    values
-        What the words in a text column mean: ``{"event": {"guess": "predicted"}}``.
-    layout
-        A named layout or the TOML file of one, as `score` takes.
-    rejects
-        Scan what no row could be made of instead: place, field, reason, what was found.
-    workers
-        How many threads read at once; None for as many as there are processors. The rows do not
-        depend on it.
-
-    Returns
-    -------
-    pl.LazyFrame
-        The columns ``file``, ``line`` (from 1; a row's number in Parquet and frames) and
-        ``byte_offset`` (null where rows have none), then those of the suite, in input order; or
-        the rejects. A query over rows that meets rejects ends with a `RejectsWarning`. Files in a
-        folder that are no logs of the suite are left aside, and a `LogsWarning` names them, or
-        what no row has that every metric of the suite needs.
-
-    Raises
-    ------
-    UsageError
-        An unknown suite, or standard input.
-    InputError
-        Nothing matches. What goes wrong while a query runs is raised by polars, which names it.
-
-    Examples
-    --------
-    >>> turns = fastscore.scan("logs/", "score_dialogue")  # doctest: +SKIP
-    >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
-    """
-    moved = layout_map(layout, suite) | column_map(columns, values)
-    declared = mapped(load_suite(suite).source, moved)
-    given = Given.of(source)
-    if STDIN in given.paths:
-        raise UsageError("Standard input can be read only once.", "Name files, or score it.")
-    given, note = given.logs(declared, suite)
-    if note:
-        warnings.warn(note, LogsWarning, stacklevel=2)
-    read = partial(given.read, threads=workers or available_processors())
-    return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")
-
-
-def inspect(*logs: StrPath) -> Inspection:
-    """Look at logs: their keys, which suites can read them, with which flags.
-
-    Parameters
-    ----------
-    *logs
-        Files, folders and globs.
-
-    Raises
-    ------
-    InputError
-        Nothing is there.
-    """
-    sources = {name: load_suite(name).source for name in suite_names()}
-    return inspect_logs(tuple(os.fspath(log) for log in logs), sources)
-
-
-def _score_in_memory(config: RunConfig, given: Given) -> Scores:
-    suite, options = config.load()
-    identity = embedder_identity(config, suite, options)
-    context = run_context(config, suite, options, identity)
-    declared = config.source(suite)
-    if given.is_frame:
-        given.screen(declared, suite.name)
-        rows = join_parts(_chosen(given, declared, config.choice), declared)
-        parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
-    else:
-        parts = _scored_shards(config, context, declared)
-    tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
-    summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
-    rejects = pl.concat([part.rejects for part in parts])
-    cut = pl.concat([part.cut_texts for part in parts])
-    cut = cut.unique(["id_high", "id_low"], maintain_order=True)
-    counts: dict[str, int] = {}
-    for part in parts:
-        for name, value in part.counts.items():
-            counts[name] = counts.get(name, 0) + value
-    unknown = pl.concat([part.unknown_words for part in parts]).lazy()
-    said = notes_on_run(counts, unknown, declared, summary, options, given.records(declared))
-    finest = suite.tables[0].name
-    if tables[finest].is_empty():
-        where = None if rejects.is_empty() else told_reject(rejects.row(0, named=True)) + "."
-        raise no_row_error(finest, counts, said.notes, str(given), where)
-    if said.nothing_scored:
-        raise nothing_error(suite.name, said.lacking)
-    if config.strict and said.lacking:
-        raise strict_error(said.lacking)
-    return Scores(
-        suite.name, tables, summary, rejects, context.signature, cut, (*said.lacking, *said.notes)
-    )
-
-
-def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
-
-
-def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
-    parts = given.read(source)
-    if not choice:
-        return parts
-    chosen = choose(given.read(keys_alone(source)), source, choice).chosen
-    return (chosen.kept(part, source) for part in parts)
-
-
-def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
-    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-        folder = Path(scratch)
-        readable = readable_inputs(config, source, folder / "inputs")
-        plan = plan_shards(
-            readable.files, source, scratch=folder, threads=config.workers, limits=config.limits
-        )
-        context = replace(context, run=folder, chosen=readable.chosen)
-        loaded = context.load()
-        return [compute_tables(loaded, shard) for shard in plan.shards]

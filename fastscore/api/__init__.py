@@ -1,0 +1,1 @@
+"""What ``import fastscore`` offers: scoring, and reading logs as scoring does."""

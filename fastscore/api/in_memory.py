@@ -1,0 +1,85 @@
+"""Scoring that leaves no run directory: rows of a frame, or shards of logs, one after another."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fastscore.logs.inputs.choice import Choice
+from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.plan.chosen import choose
+from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.given import Given
+from fastscore.logs.read.rows import Part, join_parts
+from fastscore.results.scores import Scores
+from fastscore.run.config import RunConfig
+from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.inputs import readable_inputs
+from fastscore.run.notes import notes_on_run
+from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
+from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
+from fastscore.suites.declarations import Source
+
+
+def score_in_memory(config: RunConfig, given: Given) -> Scores:
+    """Score what was given, and keep the tables."""
+    suite, options = config.load()
+    identity = embedder_identity(config, suite, options)
+    context = run_context(config, suite, options, identity)
+    declared = config.source(suite)
+    if given.is_frame:
+        given.screen(declared, suite.name)
+        rows = join_parts(_chosen(given, declared, config.choice), declared)
+        parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
+    else:
+        parts = _scored_shards(config, context, declared)
+    tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
+    summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
+    rejects = pl.concat([part.rejects for part in parts])
+    cut = pl.concat([part.cut_texts for part in parts])
+    cut = cut.unique(["id_high", "id_low"], maintain_order=True)
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.counts.items():
+            counts[name] = counts.get(name, 0) + value
+    unknown = pl.concat([part.unknown_words for part in parts]).lazy()
+    said = notes_on_run(counts, unknown, declared, summary, options, given.records(declared))
+    finest = suite.tables[0].name
+    if tables[finest].is_empty():
+        where = None if rejects.is_empty() else told_reject(rejects.row(0, named=True)) + "."
+        raise no_row_error(finest, counts, said.notes, str(given), where)
+    if said.nothing_scored:
+        raise nothing_error(suite.name, said.lacking)
+    if config.strict and said.lacking:
+        raise strict_error(said.lacking)
+    return Scores(
+        suite.name, tables, summary, rejects, context.signature, cut, (*said.lacking, *said.notes)
+    )
+
+
+def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
+
+
+def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
+    parts = given.read(source)
+    if not choice:
+        return parts
+    chosen = choose(given.read(keys_alone(source)), source, choice).chosen
+    return (chosen.kept(part, source) for part in parts)
+
+
+def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        folder = Path(scratch)
+        readable = readable_inputs(config, source, folder / "inputs")
+        plan = plan_shards(
+            readable.files, source, scratch=folder, threads=config.workers, limits=config.limits
+        )
+        context = replace(context, run=folder, chosen=readable.chosen)
+        loaded = context.load()
+        return [compute_tables(loaded, shard) for shard in plan.shards]
