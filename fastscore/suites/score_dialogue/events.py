@@ -9,6 +9,7 @@ Everything is found by integer codes: rows of one dialogue, and of one utterance
 each other, so keys are compared with the row before, and only the few distinct runs are sorted.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,67 +57,102 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
         ``ignored`` for want of an utterance_index, and the others by event.
     """
     too_far, too_long = _revealed_too_far(raw), _is_too_long(raw, max_text)
-    used_rows = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
-    rows = raw if used_rows.all() else raw.filter(used_rows)
-    dialogue_of_row, dialogues = _number_dialogues(rows)
-    utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
-        dialogue_of_row, rows["utterance_index"].to_numpy()
-    )
-    n_dialogues, n_utterances = dialogues.height, len(index_of_utterance)
-
-    is_predicted = _is_event(rows, "predicted")
-    is_revealed = _is_event(rows, "revealed")
-    complete_rows = np.flatnonzero(_is_event(rows, "utterance_complete"))
-    has_step = rows["step"].is_not_null().to_numpy()
-    step_of_row = rows["step"].fill_null(-1).to_numpy()
-
-    completed_at = _last_rows(utterance_of_row, complete_rows, n_utterances)
-    completed = np.flatnonzero(completed_at >= 0)
-    total_steps = _count_steps(
-        utterance_of_row, step_of_row, is_predicted, is_revealed & has_step, n_utterances
-    )[completed]
-    utterances = pl.DataFrame(
-        {
-            "dialogue_row": dialogue_of_utterance[completed],
-            "utterance_index": index_of_utterance[completed],
-            "ground_truth": strip_text(_gather(rows["ground_truth"], completed_at[completed])),
-            "total_steps": total_steps,
-            "line": rows["line"].gather(completed_at[completed]),
-        }
-    )
-    steps, predicted_at = _lay_out_steps(
-        utterance_of_row, step_of_row, is_predicted & has_step, completed, total_steps, n_utterances
-    )
+    rejects = _rejects(raw, too_far, too_long, max_text)
+    used = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
+    rows, dialogues = _number_rows(raw if used.all() else raw.filter(used))
+    completed, utterances = _completed_utterances(rows)
+    steps, predicted_at = _lay_out_steps(rows, completed, utterances["total_steps"].to_numpy())
     steps = steps.with_columns(
-        strip_text(_gather(rows["prediction"], predicted_at)).alias("prediction"),
-        _gather(rows["line"], predicted_at).alias("line"),
+        strip_text(_gather(rows.frame["prediction"], predicted_at)).alias("prediction"),
+        _gather(rows.frame["line"], predicted_at).alias("line"),
     )
-
+    dialogue_of_step = utterances["dialogue_row"].to_numpy()[steps["utterance_row"].to_numpy()]
     dialogues = dialogues.with_columns(
         _dialogue_counts(
-            n_dialogues,
-            completed=dialogue_of_utterance[completed],
-            known=dialogue_of_utterance,
-            predicted=dialogue_of_row[is_predicted],
-            scored=utterances["dialogue_row"].to_numpy()[
-                steps["utterance_row"].to_numpy()[predicted_at >= 0]
-            ],
+            dialogues.height,
+            completed=rows.dialogue_of_utterance[completed],
+            known=rows.dialogue_of_utterance,
+            predicted=rows.dialogue[rows.is_predicted],
+            scored=dialogue_of_step[predicted_at >= 0],
         )
     )
-    rejects = _rejects(raw, too_far, too_long, max_text)
-    counts = {
-        "predicted": int(is_predicted.sum()),
-        "revealed": int(is_revealed.sum()),
-        "utterance_complete": len(complete_rows),
-    }
-    ignored, other = raw.height - rows.height - rejects.height, rows.height - sum(counts.values())
     return Events(
         frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
         rejects=rejects,
-        counts={"ignored": ignored, **counts, "other": other},
+        counts=_row_counts(rows, raw.height - rejects.height),
         # the published script takes a text that is null for an empty one
         nulls_are_empty=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows that count, each with the numbers of its dialogue and its utterance.
+
+    ``step`` is -1 where a row has none; ``completing`` are the rows that complete an utterance.
+    Of each utterance, by number, there are the dialogue and the index.
+    """
+
+    frame: pl.DataFrame
+    dialogue: Indices
+    utterance: Indices
+    step: Indices
+    has_step: Mask
+    is_predicted: Mask
+    is_revealed: Mask
+    completing: Indices
+    dialogue_of_utterance: Indices
+    index_of_utterance: Indices
+
+
+def _number_rows(frame: pl.DataFrame) -> tuple[_Rows, pl.DataFrame]:
+    """Return the rows, and a frame of their dialogues."""
+    dialogue_of_row, dialogues = _number_dialogues(frame)
+    utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
+        dialogue_of_row, frame["utterance_index"].to_numpy()
+    )
+    rows = _Rows(
+        frame=frame,
+        dialogue=dialogue_of_row,
+        utterance=utterance_of_row,
+        step=frame["step"].fill_null(-1).to_numpy(),
+        has_step=frame["step"].is_not_null().to_numpy(),
+        is_predicted=_is_event(frame, "predicted"),
+        is_revealed=_is_event(frame, "revealed"),
+        completing=np.flatnonzero(_is_event(frame, "utterance_complete")),
+        dialogue_of_utterance=dialogue_of_utterance,
+        index_of_utterance=index_of_utterance,
+    )
+    return rows, dialogues
+
+
+def _completed_utterances(rows: _Rows) -> tuple[Indices, pl.DataFrame]:
+    """Return the numbers of the utterances that were completed, and a frame of them."""
+    frame, n_utterances = rows.frame, len(rows.index_of_utterance)
+    completed_at = _last_rows(rows.utterance, rows.completing, n_utterances)
+    completed = np.flatnonzero(completed_at >= 0)
+    completed_at = completed_at[completed]
+    utterances = pl.DataFrame(
+        {
+            "dialogue_row": rows.dialogue_of_utterance[completed],
+            "utterance_index": rows.index_of_utterance[completed],
+            "ground_truth": strip_text(_gather(frame["ground_truth"], completed_at)),
+            "total_steps": _count_steps(rows)[completed],
+            "line": frame["line"].gather(completed_at),
+        }
+    )
+    return completed, utterances
+
+
+def _row_counts(rows: _Rows, n_accepted: int) -> dict[str, int]:
+    """Count the rows that were ignored, of those that are no rejects, and the others by event."""
+    counts = {
+        "predicted": int(rows.is_predicted.sum()),
+        "revealed": int(rows.is_revealed.sum()),
+        "utterance_complete": len(rows.completing),
+    }
+    n_rows = rows.frame.height
+    return {"ignored": n_accepted - n_rows, **counts, "other": n_rows - sum(counts.values())}
 
 
 def _dialogue_counts(
@@ -265,24 +301,19 @@ def _number_pairs(
     return number_of_row, sorted_dialogues[new], sorted_indices[new]
 
 
-def _count_steps(
-    utterances: Indices, steps: Indices, predicted: Mask, revealed: Mask, size: int
-) -> Indices:
+def _count_steps(rows: _Rows) -> Indices:
     """Return each utterance's number of steps: highest revealed step + 1, else predicted rows."""
+    size, utterances = len(rows.index_of_utterance), rows.utterance
+    revealed = rows.is_revealed & rows.has_step
     highest = np.full(size, np.iinfo(np.int64).min)
-    np.maximum.at(highest, utterances[revealed], steps[revealed])
+    np.maximum.at(highest, utterances[revealed], rows.step[revealed])
     reveals = np.bincount(utterances[revealed], minlength=size) > 0
-    counts = np.bincount(utterances[predicted], minlength=size)
+    counts = np.bincount(utterances[rows.is_predicted], minlength=size)
     return np.where(reveals, np.maximum(highest, -1) + 1, counts).astype(np.int64)
 
 
 def _lay_out_steps(
-    utterance_of_row: Indices,
-    step_of_row: Indices,
-    predicted: Mask,
-    completed: Indices,
-    total_steps: Indices,
-    n_utterances: int,
+    rows: _Rows, completed: Indices, total_steps: Indices
 ) -> tuple[pl.DataFrame, Indices]:
     """Return a row for each step of each completed utterance, and the raw row that predicted it.
 
@@ -293,10 +324,10 @@ def _lay_out_steps(
     utterance_row = np.repeat(np.arange(len(completed)), total_steps)
     step = np.arange(offsets[-1]) - offsets[utterance_row]
 
-    position = np.full(n_utterances, -1, dtype=np.int64)
+    position = np.full(len(rows.index_of_utterance), -1, dtype=np.int64)
     position[completed] = np.arange(len(completed))
-    candidates = np.flatnonzero(predicted)
-    positions, steps = position[utterance_of_row[candidates]], step_of_row[candidates]
+    candidates = np.flatnonzero(rows.is_predicted & rows.has_step)
+    positions, steps = position[rows.utterance[candidates]], rows.step[candidates]
     limits = np.append(total_steps, 0)[positions]
     usable = (steps >= 0) & (steps < limits)
     predicted_at = np.full(len(step), -1, dtype=np.int64)
