@@ -99,7 +99,8 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **given: Any,
     ) -> int:
-        from fastscore.run.drive import execute, preview
+        from fastscore.run.drive import execute
+        from fastscore.run.preview import preview
         from fastscore.run.progress import reporter
 
         if not inputs:

@@ -6,7 +6,6 @@ stays, whatever becomes of the run.
 """
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from fastscore.errors import InputError, RunConflictError, counted
+from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.inputs.column_map import mapped
-from fastscore.logs.inputs.files import FORMAT_NAMES, InputFile, left_aside
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
@@ -38,15 +37,14 @@ from fastscore.run.inputs import (
     kept_inputs,
     must_be_kept,
     named_inputs,
-    readable_inputs,
     screened_inputs,
+    unread_inputs,
 )
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.layout import (
     CUT_TEXTS,
     LEGACY,
-    REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
     UNKNOWN_WORDS,
@@ -56,15 +54,14 @@ from fastscore.run.layout import (
     texts_part,
 )
 from fastscore.run.lock import sole_writer
-from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.missing import UNKNOWN_SCHEMA
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
-from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
-from fastscore.run.shared_files import absolute, absolute_files, check_workers, checked
+from fastscore.run.refusals import refusal
+from fastscore.run.shared_files import absolute, check_workers, checked, named_for_all
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import PARTIAL_REJECTS
 
 Key = TypeVar("Key")
 
@@ -194,21 +191,16 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
         readable = _readable(run, files, screened)
-        manifest.left_aside = [*_left_aside(config, suite, reporter), *readable.left_aside]
+        manifest.left_aside = [*unread_inputs(config, suite, reporter.note), *readable.left_aside]
         run.context = replace(context, chosen=readable.chosen)
-        plan = _plan(run, _named_for_all(config, readable.files))
+        plan = _plan(run, named_for_all(readable.files, config.engine))
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         _summarise(run, receipts, readable.files)
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
-    return Outcome(run.manifest, _refusal(config, run.manifest))
-
-
-def _named_for_all(config: RunConfig, files: tuple[InputFile, ...]) -> tuple[InputFile, ...]:
-    """Name files so that every worker finds them."""
-    return files if config.engine == LOCAL else absolute_files(files)
+    return Outcome(run.manifest, refusal(config, run.manifest))
 
 
 def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | None) -> Readable:
@@ -225,16 +217,6 @@ def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | 
             shutil.rmtree(run.work, ignore_errors=True)
             (run.folder / MANIFEST_NAME).unlink(missing_ok=True)
         raise
-
-
-def _left_aside(config: RunConfig, suite: Suite, reporter: Reporter) -> list[str]:
-    """Name the logs of formats that the suite does not read, and say that there are some."""
-    found = left_aside(config.inputs, suite.source.formats)
-    if found:
-        read = ", ".join(FORMAT_NAMES[each] for each in suite.source.formats)
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        reporter.note(f"left aside, as {suite.name} reads {read} only: {found[0]}{more}")
-    return list(found)
 
 
 def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
@@ -264,25 +246,6 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
     return plan
 
 
-def _committed(
-    context: RunContext,
-    suite: Suite,
-    run: Path,
-    shard: Shard,
-    damaged: Callable[[str], object] = lambda name: None,
-) -> Receipt | None:
-    return committed_receipt(
-        run,
-        receipts_folder(run, "score"),
-        "score",
-        shard.index,
-        context.fingerprint(shard.fingerprint),
-        tasks.score_outputs(context, suite, shard.index),
-        tasks.may_output(shard.index),
-        damaged=damaged,
-    )
-
-
 def _score(run: _Execution, plan: Plan) -> None:
     open_shards = _open_shards(run, plan.shards)
     if len(open_shards) < len(plan.shards):
@@ -308,7 +271,7 @@ def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     """Return the shards whose scores are not committed, or no longer as they were committed."""
 
     def committed(shard: Shard) -> Receipt | None:
-        return _committed(run.context, run.suite, run.folder, shard, run.note_damage)
+        return tasks.committed_scores(run.context, run.suite, run.folder, shard, run.note_damage)
 
     with ThreadPoolExecutor(run.config.workers) as pool:  # hashing releases the interpreter lock
         receipts = pool.map(committed, shards)
@@ -350,7 +313,7 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
 def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
     receipts = []
     for shard in plan.shards:
-        receipt = _committed(run.context, run.suite, run.folder, shard)
+        receipt = tasks.committed_scores(run.context, run.suite, run.folder, shard)
         if receipt is None:
             raise RunConflictError(
                 f"{run.folder}: the output of shard {shard.index} was changed while it was scored.",
@@ -424,106 +387,3 @@ def _unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:
         if output.path.startswith(f"{UNKNOWN_WORDS}/")
     ]
     return pl.scan_parquet(parts, glob=False) if parts else pl.LazyFrame(schema=UNKNOWN_SCHEMA)
-
-
-def _refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
-    counts = manifest.counts
-    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
-    lines = counts.get("lines", 0) - counts.get("blank", 0)
-    where = _first_reject(config.output, manifest) if counts.get("rejects") else None
-    finest = next(iter(manifest.tables))
-    if not manifest.tables[finest]["rows"]:
-        return no_row_error(finest, counts, manifest.notes, _named_inputs(manifest), where)
-    if manifest.all_null:
-        return nothing_error(manifest.suite, manifest.lacking)
-    if config.strict and manifest.lacking:
-        return strict_error(manifest.lacking)
-    if rejects > config.max_rejects * max(lines, 1):
-        return InputError(
-            f"{rejects:,} of {counted(lines, 'lines')} "
-            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than --max-rejects "
-            f"{config.max_rejects:g} allows; the others are scored.",
-            where,
-        )
-    return None
-
-
-def _named_inputs(manifest: Manifest) -> str:
-    first, *others = (entry["name"] for entry in manifest.inputs)
-    return f"{first} and {counted(len(others), 'more files')}" if others else str(first)
-
-
-def _first_reject(run: Path, manifest: Manifest) -> str:
-    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
-    first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
-    return f"{told_reject(first)}; all are listed in {run / REJECTS}."
-
-
-def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
-    """Say what a run would do, reading the input but writing nothing that stays.
-
-    Returns
-    -------
-    dict
-        ``signature``, ``conflict`` (why the run would be refused, where it would) and counts:
-        ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
-        already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
-    """
-    suite, options = config.load()
-    identity = embedder_identity(config, suite, options)
-    _left_aside(config, suite, reporter)
-    with (
-        open_engine(config.engine, config.address, config.workers) as engine,
-        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
-    ):
-        context = replace(run_context(config, suite, options, identity), run=Path(scratch))
-        readable = readable_inputs(
-            config, context.source(suite), Path(scratch) / "inputs", reporter.note
-        )
-        context = replace(context, chosen=readable.chosen)
-        if config.engine != LOCAL:
-            context = absolute(context)
-            model = identity.fingerprint if identity else None
-            check_workers(engine, context, readable.files, model)
-        plan = plan_shards(
-            _named_for_all(config, readable.files),
-            context.source(suite),
-            shard_bytes=config.shard_bytes,
-            scratch=context.run / "unpacked",
-            threads=max(config.workers, engine.processes()),
-            mapped=engine.map,
-            watch=partial(stop_if_asked, 0, 0),
-            limits=config.limits,
-        )
-        texts = _preview_texts(engine, context, plan, reporter) if identity else {}
-    scored = [_committed(context, suite, config.output, shard) for shard in plan.shards]
-    earlier = None if config.overwrite else read_manifest(config.output)
-    conflict = {}
-    if earlier is not None and earlier.signature != context.signature:
-        conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
-    return {
-        "signature": context.signature,
-        **conflict,
-        "files": len(plan.inputs),
-        "bytes": sum(shard.n_bytes for shard in plan.shards),
-        "shards": len(plan.shards),
-        "scored_shards": sum(receipt is not None for receipt in scored),
-        **texts,
-    }
-
-
-def _scratch_parent(config: RunConfig) -> Path | None:
-    """Return a folder that all workers see; None, the system's, where we are the only one."""
-    if config.engine == LOCAL:
-        return None
-    return next(folder for folder in config.output.absolute().parents if folder.is_dir())
-
-
-def _preview_texts(
-    engine: Engine, context: RunContext, plan: Plan, reporter: Reporter
-) -> dict[str, int]:
-    collect = partial(tasks.collect_texts, context)
-    with reporter.stage("texts", len(plan.shards)) as progress:
-        for receipt in engine.map(collect, plan.shards, lost=progress.lost):
-            progress.advance({"distinct texts": receipt.counts["distinct"]})
-    return tasks.count_texts(context.run)

@@ -5,7 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
+from fastscore.logs.inputs.files import (
+    FORMAT_NAMES,
+    STDIN,
+    InputFile,
+    left_aside,
+    resolve_inputs,
+)
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.plan.chosen import ChosenDialogues, choose
@@ -14,6 +20,7 @@ from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.run.config import RunConfig
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 
 _CUT = ("csv", "jsonl")
@@ -50,6 +57,16 @@ def named_inputs(config: RunConfig, source: Source) -> tuple[InputFile, ...]:
     if config.memory is not None:
         return (InputFile(FRAME_NAME, "parquet", "none", 0),)
     return resolve_inputs(config.inputs, source.formats, config.format)
+
+
+def unread_inputs(config: RunConfig, suite: Suite, note: Callable[[str], None]) -> list[str]:
+    """Name the logs of formats that the suite does not read, and say that there are some."""
+    found = left_aside(config.inputs, suite.source.formats)
+    if found:
+        read = ", ".join(FORMAT_NAMES[each] for each in suite.source.formats)
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        note(f"left aside, as {suite.name} reads {read} only: {found[0]}{more}")
+    return list(found)
 
 
 def must_be_kept(config: RunConfig, file: InputFile) -> bool:

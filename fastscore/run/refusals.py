@@ -1,9 +1,16 @@
 """Errors of a run of which nothing, or too little, was scored."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from fastscore.errors import InputError, counted
+from fastscore.run.config import RunConfig
+from fastscore.run.layout import REJECTS, part_name
+from fastscore.run.manifest import Manifest
+from fastscore.suites.declarations import PARTIAL_REJECTS
 
 
 def no_row_error(
@@ -62,3 +69,45 @@ def strict_error(notes: Sequence[str]) -> InputError:
         + "\n  ".join(notes),
         "Map the columns, or leave --strict out.",
     )
+
+
+def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
+    """Make the error of a run that counts as refused, None of any other.
+
+    Parameters
+    ----------
+    config
+        What was asked for.
+    manifest
+        The run's manifest, complete.
+    """
+    counts = manifest.counts
+    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
+    lines = counts.get("lines", 0) - counts.get("blank", 0)
+    where = _first_reject(config.output, manifest) if counts.get("rejects") else None
+    finest = next(iter(manifest.tables))
+    if not manifest.tables[finest]["rows"]:
+        return no_row_error(finest, counts, manifest.notes, _named_inputs(manifest), where)
+    if manifest.all_null:
+        return nothing_error(manifest.suite, manifest.lacking)
+    if config.strict and manifest.lacking:
+        return strict_error(manifest.lacking)
+    if rejects > config.max_rejects * max(lines, 1):
+        return InputError(
+            f"{rejects:,} of {counted(lines, 'lines')} "
+            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than --max-rejects "
+            f"{config.max_rejects:g} allows; the others are scored.",
+            where,
+        )
+    return None
+
+
+def _named_inputs(manifest: Manifest) -> str:
+    first, *others = (entry["name"] for entry in manifest.inputs)
+    return f"{first} and {counted(len(others), 'more files')}" if others else str(first)
+
+
+def _first_reject(run: Path, manifest: Manifest) -> str:
+    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
+    first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
+    return f"{told_reject(first)}; all are listed in {run / REJECTS}."

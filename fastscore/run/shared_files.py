@@ -16,7 +16,7 @@ from fastscore.errors import FastscoreError, RunConflictError, StoreError, Usage
 from fastscore.logs.inputs.files import InputFile
 from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
-from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
+from fastscore.run.engines.engine import LOCAL, Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels
 from fastscore.suites.registry import load_suite
 from fastscore.vectors.embedder import Embedder
@@ -59,7 +59,12 @@ def absolute(context: RunContext) -> RunContext:
     )
 
 
-def absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
+def named_for_all(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
+    """Name files so that every worker finds them."""
+    return files if engine == LOCAL else _absolute_files(files)
+
+
+def _absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
     """Name where files are read absolutely; what they are called in rows stays."""
     return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)
 

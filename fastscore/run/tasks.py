@@ -5,7 +5,7 @@ sees the same folders, it leaves the same bytes under the same names. Only task 
 pass between a task and the engine that runs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from fastscore.run.layout import (
 )
 from fastscore.run.opened import open_embedder, open_store
 from fastscore.run.perplexities import fill_perplexities, perplexity_texts
-from fastscore.run.receipts import Receipt, attempt_name, save_receipt
+from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
@@ -63,6 +63,26 @@ def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[st
 def may_output(index: int) -> frozenset[str]:
     """Return the names of the files that scoring a shard may commit beside those."""
     return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
+
+
+def committed_scores(
+    context: RunContext,
+    suite: Suite,
+    run: Path,
+    shard: Shard,
+    damaged: Callable[[str], object] = lambda name: None,
+) -> Receipt | None:
+    """Return the receipt of a shard's scores, None unless they stand as they were committed."""
+    return committed_receipt(
+        run,
+        receipts_folder(run, "score"),
+        "score",
+        shard.index,
+        context.fingerprint(shard.fingerprint),
+        score_outputs(context, suite, shard.index),
+        may_output(shard.index),
+        damaged=damaged,
+    )
 
 
 def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:

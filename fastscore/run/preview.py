@@ -1,0 +1,88 @@
+"""What a run would do, said before it is begun."""
+
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.run import tasks
+from fastscore.run.config import RunConfig
+from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.engines.engine import LOCAL, Engine, open_engine
+from fastscore.run.inputs import readable_inputs, unread_inputs
+from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.manifest import read_manifest
+from fastscore.run.progress import Reporter
+from fastscore.run.shared_files import absolute, check_workers, named_for_all
+
+
+def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
+    """Say what a run would do, reading the input but writing nothing that stays.
+
+    Returns
+    -------
+    dict
+        ``signature``, ``conflict`` (why the run would be refused, where it would) and counts:
+        ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
+        already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
+    """
+    suite, options = config.load()
+    identity = embedder_identity(config, suite, options)
+    unread_inputs(config, suite, reporter.note)
+    with (
+        open_engine(config.engine, config.address, config.workers) as engine,
+        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
+    ):
+        context = replace(run_context(config, suite, options, identity), run=Path(scratch))
+        readable = readable_inputs(
+            config, context.source(suite), Path(scratch) / "inputs", reporter.note
+        )
+        context = replace(context, chosen=readable.chosen)
+        if config.engine != LOCAL:
+            context = absolute(context)
+            model = identity.fingerprint if identity else None
+            check_workers(engine, context, readable.files, model)
+        plan = plan_shards(
+            named_for_all(readable.files, config.engine),
+            context.source(suite),
+            shard_bytes=config.shard_bytes,
+            scratch=context.run / "unpacked",
+            threads=max(config.workers, engine.processes()),
+            mapped=engine.map,
+            watch=partial(stop_if_asked, 0, 0),
+            limits=config.limits,
+        )
+        texts = _preview_texts(engine, context, plan, reporter) if identity else {}
+    scored = [tasks.committed_scores(context, suite, config.output, shard) for shard in plan.shards]
+    earlier = None if config.overwrite else read_manifest(config.output)
+    conflict = {}
+    if earlier is not None and earlier.signature != context.signature:
+        conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
+    return {
+        "signature": context.signature,
+        **conflict,
+        "files": len(plan.inputs),
+        "bytes": sum(shard.n_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "scored_shards": sum(receipt is not None for receipt in scored),
+        **texts,
+    }
+
+
+def _scratch_parent(config: RunConfig) -> Path | None:
+    """Return a folder that all workers see; None, the system's, where we are the only one."""
+    if config.engine == LOCAL:
+        return None
+    return next(folder for folder in config.output.absolute().parents if folder.is_dir())
+
+
+def _preview_texts(
+    engine: Engine, context: RunContext, plan: Plan, reporter: Reporter
+) -> dict[str, int]:
+    collect = partial(tasks.collect_texts, context)
+    with reporter.stage("texts", len(plan.shards)) as progress:
+        for receipt in engine.map(collect, plan.shards, lost=progress.lost):
+            progress.advance({"distinct texts": receipt.counts["distinct"]})
+    return tasks.count_texts(context.run)
