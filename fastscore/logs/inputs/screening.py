@@ -21,19 +21,10 @@ from fastscore.logs.inputs.found_keys import (
     shortened,
 )
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.needs import (
-    Known,
-    Need,
-    Seen,
-    Sight,
-    arrays_of,
-    asked_for,
-    look,
-    look_at,
-    may_follow,
-    needs_of,
-)
+from fastscore.logs.inputs.looking import Known, Seen, look, look_at, may_follow
+from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
 from fastscore.logs.inputs.records import Record, begins_with
+from fastscore.logs.inputs.sights import Sight
 from fastscore.logs.inputs.similar_names import (
     KINDS,
     column_flag,

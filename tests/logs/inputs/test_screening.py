@@ -13,7 +13,7 @@ from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
-from fastscore.logs.inputs.needs import ROWS_LOOKED_AT
+from fastscore.logs.inputs.looking import ROWS_LOOKED_AT
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.suites.registry import load_suite
 from tests.logs.inputs.wrong_logs import (
@@ -478,7 +478,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
             read += 1
             yield row
 
-    monkeypatch.setattr("fastscore.logs.inputs.needs.records", counted)
+    monkeypatch.setattr("fastscore.logs.inputs.looking.records", counted)
     screened("score_dialogue", log)
     assert read == ROWS_LOOKED_AT + 1
 

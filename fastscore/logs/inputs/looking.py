@@ -1,0 +1,253 @@
+"""Which files have what a suite needs: looked at before anything is scored.
+
+A few rows of each file are mostly proof enough: reading ends as soon as every needed column was
+seen with a value. Of a file that seems to lack one the rest is searched, as text, for its key with
+a value; where that cannot be, the counts of what is read for scoring decide.
+"""
+
+import itertools
+import mmap
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import zstandard
+
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
+from fastscore.logs.inputs.records import Record, first_row, json_of, open_unpacked, records
+from fastscore.logs.inputs.sights import Sight, is_among, look_at_row, rows_of, stored
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS
+from fastscore.suites.declarations import Column, Source
+
+ROWS_LOOKED_AT = 20
+"""How many rows are looked at to say what shape a file has."""
+MOST_ROWS_LOOKED_AT = 200
+"""And how many where something that is needed does not stand in those."""
+_SEARCHED_BYTES = 1 << 20
+_LONGEST_MATCH = 1 << 10
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    read
+        Reads its rows again.
+    rows
+        How many rows were looked at.
+    is_whole
+        Whether these are all.
+    sights
+        What was seen of each need, by its place; nothing of a file that begins as one before it
+        that has everything.
+    columns
+        The declared columns of which a key stands in the first rows: the file's shape.
+    given_up
+        Whether no row was seen for so long that the rest was not looked at.
+    """
+
+    file: InputFile
+    read: Callable[[], Iterator[Record]]
+    rows: int = 0
+    is_whole: bool = False
+    sights: dict[str, Sight] = field(default_factory=dict)
+    columns: frozenset[str] = frozenset()
+    given_up: bool = False
+
+    def open(self, needs: Iterable[Need]) -> list[Need]:
+        """Return the needs of which no value was seen, here or in an array."""
+        given = {need.name for need in needs if self.sights[need.place].given}
+        return [need for need in needs if need.name not in given]
+
+    def unproven(self, needs: Iterable[Need]) -> list[Need]:
+        """Return the needs of which there are values, but not the words that are expected."""
+        sights = {need: self.sights[need.place] for need in needs}
+        return [need for need, sight in sights.items() if sight.given and not sight.proves(need)]
+
+    def lacks(self, needs: Iterable[Need]) -> list[Need]:
+        """Return the needs whose keys stand in no row, though rows should have them."""
+        if not self.sights:
+            return []
+        sights = {need: self.sights[need.place] for need in needs}
+        given = {need.name for need, sight in sights.items() if sight.keyed or sight.may_follow}
+        return [need for need, sight in sights.items() if sight.asked and need.name not in given]
+
+
+@dataclass(slots=True)
+class Known:
+    """What files before have shown.
+
+    Parameters
+    ----------
+    arrays
+        The columns that hold arrays of objects.
+    shapes
+        First rows by their keys, of files that have all that is needed, and the columns of these.
+    words
+        By place the expected words that stand somewhere.
+    """
+
+    arrays: tuple[Column, ...]
+    shapes: dict[Hashable, frozenset[str]] = field(default_factory=dict)
+    words: dict[str, set[str]] = field(default_factory=dict)
+
+
+def look(file: InputFile, source: Source, known: Known) -> Seen:
+    """Look at a file's rows until everything that is needed was seen.
+
+    Of a file that begins as one before it that has everything, the first row is enough.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    first = first_row(file) if known.shapes else None
+    if first is not None:
+        columns = known.shapes.get(_shape(first, known.arrays, file))
+        if columns is not None:
+            read = partial(records, file, source.array_column)
+            return Seen(file, read, rows=1, columns=columns)
+    given_up: list[bool] = []
+    seen = look_at(
+        partial(records, file, source.array_column, lambda: given_up.append(True)),
+        source,
+        file,
+        known,
+    )
+    if given_up:
+        seen.given_up, seen.is_whole = True, False
+    return seen
+
+
+def look_at(
+    read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
+) -> Seen:
+    """Look at rows, which errors say are of a file, until everything that is needed was seen."""
+    source = _with_plain_paths(source) if file.format == "csv" else source
+    seen = Seen(file, read)
+    rows = read()
+    first = next(rows, None)
+    shape = None if first is None else _shape(first, arrays_of(source), file)
+    if first is None or shape in known.shapes:
+        seen.rows, seen.columns = int(first is not None), known.shapes.get(shape, frozenset())
+        seen.is_whole = first is None
+        return seen
+    needs = needs_of(source)
+    seen.sights = {need.place: Sight() for need in (*needs, *asked_for(source))}
+    _look_at_rows(itertools.chain([first], rows), source, needs, seen)
+    open_needs = seen.open(needs)
+    if not seen.is_whole:
+        for need in open_needs:
+            sight = seen.sights[need.place]
+            # all rows of such files have the same columns
+            in_columns = file.format in ("csv", "parquet") and not sight.keyed
+            sight.may_follow = not in_columns and may_follow(file, need)
+    _look_for_words(source, needs, seen, known)
+    if not open_needs and not seen.unproven(needs):
+        known.shapes[shape] = seen.columns
+    return seen
+
+
+def _look_at_rows(
+    rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: Seen
+) -> None:
+    """Look at the first rows, and at more where something that is needed has no value in them."""
+    keys: set[str] = set()
+    of_cells = seen.file.format == "csv"
+    open_needs = [*needs, *asked_for(source)]
+    seen.is_whole = True
+    for record in rows:
+        if seen.rows >= ROWS_LOOKED_AT:
+            open_needs = seen.open(needs)
+            open_needs += [need for need in seen.unproven(needs) if need.column.expects_any]
+            # what is in memory has no text to be searched
+            if not open_needs or (seen.rows == MOST_ROWS_LOOKED_AT and seen.file.size):
+                seen.is_whole = False
+                break
+        else:
+            keys.update(record)
+        seen.rows += 1
+        for row in rows_of(record, source):
+            look_at_row(row, source, open_needs, seen.sights, of_cells=of_cells)
+    seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
+
+
+def _look_for_words(source: Source, needs: Iterable[Need], seen: Seen, known: Known) -> None:
+    """Look for words that are expected and stood in no row of this file or of one before it."""
+    for need in needs:
+        sight = seen.sights[need.place]
+        if need.column.expects_any and not (sight.any_expected or seen.is_whole):
+            sight.any_expected = _any_may_follow(seen.file, source, need.column)
+        if not need.column.expects:
+            continue
+        before = known.words.setdefault(need.place, set())
+        before |= sight.known
+        for word in () if seen.is_whole else set(need.column.expects) - before:
+            if _stands_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
+                before.add(word)
+        sight.known |= before
+
+
+def may_follow(file: InputFile, need: Need) -> bool:
+    """Tell whether one of a need's keys stands with a value anywhere in a file's text.
+
+    Of what is no text, and of frames, that is not known: it may.
+    """
+    keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
+    return any(
+        _stands_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
+    )
+
+
+def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
+    """Tell whether a word of which a column expects any stands anywhere in a file's text."""
+    texts = []
+    for name, word in column.expects_any:
+        if source.column(name).words:
+            return True  # other words are meant
+        end = b"" if word.endswith("*") else rb'\\?"'
+        texts.append(re.escape(word.removesuffix("*").encode()) + end)
+    return _stands_in(file, rb'"(?:%s)' % b"|".join(texts))
+
+
+def _stands_in(file: InputFile, pattern: bytes) -> bool:
+    """Tell whether a pattern stands in a file's text, unpacked."""
+    if file.format not in ("json", "jsonl") or not file.size:
+        return True
+    with open_unpacked(file.location, file.compression) as stream:
+        if file.compression == "none":
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                return re.search(pattern, text) is not None
+        held, searched = b"", 0
+        with suppress(EOFError, OSError, zstandard.ZstdError):
+            while part := stream.read(_SEARCHED_BYTES):
+                searched += len(part)
+                DEFAULT_LIMITS.check_unpacked(file.path, file.size, searched)
+                held = held[-_LONGEST_MATCH:] + part
+                if re.search(pattern, held):
+                    return True
+        return False
+
+
+def _with_plain_paths(source: Source) -> Source:
+    """Write paths as names of CSV are compared: stripped, in lower case."""
+    columns = (replace(each, path=each.path.strip().lower()) for each in source.columns)
+    return replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
+
+
+def _shape(record: Record, holders: Iterable[Column], file: InputFile) -> Hashable:
+    """Return the keys of a row, and of the first object in each array."""
+    arrays = []
+    for column in holders:
+        array = json_of(stored(record, column)[1])
+        first = array[0] if isinstance(array, list) and array else None
+        arrays.append(frozenset(first) if isinstance(first, dict) else None)
+    return file.format, frozenset(record), tuple(arrays)

@@ -1,0 +1,192 @@
+"""What one row shows of the columns that a suite needs: keys, values and words."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
+from fastscore.logs.inputs.found_keys import json_type
+from fastscore.logs.inputs.needs import Need, arrays_of
+from fastscore.logs.inputs.records import Record, json_of
+from fastscore.logs.inputs.similar_names import json_types
+from fastscore.suites.declarations import Column, Source
+
+_MOST_ELEMENTS = 1000
+
+
+@dataclass(slots=True)
+class Sight:
+    """What was seen of a need in some rows.
+
+    Parameters
+    ----------
+    asked
+        In how many rows, or objects of an array, it should stand.
+    keyed
+        In how many of them one of its keys stands, null or not.
+    given
+        In how many it has a value.
+    known
+        The words that the suite expects or knows and that stand somewhere.
+    words
+        Words that it does not know, with their numbers.
+    any_expected
+        Whether one of the words stands, or may stand behind, of which the suite expects any.
+    unusable
+        Values that reading makes null for their JSON type, by that, with their numbers.
+    may_follow
+        Whether it may have a value behind the rows that were looked at.
+    """
+
+    asked: int = 0
+    keyed: int = 0
+    given: int = 0
+    known: set[str] = field(default_factory=set)
+    words: dict[str, int] = field(default_factory=dict)
+    any_expected: bool = False
+    unusable: Counter[str] = field(default_factory=Counter)
+    may_follow: bool = False
+
+    def add(self, other: "Sight") -> None:
+        """Count what was seen elsewhere as well."""
+        self.asked += other.asked
+        self.keyed += other.keyed
+        self.given += other.given
+        self.known |= other.known
+        self.any_expected |= other.any_expected
+        self.unusable += other.unusable
+        self.may_follow |= other.may_follow
+        for word, count in other.words.items():
+            self.words[word] = self.words.get(word, 0) + count
+
+    def proves(self, need: Need) -> bool:
+        """Whether there is a value, and every word that is expected, or any where one is enough."""
+        return (
+            self.given > 0
+            and self.known.issuperset(need.column.expects)
+            and (self.any_expected or not need.column.expects_any)
+        )
+
+
+def is_among(column: Column, keys: set[str]) -> bool:
+    """Tell whether a column's value, or what holds it, stands under one of the keys of rows."""
+    return any(key in keys or key.split(".")[0].removesuffix("[]") in keys for key in column.keys)
+
+
+def rows_of(record: Record, source: Source) -> Iterator[Record]:
+    """Yield the rows of a record: itself, or the elements of its array with what stands beside."""
+    if not source.rows:
+        yield record
+        return
+    elements = json_of(_at(record, source.rows)[1])
+    if isinstance(elements, list):
+        for element in elements[:_MOST_ELEMENTS]:
+            yield {**record, source.rows: [element]}
+
+
+def look_at_row(
+    row: Record,
+    source: Source,
+    needs: Iterable[Need],
+    sights: Mapping[str, Sight],
+    *,
+    of_cells: bool,
+) -> None:
+    """Add what a row shows of needs to what was seen of them; empty cells show no value."""
+    holders = arrays_of(source)
+    arrays = {column.name: json_of(stored(row, column)[1]) for column in holders}
+    named = {item.name for column in holders for item in column.items}
+    nested = any(isinstance(array, list) for array in arrays.values())
+    for need in needs:
+        sight = sights[need.place]
+        if need.holder is not None:
+            array = arrays[need.holder.name]
+            for element in array[:_MOST_ELEMENTS] if isinstance(array, list) else ():
+                if isinstance(element, dict):
+                    _count(sight, need.column, *stored(element, need.column))
+        elif not (nested and need.name in named) and _is_asked(row, need.column, source):
+            is_there, value = stored(row, need.column)
+            empty = of_cells and value == "" and need.column.kind != "text"
+            of_type = need.column.otherwise != "null" or of_cells or _is_usable(value, need.column)
+            if not of_type:
+                sight.unusable[json_type(value)] += 1
+            _count(sight, need.column, is_there, value if of_type and not empty else None)
+            if need.column.expects_any and not sight.any_expected:
+                sight.any_expected = _has_any(row, need.column, source)
+
+
+def _has_any(row: Record, column: Column, source: Source) -> bool:
+    """Tell whether one of the words stands in a row of which a column expects any."""
+    for name, word in column.expects_any:
+        other = source.column(name)
+        found = stored(row, other)[1]
+        if isinstance(found, str):
+            meant = dict(other.words).get(found, found)
+            if meant == word or (word.endswith("*") and meant.startswith(word[:-1])):
+                return True
+    return False
+
+
+def _is_usable(value: Any, column: Column) -> bool:
+    """Tell whether a value is null, or of a JSON type that its column is read from."""
+    # columns of frames and Parquet may hold whole numbers as reals
+    return (
+        value is None
+        or isinstance(value, float)
+        or json_type(value) in json_types(column) | set(column.accepts)
+    )
+
+
+def _is_asked(row: Record, column: Column, source: Source) -> bool:
+    """Tell whether a column is read in a row."""
+    where = column.only_where or column.needed_where
+    if where is None:
+        return True
+    name, value = where
+    other = source.column(name)
+    found = stored(row, other)[1]
+    return bool(dict(other.words).get(found, found) == value) if isinstance(found, str) else False
+
+
+def _count(sight: Sight, column: Column, is_there: bool, value: Any) -> None:
+    meant = dict(column.words).get(value) if isinstance(value, str) else None
+    if meant == LEFT_OUT:
+        return
+    sight.asked += 1
+    sight.keyed += is_there
+    if value is None:
+        return
+    sight.given += 1
+    if (column.expects or column.knows) and isinstance(value, str):
+        word = meant or value
+        if word in column.expects or (column.knows and column.is_known(word)):
+            sight.known.add(word)
+        elif len(sight.words) < _MOST_ELEMENTS or word in sight.words:
+            sight.words[word] = sight.words.get(word, 0) + 1
+
+
+def stored(row: Record, column: Column) -> tuple[bool, Any]:
+    """Return whether a column's key stands in a row, and its value."""
+    is_there = False
+    for key in column.keys:
+        at_key, value = _at(row, key)
+        is_there |= at_key
+        if value is not None:
+            return True, value
+    return is_there, None
+
+
+def _at(row: Record, path: str) -> tuple[bool, Any]:
+    """Return whether a path leads anywhere in a row, and where to."""
+    if path in row:
+        return True, row[path]
+    array, each, inner = path.partition(EACH)
+    if each:
+        elements = json_of(_at(row, array)[1])
+        if isinstance(elements, list) and elements and isinstance(elements[0], dict):
+            return _at(elements[0], inner)
+        return False, None
+    head, dot, rest = path.partition(".")
+    inside = json_of(row.get(head)) if dot else None
+    return _at(inside, rest) if isinstance(inside, dict) else (False, None)
