@@ -1,0 +1,147 @@
+"""Errors of files that are no logs of a suite: what was expected, what was found instead."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
+from fastscore.logs.inputs.looking import Seen
+from fastscore.logs.inputs.needs import Need, needs_of
+from fastscore.logs.inputs.records import begins_with
+from fastscore.logs.inputs.sights import Sight
+from fastscore.logs.inputs.similar_names import KINDS, nearest_words
+from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
+from fastscore.suites.declarations import Source
+
+_SHOWN_CHARACTERS = 40
+
+
+def beginning(seen: Seen) -> str:
+    """Return how a file begins that holds text but no row; nothing of any other."""
+    if seen.rows or seen.file.format not in ("json", "jsonl"):
+        return ""
+    text = begins_with(seen.file).decode(errors="replace").partition("\n")[0].rstrip()
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def foreign_error(
+    suite: str, source: Source, foreign: Sequence[tuple[Seen, Sequence[Need]]]
+) -> InputError:
+    """Make the error of files that are no logs of a suite."""
+    lacking = next((lacking for _, lacking in foreign if lacking), ())
+    if lacking:
+        return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
+    first = foreign[0][0]
+    return InputError(
+        f"{_named([seen for seen, _ in foreign])}: {no_row(first)}.", _what_is_read(first)
+    )
+
+
+def no_row(seen: Seen) -> str:
+    """Say that a file holds no row, and how it begins."""
+    what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
+    return f"{what}; it begins with {beginning(seen)!r}"
+
+
+def _what_is_read(seen: Seen) -> str:
+    if seen.file.format == "json":
+        return "A JSON document holds an object, or an array of them."
+    if beginning(seen).startswith("["):
+        return "JSON Lines have one object on each line: `jq -c '.[]'` writes those of an array so."
+    return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
+
+
+def lacking_error(
+    suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[Seen]
+) -> InputError:
+    """Make the error of rows that lack what all metrics need, or what was asked for."""
+    found = count_keys(seen[0].read())
+    advice = suggested(source, lacking, found)
+    what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
+    lines = [f"{_named(seen)}: no row has {what}."]
+    told: set[str] = set()
+    for need in lacking:
+        lines += [
+            f"  {need.place}: {_absence(need, seen)}",
+            f"    looked for: {', '.join(need.column.keys)}",
+        ]
+        keys = listed(keys_beside(need, source, advice, found))
+        if keys not in told:
+            lines.append(f"    found: {keys}")
+            told.add(keys)
+        if need.place in advice:
+            lines.append(f"    nearest: {advice[need.place]}")
+    return InputError("\n".join(lines), to_type(suite, source, lacking, advice, found, seen[0]))
+
+
+def words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
+    """Make the error of a column in which expected words stand under another name, or none do."""
+    absent = [word for word in need.column.expects if word not in sight.known]
+    words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
+    flags = nearest_words(need.name, [word for word, _ in words], absent)
+    if not words or not absent:
+        return None
+    return InputError(
+        f"No row has what {suite} needs: {need.place} is never {' or '.join(map(repr, absent))}.\n"
+        f"  looked for: {', '.join(need.column.expects)}\n"
+        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
+        f"Type {' '.join(flags)}."
+        if flags
+        else f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
+    )
+
+
+def any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
+    """Make the error of a column in which none of the words stands of which one is expected."""
+    column = need.column
+    has_words = bool(sight.words or sight.known)
+    if not (column.expects_any and has_words) or sight.any_expected:
+        return None
+    expected = [word for name, word in column.expects_any if name == column.name]
+    elsewhere = [
+        f", and {name} never begins with {word.removesuffix('*')!r}"
+        for name, word in column.expects_any
+        if name != column.name
+    ]
+    words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
+    found = [f"{word!r} ({count:,})" for word, count in words] + list(
+        map(repr, sorted(sight.known))
+    )
+    flags = nearest_words(need.name, [word for word, _ in words], column.knows)
+    typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
+    return InputError(
+        f"No row has what {suite} needs: {need.place} is never "
+        f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
+        f"  found: {shortened(found)}",
+        f"Type {' '.join(flags)}."
+        if typed
+        else f"Say what they mean: --value {need.name}:WORD={expected[0]}.",
+    )
+
+
+def _named(seen: Sequence[Seen]) -> str:
+    first = seen[0].file.path
+    return first if len(seen) == 1 else f"{first} and {len(seen) - 1:,} more"
+
+
+def _absence(need: Need, seen: Sequence[Seen]) -> str:
+    """Say how a need is absent; files of columns lack one as a whole."""
+    sights = [each.sights[need.place] for each in seen if each.sights]
+    asked = sum(sight.asked for sight in sights)
+    unusable = sum((sight.unusable for sight in sights), Counter[str]())
+    if unusable:
+        found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
+        return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
+    in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
+    if need.holder is None and in_columns and not any(sight.keyed for sight in sights):
+        return "no such column"
+    if not all(each.is_whole for each in seen):
+        return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
+    return f"absent or null in {_objects(need, asked)}"
+
+
+def _objects(need: Need, asked: int) -> str:
+    if need.holder is None:
+        return "1 row" if asked == 1 else f"{asked:,} rows"
+    what = f"{need.holder.name}[]"
+    return f"1 object of {what}" if asked == 1 else f"{asked:,} objects of {what}"
