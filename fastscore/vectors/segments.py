@@ -96,23 +96,7 @@ def write_segment(
     """
     faiss: Any = importlib.import_module("faiss")
     name = segment_name()
-    count, dim = len(positions), vectors.shape[1]
-    index = _new_index(dim, dtype)
-    index.codes.resize(count * dim * _STORED[dtype].itemsize)
-    if dtype == "fp32":
-        index.ntotal = count  # filled in place below, which saves a copy
-    else:
-        index.codes.resize(0)  # keeps the memory: FAISS has no reserve
-    checksums = np.empty(count, np.uint64)
-    # Chunks stay in the core's cache from the gather to the checksum.
-    for start in range(0, count, _ROWS_PER_CHUNK):
-        chunk = slice(start, min(start + _ROWS_PER_CHUNK, count))
-        if dtype == "fp32":
-            rows = _codes(index, dtype)[chunk].view(np.float32)
-            np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
-        else:
-            index.add(vectors[positions[chunk]])
-        checksums[chunk] = checksum_rows(_codes(index, dtype)[chunk])
+    index, checksums = _filled_index(vectors, positions, dtype)
     index_path = folder / (name + INDEX_SUFFIX)
     try:
         with committed(index_path) as file:
@@ -123,8 +107,8 @@ def write_segment(
         payload = np.concatenate((ids.first, ids.second, checksums)).astype(_WORD, copy=False)
         header = {
             "format": SEGMENT_FORMAT,
-            "vectors": count,
-            "dim": dim,
+            "vectors": len(positions),
+            "dim": vectors.shape[1],
             "dtype": dtype,
             "index_bytes": index_bytes,
             "ids_crc32": zlib.crc32(payload.data),
@@ -357,6 +341,30 @@ def _new_index(dim: int, dtype: str) -> Any:
             dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
         )
     return faiss.IndexFlatIP(dim)
+
+
+def _filled_index(
+    vectors: npt.NDArray[np.float32], positions: npt.NDArray[np.intp], dtype: str
+) -> tuple[Any, npt.NDArray[np.uint64]]:
+    """Make an index of some rows of the vectors; return it and each row's checksum."""
+    count, dim = len(positions), vectors.shape[1]
+    index = _new_index(dim, dtype)
+    index.codes.resize(count * dim * _STORED[dtype].itemsize)
+    if dtype == "fp32":
+        index.ntotal = count  # filled in place below, which saves a copy
+    else:
+        index.codes.resize(0)  # keeps the memory: FAISS has no reserve
+    checksums = np.empty(count, np.uint64)
+    # Chunks stay in the core's cache from the gather to the checksum.
+    for start in range(0, count, _ROWS_PER_CHUNK):
+        chunk = slice(start, min(start + _ROWS_PER_CHUNK, count))
+        if dtype == "fp32":
+            rows = _codes(index, dtype)[chunk].view(np.float32)
+            np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
+        else:
+            index.add(vectors[positions[chunk]])
+        checksums[chunk] = checksum_rows(_codes(index, dtype)[chunk])
+    return index, checksums
 
 
 def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
