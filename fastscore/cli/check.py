@@ -3,11 +3,14 @@
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED, UsageError, nearest
+
+if TYPE_CHECKING:
+    from fastscore.results.checks import Check
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 TABLES = ("min", "max", "max_null", "max_drop")
@@ -97,13 +100,8 @@ def command(
 
     A run that is not complete, or whose files are not what was committed, ends with 4.
     """
-    import dataclasses
-    import json
-
-    from fastscore.results.checks import Limits, check, checks_grid, github_lines, junit
-    from fastscore.results.grids import print_grid
+    from fastscore.results.checks import Limits, check, junit
     from fastscore.results.runs import open_run
-    from fastscore.results.show import result_console
     from fastscore.run.commit import commit_bytes
 
     given = {} if config is None else _configured(config)
@@ -129,6 +127,19 @@ def command(
     )
     if junit_file is not None:
         commit_bytes(junit_file, junit(found, opened))
+    _show(found, format)
+    if any(one.outcome == "failed" for one in found):
+        ctx.exit(EXIT_CHECK_FAILED)
+
+
+def _show(found: Sequence["Check"], format: str) -> None:
+    import dataclasses
+    import json
+
+    from fastscore.results.checks import checks_grid, github_lines
+    from fastscore.results.grids import print_grid
+    from fastscore.results.show import result_console
+
     if format == "json":
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     elif format == "github":
@@ -136,8 +147,6 @@ def command(
             click.echo(line)
     else:
         print_grid(result_console(), checks_grid(found))
-    if any(one.outcome == "failed" for one in found):
-        ctx.exit(EXIT_CHECK_FAILED)
 
 
 def _configured(path: Path) -> Mapping[str, Any]:
