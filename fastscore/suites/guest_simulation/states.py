@@ -134,13 +134,7 @@ def read_behaviours(
     one without behaviour is passed over, and is enough for the states to come from columns.
     """
     conversation = messages.conversation
-    if options.forced_source is None:
-        source = np.full(n_conversations, HEURISTIC)
-        in_columns = columns.present if options.published else columns.states.present
-        for number, found in ((TOOLS, tools.states.present), (COLUMNS, in_columns)):
-            source[conversation[found]] = number
-    else:
-        source = np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
+    source = _state_sources(conversation, columns, tools, n_conversations, options)
     of_message = source[conversation]
     owned = [np.flatnonzero(of_message == number) for number in range(len(STATE_SOURCES))]
     words = _heuristic(rows, targets, source == HEURISTIC)
@@ -155,17 +149,7 @@ def read_behaviours(
     code = np.empty((len(messages), len(STATE_COLUMNS)), np.int64)
     for of_source, each in zip(owned, chosen, strict=True):
         code[of_source] = each.code
-    numbers, firsts = distinct_rows(list(code.T + 1))
-    given = code[firsts]
-    some: Mask = np.any(given >= 0, axis=1)
-    counts = some[numbers] & ~messages.is_exit
-    # an exit, or a message without a state, has the default
-    filled = np.concatenate([default.code, np.where(given >= 0, given, default.code)])
-    of_given, firsts = distinct_rows(list(filled.T))
-    numbers = np.where(counts, of_given[1:][numbers], of_given[0])
-    states = pl.DataFrame(
-        {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
-    )
+    states, numbers, counts = _with_default(code, default, messages.is_exit)
     state_source = np.where(counts, of_message, len(STATE_SOURCES))
     stateless = ~counts
     if options.published:
@@ -173,6 +157,47 @@ def read_behaviours(
     numbers, state_source = (np.where(stateless, -1, each) for each in (numbers, state_source))
     sources = pl.Series([*STATE_SOURCES, "default"], dtype=_SOURCES)
     return Behaviours(states, numbers, gather_or_null(sources, state_source), source)
+
+
+def _state_sources(
+    conversation: Indices,
+    columns: StateRows,
+    tools: ToolCells,
+    n_conversations: int,
+    options: GuestSimulationOptions,
+) -> Indices:
+    """Return where each conversation's states come from."""
+    if options.forced_source is not None:
+        return np.full(n_conversations, STATE_SOURCES.index(options.forced_source))
+    source = np.full(n_conversations, HEURISTIC)
+    in_columns = columns.present if options.published else columns.states.present
+    for number, found in ((TOOLS, tools.states.present), (COLUMNS, in_columns)):
+        source[conversation[found]] = number
+    return source
+
+
+def _with_default(
+    code: Indices, default: States, is_exit: Mask
+) -> tuple[pl.DataFrame, Indices, Mask]:
+    """Fill in the default's parts of messages' states.
+
+    Returns
+    -------
+    tuple
+        The distinct states, each message's among them, and which messages have their own.
+    """
+    numbers, firsts = distinct_rows(list(code.T + 1))
+    given = code[firsts]
+    some: Mask = np.any(given >= 0, axis=1)
+    counts = some[numbers] & ~is_exit
+    # an exit, or a message without a state, has the default
+    filled = np.concatenate([default.code, np.where(given >= 0, given, default.code)])
+    of_given, firsts = distinct_rows(list(filled.T))
+    numbers = np.where(counts, of_given[1:][numbers], of_given[0])
+    states = pl.DataFrame(
+        {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
+    )
+    return states, numbers, counts
 
 
 def _same_values(sources: Sequence[States]) -> list[States]:

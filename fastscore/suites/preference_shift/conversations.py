@@ -58,25 +58,7 @@ def score_dialogues(
     """
     n = dialogues.height
     owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
-    counts = pl.DataFrame(
-        {
-            "n_turns": np.bincount(owner, minlength=n),
-            "n_both_empty": _total(owner, scores["both_empty"], n),
-            "n_gold": _total(owner, scores["has_gold"], n),
-            "n_segments": np.bincount(owner[segments.start], minlength=n),
-            "n_shifts": np.bincount(of_shift, minlength=n),
-            "n_known_shifts": _total(of_shift, shifts["recovered"].is_not_null(), n),
-            "n_known_shifts_cosine": _total(of_shift, shifts["recovered_cosine"].is_not_null(), n),
-            "n_recovered": _total(of_shift, shifts["recovered"], n),
-            "n_recovered_cosine": _total(of_shift, shifts["recovered_cosine"], n),
-            "delay_sum": _total(of_shift, shifts["delay"], n),
-            "delay_cosine_sum": _total(of_shift, shifts["delay_cosine"], n),
-            "i_around_shifts_sum": np.bincount(of_shift, shifts["i_sum"], n).astype(np.float64),
-            "n_turns_around_shifts": _total(of_shift, shifts["n_window_turns"], n),
-            "missing_concepts_total": _total(owner, scores["n_missing"], n),
-            "hallucinated_concepts_total": _total(owner, scores["n_hallucinated"], n),
-        }
-    )
+    counts = _counts(n, owner, of_shift, scores, shifts, segments)
     values = _means(owner, scores, counts) | _recovery(counts)
     values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
     values = _where_nothing(values | dict(of_topics), counts, options)
@@ -96,6 +78,36 @@ def score_dialogues(
             ),
         ],
         how="horizontal",
+    )
+
+
+def _counts(
+    n: int,
+    owner: Indices,
+    of_shift: Indices,
+    scores: pl.DataFrame,
+    shifts: pl.DataFrame,
+    segments: Segments,
+) -> pl.DataFrame:
+    """Count the turns, shifts and concepts of n conversations, given those of turns and shifts."""
+    return pl.DataFrame(
+        {
+            "n_turns": np.bincount(owner, minlength=n),
+            "n_both_empty": _total(owner, scores["both_empty"], n),
+            "n_gold": _total(owner, scores["has_gold"], n),
+            "n_segments": np.bincount(owner[segments.start], minlength=n),
+            "n_shifts": np.bincount(of_shift, minlength=n),
+            "n_known_shifts": _total(of_shift, shifts["recovered"].is_not_null(), n),
+            "n_known_shifts_cosine": _total(of_shift, shifts["recovered_cosine"].is_not_null(), n),
+            "n_recovered": _total(of_shift, shifts["recovered"], n),
+            "n_recovered_cosine": _total(of_shift, shifts["recovered_cosine"], n),
+            "delay_sum": _total(of_shift, shifts["delay"], n),
+            "delay_cosine_sum": _total(of_shift, shifts["delay_cosine"], n),
+            "i_around_shifts_sum": np.bincount(of_shift, shifts["i_sum"], n).astype(np.float64),
+            "n_turns_around_shifts": _total(of_shift, shifts["n_window_turns"], n),
+            "missing_concepts_total": _total(owner, scores["n_missing"], n),
+            "hallucinated_concepts_total": _total(owner, scores["n_hallucinated"], n),
+        }
     )
 
 

@@ -179,7 +179,7 @@ class PreferenceShiftOptions:
     )
 
     def __post_init__(self) -> None:
-        """Put the profile's values where none was given, and check the lists."""
+        """Put the profile's values where none was given, and check what goes together."""
         if not self.catalogue:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",
@@ -191,6 +191,18 @@ class PreferenceShiftOptions:
                 "A model's concepts come from a file: --extract llm --annotations FILE, which "
                 "`fastscore annotate concepts` writes.",
             )
+        self._take_profile()
+        self._check_extraction()
+        self._check_fields()
+        for name in ("alpha", "beta", "gamma"):
+            if not math.isfinite(weight := getattr(self, name)):
+                raise UsageError(f"--{name} is {weight}, expected a finite number.")
+        _numbers("--copy-orders", self.copy_orders, int, 1, None)
+        weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
+        if sum(weights) == 0:
+            raise UsageError(f"--cas-weights is {self.cas_weights!r}, expected one above 0.")
+
+    def _take_profile(self) -> None:
         if self.is_legacy:
             if self.segments == "metadata":
                 raise UsageError(
@@ -203,6 +215,8 @@ class PreferenceShiftOptions:
         for name, value in resolved.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+
+    def _check_extraction(self) -> None:
         if self.aliases and self.extract != "lexical":
             raise UsageError(
                 f"--aliases {self.aliases}: texts are not searched for spellings with --extract "
@@ -214,6 +228,8 @@ class PreferenceShiftOptions:
                 f"--embed-threshold is {self.embed_threshold}, expected one above 0 with --extract "
                 "ngrams: a text and a value without a common n-gram have 0."
             )
+
+    def _check_fields(self) -> None:
         names = self.field_names
         if PLOT in names:
             raise UsageError(f"--fields names {PLOT!r}.", "Plots give keywords: --plot-keywords.")
@@ -221,13 +237,6 @@ class PreferenceShiftOptions:
             raise UsageError(f"--fields is {self.fields!r}, expected names of fields.")
         if len(set(names)) < len(names):
             raise UsageError(f"--fields is {self.fields!r}, expected each name once.")
-        for name in ("alpha", "beta", "gamma"):
-            if not math.isfinite(weight := getattr(self, name)):
-                raise UsageError(f"--{name} is {weight}, expected a finite number.")
-        _numbers("--copy-orders", self.copy_orders, int, 1, None)
-        weights = _numbers("--cas-weights", self.cas_weights, float, 0, len(CAS_PARTS))
-        if sum(weights) == 0:
-            raise UsageError(f"--cas-weights is {self.cas_weights!r}, expected one above 0.")
 
     @property
     def field_names(self) -> tuple[str, ...]:

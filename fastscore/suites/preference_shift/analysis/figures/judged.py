@@ -41,16 +41,10 @@ def judge_figure(
     rows = -(-len(names) // columns)
     figure = blank(0.5 + 2.5 * rows)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    # equal scores would hide each other: an even, repeatable spread around each of them
-    spread = (pl.col("conversation") * GOLDEN % 1.0 - 0.5) * SPREAD
     low, high = judged.scale
     shown = looks(models or [ALL_LABEL])
     for axis, name in zip(axes, names, strict=False):
-        judged_here = frame.drop_nulls(f"judge:{name}")
-        points = judged_here.gather_every(max(1, -(-judged_here.height // POINTS_SHOWN)))
-        score = pl.col(f"judge:{name}")
-        height = pl.when((score == score.round()).all()).then(score + spread).otherwise(score)
-        points = points.with_columns(height.alias("height"))
+        points = _points(frame, f"judge:{name}")
         for model, look in shown.items():
             of_model = points.filter(pl.col("model") == model) if models else points
             axis.plot(
@@ -85,6 +79,17 @@ def judge_figure(
         f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
     )
     return draw(figure, "judge", "TAS against the judge's scores", caption)
+
+
+def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Choose the conversations that are drawn, and the height of each."""
+    judged = frame.drop_nulls(column)
+    points = judged.gather_every(max(1, -(-judged.height // POINTS_SHOWN)))
+    # equal scores would hide each other: an even, repeatable spread around each of them
+    spread = (pl.col("conversation") * GOLDEN % 1.0 - 0.5) * SPREAD
+    score = pl.col(column)
+    height = pl.when((score == score.round()).all()).then(score + spread).otherwise(score)
+    return points.with_columns(height.alias("height"))
 
 
 def _rho(table: pl.DataFrame, judge: str) -> str:

@@ -1,5 +1,7 @@
 """Figures of recovery after shifts and of the tests around them."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -7,6 +9,7 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     GREY,
     Drawn,
+    Look,
     blank,
     counted,
     dodge,
@@ -35,25 +38,12 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     figure = blank(3.1)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
-    width = 0.8 / len(names)
     offsets = dodge(len(names))
     for place, ((model, look), offset) in enumerate(
         zip(looks(names).items(), offsets, strict=True)
     ):
         shifts = scored.shifts.filter(pl.col("model") == model) if models else scored.shifts
-        known = shifts.filter(pl.col("recovered").is_not_null())
-        delays = known["delay"].fill_null(window).to_numpy()
-        shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
-        left.bar(
-            np.arange(window + 1) + (place - (len(names) - 1) / 2) * width,
-            shares,
-            width=width * 0.92,
-            color=look.colour,
-            alpha=0.75,
-            hatch=look.hatch,
-            edgecolor="black",
-            lw=0.6,
-        )
+        _delay_bars(left, shifts, window, place - (len(names) - 1) / 2, 0.8 / len(names), look)
         rows = _sweep_of(sweep, model if models else None)
         line = with_errors(
             right, rows["window"] + offset, rows.rename({"rate": "mean"}), look, len(names)
@@ -77,6 +67,25 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         f"{interval_words(len(names))}; the dashed line is the run's window."
     )
     return draw(figure, "recovery", "Recovery after shifts", caption)
+
+
+def _delay_bars(
+    axis: Any, shifts: pl.DataFrame, window: int, place: float, width: float, look: Look
+) -> None:
+    """Draw the share of shifts of each delay, so many widths beside the delay's tick."""
+    known = shifts.filter(pl.col("recovered").is_not_null())
+    delays = known["delay"].fill_null(window).to_numpy()
+    shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
+    axis.bar(
+        np.arange(window + 1) + place * width,
+        shares,
+        width=width * 0.92,
+        color=look.colour,
+        alpha=0.75,
+        hatch=look.hatch,
+        edgecolor="black",
+        lw=0.6,
+    )
 
 
 def _sweep_of(sweep: pl.DataFrame, model: str | None) -> pl.DataFrame:
