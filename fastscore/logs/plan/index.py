@@ -28,12 +28,13 @@ from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.plan.stretches import ROW_BYTES
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
-from fastscore.logs.read.columns import Places, array_key, convert, wanted_keys
+from fastscore.logs.read.columns import convert
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
+from fastscore.logs.read.places import Places, array_key, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256

@@ -23,15 +23,8 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.read.columns import (
-    EXPECTED,
-    Places,
-    convert,
-    describe,
-    json_texts,
-    places,
-    spelled_cells,
-)
+from fastscore.logs.read.columns import EXPECTED, convert, json_texts
+from fastscore.logs.read.places import Places, describe, places, spelled_cells
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Column, Source
 
 _STORED = "stored:"

@@ -27,22 +27,13 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.columns import (
-    EXPECTED,
-    KINDS,
-    array_key,
-    cell_fills,
-    convert_columns,
-    describe,
-    fills,
-    places,
-    wanted_keys,
-)
+from fastscore.logs.read.columns import EXPECTED, KINDS, convert_columns
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
+from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
 _SPARSE = 4

@@ -1,0 +1,172 @@
+"""Where the values of columns stand in a block: which keys are wanted, what was found for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from fastscore_machine.arrays import Bytes, Longs
+from fastscore_readers.csv.spelling import spelled
+from fastscore_readers.fill import (
+    CELLS,
+    FULL_CELLS,
+    PLACES,
+    TEXT,
+    TEXT_OR_WHOLE,
+    WHOLE,
+    WRITTEN,
+    Filled,
+)
+from fastscore_readers.json import located_values
+from fastscore_readers.json.names import NamedLines
+from fastscore_readers.json.tokens import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+)
+from fastscore_readers.line_scan import LineScan
+
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
+from fastscore.suites.declarations import Column, ColumnKind, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Type and byte range of one column's value in every row; see `LineScan`.
+
+    ``filled`` is the column itself, where all its values are of its own kind.
+    """
+
+    syntax: Format
+    data: Bytes
+    tags: Bytes
+    starts: Longs
+    ends: Longs
+    filled: Filled | None = None
+
+    def raw(self, row: int) -> bytes:
+        """Bytes of a row's value, a JSON string's with its quotes."""
+        quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
+        return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
+
+    def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
+        """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
+        if self.syntax != "csv":
+            return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
+        texts = [self.raw(row).replace(b'""', b'"') for row in rows.tolist()]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        return np.frombuffer(b"".join(texts), np.uint8), ends - np.diff(ends, prepend=0), ends
+
+
+def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
+    """List the names and aliases of some columns, each once."""
+    names = (name for column in columns for name in column.keys)
+    return tuple(dict.fromkeys(name.encode() for name in names))
+
+
+def fills(columns: Sequence[Column]) -> dict[bytes, int]:
+    """Say which values are wanted as Arrow columns at once: texts, integers, JSON as written."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        for name in column.keys:
+            if column.kind == "text":
+                kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
+            elif column.kind in ("integer", "json"):
+                kind = WHOLE if column.kind == "integer" else WRITTEN
+            else:
+                kind = PLACES
+            # two columns may read one name
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
+
+
+def cell_fills(columns: Sequence[Column], dialogue_key: Sequence[str]) -> dict[bytes, int]:
+    """Say which cells are wanted as Arrow columns at once: texts; empty ones are none of some."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        is_text = column.kind == "text" and column.name not in dialogue_key
+        kind = CELLS if is_text else FULL_CELLS if column.kind in ("text", "json") else PLACES
+        for name in column.keys:
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
+
+
+def array_key(source: Source) -> bytes | None:
+    """Return the key of the column that takes whole arrays."""
+    taker = next((each for each in source.columns if each.name == source.array_column), None)
+    return None if taker is None else taker.keys[0].encode()
+
+
+def places(
+    scan: LineScan | NamedLines,
+    keys: tuple[bytes, ...],
+    column: Column,
+    *,
+    names_dialogue: bool = False,
+) -> Places:
+    """Find a column's values: its own name's where present, else its aliases' in order."""
+    numbers = [keys.index(name.encode()) for name in column.keys]
+    there = [key for key in numbers if scan.tags[key].any()]
+    first, *others = there or numbers[:1]
+    syntax: Format = "jsonl"
+    if isinstance(scan, NamedLines):
+        bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
+    else:
+        syntax, filled = (
+            scan.syntax,
+            None if others else _taken_as_is(scan, first, column),
+        )
+        if filled is not None or not there:
+            nowhere = np.zeros(scan.line.size, np.int64)
+            return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
+        bytes_of = [scan.value_bytes(key) for key in (first, *others)]
+    tags, (starts, ends) = scan.tags[first], bytes_of[0]
+    for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
+        absent = tags == ABSENT
+        tags = np.where(absent, scan.tags[other], tags)
+        starts = np.where(absent, other_starts, starts)
+        ends = np.where(absent, other_ends, ends)
+    found = Places(syntax, scan.data, tags, starts, ends)
+    return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+
+
+def _taken_as_is(scan: LineScan, key: int, column: Column) -> Filled | None:
+    """Return the column that was filled with a key's values, if it is the column's as it is."""
+    filled = scan.filled.get(key)
+    return None if filled is None or filled.odd else filled
+
+
+def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
+    """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
+    tags, starts, ends = found.tags, found.starts, found.ends
+    if kind not in ("text", "json"):
+        tags, starts, ends = spelled(found.data, tags, starts, ends)
+    if kind != "text" or names_dialogue:
+        empty = (tags != ABSENT) & (starts == ends)
+        tags = np.where(empty, NULL, tags).astype(np.uint8)
+    return replace(found, tags=tags, starts=starts, ends=ends)
+
+
+def describe(found: Places, row: int) -> str:
+    """Say what stands in a row's value."""
+    tag = int(found.tags[row])
+    if tag == ABSENT:
+        return "absent"
+    if tag == NULL and found.syntax != "csv":
+        return "null"
+    text = cut(found.raw(row)[: 8 * FOUND_CHARACTERS].decode(errors="replace"), FOUND_CHARACTERS)
+    if found.syntax == "csv":
+        return f"cell {text!r}"
+    if tag in (NULL, FALSE, TRUE):
+        return text
+    kinds = {INTEGER: "integer", FLOAT: "number", ARRAY: "array", OBJECT: "object"}
+    return f"{kinds.get(tag, 'string')} {text}"
