@@ -121,10 +121,7 @@ def places(
     if isinstance(scan, NamedLines):
         bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
     else:
-        syntax, filled = (
-            scan.syntax,
-            None if others else _taken_as_is(scan, first, column),
-        )
+        syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first)
         if filled is not None or not there:
             nowhere = np.zeros(scan.line.size, np.int64)
             return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
@@ -139,7 +136,7 @@ def places(
     return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
 
 
-def _taken_as_is(scan: LineScan, key: int, column: Column) -> Filled | None:
+def _taken_as_is(scan: LineScan, key: int) -> Filled | None:
     """Return the column that was filled with a key's values, if it is the column's as it is."""
     filled = scan.filled.get(key)
     return None if filled is None or filled.odd else filled
