@@ -45,6 +45,11 @@ class Limits:
     drops: Mapping[str, float] = field(default_factory=dict)
     fail_undecided: bool = False
 
+    @property
+    def of_metrics(self) -> tuple[Mapping[str, float], ...]:
+        """Those that are given by metric."""
+        return self.minimum, self.maximum, self.nulls, self.drops
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -79,8 +84,7 @@ def check(
     RunError
         Files of a run are no longer what was committed.
     """
-    wanted = (limits.minimum, limits.maximum, limits.nulls, limits.drops)
-    if not any(wanted) and limits.rejects is None:
+    if not any(limits.of_metrics) and limits.rejects is None:
         raise UsageError(
             "There is nothing to check.",
             "Name limits, such as --min METRIC=0.8 or, beside --against RUN, --max-drop "
@@ -88,22 +92,10 @@ def check(
         )
     if limits.drops and against is None:
         raise UsageError("A drop is from another run.", "Name that with --against RUN.")
-    for one in (run, against):
-        damaged = one.damaged() if one is not None else []
-        if one is not None and damaged:
-            raise RunError(
-                f"{one.path}: not what was committed: {damaged[0]}"
-                f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
-                "Run its `fastscore score` command again.",
-            )
-    suite = load_suite(run.manifest.suite)
-    declared = {metric.id: metric for metric in suite.metrics}
-    for metrics in wanted:
-        for id in metrics:
-            if id not in declared:
-                raise UsageError(
-                    f"Suite {suite.name!r} has no metric {id!r}.", nearest(id, declared)
-                )
+    _refuse_damage(run)
+    if against is not None:
+        _refuse_damage(against)
+    declared = _declared(run.manifest.suite, limits)
     whole = {
         row["metric"]: row
         for row in run.summary.filter(pl.col("group") == ALL).iter_rows(named=True)
@@ -123,6 +115,30 @@ def check(
         )
         found += _drops(compared, declared, limits)
     return found
+
+
+def _refuse_damage(run: Run) -> None:
+    """Raise `RunError` where files of a run are no longer what was committed."""
+    damaged = run.damaged()
+    if damaged:
+        raise RunError(
+            f"{run.path}: not what was committed: {damaged[0]}"
+            f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
+            "Run its `fastscore score` command again.",
+        )
+
+
+def _declared(suite_name: str, limits: Limits) -> dict[str, Metric]:
+    """Return a suite's metrics by name; refuse limits of a metric that is none of them."""
+    suite = load_suite(suite_name)
+    declared = {metric.id: metric for metric in suite.metrics}
+    for metrics in limits.of_metrics:
+        for id in metrics:
+            if id not in declared:
+                raise UsageError(
+                    f"Suite {suite.name!r} has no metric {id!r}.", nearest(id, declared)
+                )
+    return declared
 
 
 def _bound(id: str, row: Mapping[str, Any] | None, word: str, limit: float) -> Check:

@@ -36,7 +36,7 @@ from fastscore.results.differences import (
     independent_differences,
     paired_differences,
 )
-from fastscore.results.judged_runs import judge_runs
+from fastscore.results.judged_runs import JudgedRun, judge_runs
 from fastscore.results.runs import Run, open_run
 from fastscore.statistics.bootstrap import SAMPLES, SEED
 from fastscore.statistics.significance import holm
@@ -122,25 +122,15 @@ def compare(
     runs = [*judged] or runs
     judge_metrics = judged[0].judge_metrics if judged else ()
     chosen = choose_metrics(runs, tables, metrics, judge_metrics)
-    selection = Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
-    resampling = Resampling(samples, seed)
-    if levels and by is None:
-        raise UsageError("Levels are values of a column.", "Name the column with --by.")
-    if b is None and by is None:
-        raise UsageError("One run has nothing to be compared with.", "Name levels with --by.")
-    notes = (
-        []
-        if second is None
-        else differing_signatures(first, second, allow=allow_different_signatures)
-    )
-    notes += differing_judges(judged, allow=allow_different_signatures)
+    selection = _selected(by, levels, pair_by, has_two=second is not None)
+    notes = _differing(first, second, judged, allow=allow_different_signatures)
     for run in runs:
         notes += several_rows(run, selection, may_mix=pair_by is not None)
     described, rows = _compare_tables(
         runs,
         chosen,
         selection,
-        resampling,
+        Resampling(samples, seed),
         notes,
         unpaired=unpaired,
         published=published_statistics,
@@ -154,6 +144,25 @@ def compare(
         alpha=alpha,
         judge_metrics=judge_metrics,
     )
+
+
+def _selected(
+    by: str | None, levels: Sequence[str], pair_by: str | None, *, has_two: bool
+) -> Selection:
+    """Say which rows are compared; refuse levels of no column, and a run without any."""
+    if levels and by is None:
+        raise UsageError("Levels are values of a column.", "Name the column with --by.")
+    if not has_two and by is None:
+        raise UsageError("One run has nothing to be compared with.", "Name levels with --by.")
+    return Selection(key=pair_by or KEY, by=by, levels=tuple(levels))
+
+
+def _differing(
+    first: Run, second: Run | None, judged: Sequence[JudgedRun], *, allow: bool
+) -> list[str]:
+    """Say in what ways runs were scored and judged otherwise; refuse that unless it is allowed."""
+    notes = [] if second is None else differing_signatures(first, second, allow=allow)
+    return notes + differing_judges(judged, allow=allow)
 
 
 def _compare_tables(
