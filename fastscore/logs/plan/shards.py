@@ -155,13 +155,7 @@ def plan_shards(
         if not source.key_within_file and len(files) > 1:
             _check_one_file(indexed, files, folder, mapped)
         stretched = Stretched(indexed, folder)
-        unread = [
-            UnreadShard(index, tuple(_unread(stretched, part) for part in parts))
-            for index, parts in enumerate(pack(stretched, shard_bytes))
-        ]
-        size = max(1, min(SHARDS_PER_TASK, len(unread) // (2 * threads)))
-        batches = [unread[first : first + size] for first in range(0, len(unread), size)]
-        shards = [shard for batch in mapped(read_shards, batches) for shard in batch]
+        shards = _packed(stretched, shard_bytes, threads, mapped)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     inputs = tuple(
@@ -169,6 +163,17 @@ def plan_shards(
     )
     dialogues = sum(group.n_dialogues for group in indexed)
     return Plan(tuple(sorted(shards, key=lambda shard: shard.index)), inputs, dialogues)
+
+
+def _packed(stretched: Stretched, shard_bytes: int, threads: int, mapped: Mapped) -> list[Shard]:
+    """Pack files into shards and read where these begin and end, many a task."""
+    unread = [
+        UnreadShard(index, tuple(_unread(stretched, part) for part in parts))
+        for index, parts in enumerate(pack(stretched, shard_bytes))
+    ]
+    size = max(1, min(SHARDS_PER_TASK, len(unread) // (2 * threads)))
+    batches = [unread[first : first + size] for first in range(0, len(unread), size)]
+    return [shard for batch in mapped(read_shards, batches) for shard in batch]
 
 
 def _unread(stretched: Stretched, part: Part) -> UnreadPart:

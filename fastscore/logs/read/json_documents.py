@@ -131,19 +131,7 @@ def read_document(
         )
         yield from _pieces(found, file, pending, offset, stream.damage if ended else None)
         if found.fault >= 0 and (stream.damage is None or not ended):
-            rest = pending[found.fault :]
-            left = len(rest)
-            while (block := stream.next()) is not None:  # who reads a file hashes all of it
-                left += len(block)
-                rest += block[: max(0, _SHOWN_BYTES - len(rest))]
-            offset += found.fault
-            if stream.damage is not None:
-                numbers = np.empty((0, 2), np.int64)
-                lost = stream.damage
-                yield Lines(b"", offset, found.fault_line, damage=lost, numbers=numbers)
-            else:
-                refused = _broken(file, found, rest, left, offset)
-                yield Lines(b"", offset, found.fault_line, refused=refused)
+            yield _behind_fault(stream, found, file, pending, offset)
             return
         pending, place, line = pending[found.stop :], found.place, found.next_line
         offset += found.stop
@@ -195,6 +183,23 @@ def _pieces(
     if damage is not None and not found.start.size:
         numbers = np.empty((0, 2), np.int64)
         yield Lines(b"", offset + found.data.size, 1, damage=damage, numbers=numbers)
+
+
+def _behind_fault(
+    stream: _Blocks, found: JsonElements, file: str, pending: bytes, offset: int
+) -> Lines:
+    """Read what stands behind a fault between two elements: it is left aside, or damaged."""
+    rest = pending[found.fault :]
+    left = len(rest)
+    while (block := stream.next()) is not None:  # who reads a file hashes all of it
+        left += len(block)
+        rest += block[: max(0, _SHOWN_BYTES - len(rest))]
+    offset += found.fault
+    if stream.damage is not None:
+        numbers = np.empty((0, 2), np.int64)
+        return Lines(b"", offset, found.fault_line, damage=stream.damage, numbers=numbers)
+    refused = _broken(file, found, rest, left, offset)
+    return Lines(b"", offset, found.fault_line, refused=refused)
 
 
 def _size(element: npt.NDArray[np.uint8]) -> int:

@@ -27,7 +27,7 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.columns import EXPECTED, KINDS, convert_columns
+from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, read_document
 from fastscore.logs.read.lines import Lines, read_lines
@@ -265,15 +265,11 @@ def _read_batch(
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
     columns["byte_offset"] = pl.Series(offsets)
-    bad = np.zeros(scan.line.size, np.uint8)
-    culprit = np.zeros(scan.line.size, np.int64)
     found = [
         places(scan, keys, column, names_dialogue=column.name in source.dialogue_key)
         for column in source.columns
     ]
-    for index, converted in enumerate(convert_columns(found, source.columns, columns)):
-        fresh = (bad == 0) & (converted.faults > 0)
-        bad[fresh], culprit[fresh] = converted.faults[fresh], index
+    bad, culprit = _first_faults(convert_columns(found, source.columns, columns), scan.line.size)
     frame = pl.DataFrame(columns, schema=row_schema(source))
 
     def bad_row(row: int) -> Reject:
@@ -301,6 +297,18 @@ def _read_batch(
     rejects.sort(key=lambda placed: placed[0])
     part = Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
     return mapped_part(part, declared, scan.syntax)
+
+
+def _first_faults(
+    columns: Iterable[Converted], n_rows: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the fault of each row, 0 for none, and in which column stands its first."""
+    bad = np.zeros(n_rows, np.uint8)
+    culprit = np.zeros(n_rows, np.int64)
+    for index, column in enumerate(columns):
+        fresh = (bad == 0) & (column.faults > 0)
+        bad[fresh], culprit[fresh] = column.faults[fresh], index
+    return bad, culprit
 
 
 def _rejects(
