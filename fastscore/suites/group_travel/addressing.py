@@ -2,6 +2,7 @@
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Reals
 
 from fastscore.suites.group_travel.evidence import (
     Informative,
@@ -44,13 +45,7 @@ def address_pairs(
     in_plan = find_evidence(informative, dialogue_row, texts.targets(plan))
     in_both = find_evidence(informative, slot_row, texts.targets(both))
 
-    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
-    to_synthesis = similarity.nearest(
-        wanted, similarity.grouped("synthesis_texts", synthesis_owner, n_slots), slot_row
-    )
-    lines = similarity.grouped("plan_lines", frames["plan_lines"]["dialogue_row"], n_dialogues)
-    to_plan = similarity.nearest(wanted, lines, dialogue_row)
-
+    to_synthesis, to_plan = _nearest(frames, similarity, n_slots)
     by_synthesis = in_synthesis.addressed | reaches(to_synthesis, options.address_sim)
     by_plan = in_plan.addressed | reaches(to_plan, options.address_sim)
     enabled = frames["dialogues"]["enable_synthesis"].to_numpy()[dialogue_row]
@@ -69,6 +64,21 @@ def address_pairs(
                 enabled | has_plan_text, in_both.addressed | by_synthesis | by_plan
             ),
         }
+    )
+
+
+def _nearest(
+    frames: dict[str, pl.DataFrame], similarity: Similarity, n_slots: int
+) -> tuple[Reals, Reals]:
+    """Return each pair's highest similarity to a text of its slot, and to a line of its plan."""
+    pairs, n_dialogues = frames["pairs"], frames["dialogues"].height
+    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
+    owner = frames["synthesis_texts"]["slot_row"]
+    synthesis = similarity.grouped("synthesis_texts", owner, n_slots)
+    lines = similarity.grouped("plan_lines", frames["plan_lines"]["dialogue_row"], n_dialogues)
+    return (
+        similarity.nearest(wanted, synthesis, pairs["slot_row"].to_numpy()),
+        similarity.nearest(wanted, lines, pairs["dialogue_row"].to_numpy()),
     )
 
 

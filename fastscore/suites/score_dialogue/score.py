@@ -112,12 +112,7 @@ def _score_steps(
     frame, utterances = events.frames["steps"], events.frames["utterances"]
     parts = _similarities(events, ground_truth_code, baseline, vectors, options)
     earliness = 1.0 / (frame["step"].to_numpy() + 1)
-    # a part that is switched off counts 0.0, as in the published script
-    lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
-    lexical_part = 0.0 if lexical is None else lexical
-    semantic_part = 0.0 if semantic is None else semantic
-    weight = options.lex_weight
-    utility = (lexical_part * weight + semantic_part * (1 - weight)) * earliness
+    utility = _mixed(parts, options.lex_weight) * earliness
     judged = None
     if vectors.log_perplexities is not None:
         judged = step_perplexities(
@@ -185,6 +180,14 @@ def _similarities(
         "semantic_cosine_raw": cosine,
         "semantic_similarity": semantic,
     }
+
+
+def _mixed(parts: dict[str, Reals | None], lex_weight: float) -> Reals | float:
+    """Mix the lexical and the semantic part; one that is switched off counts 0.0, as published."""
+    lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
+    lexical_part = 0.0 if lexical is None else lexical
+    semantic_part = 0.0 if semantic is None else semantic
+    return lexical_part * lex_weight + semantic_part * (1 - lex_weight)
 
 
 def _step_reasons(
