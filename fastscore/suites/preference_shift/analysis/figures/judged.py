@@ -1,5 +1,7 @@
 """The figure of TAS against a judge's scores."""
 
+from typing import Any
+
 import polars as pl
 from matplotlib.lines import Line2D
 
@@ -8,6 +10,7 @@ from fastscore.suites.preference_shift.analysis.convergent import with_judge
 from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     Drawn,
+    Look,
     blank,
     counted,
     draw,
@@ -46,17 +49,7 @@ def judge_figure(
     for axis, name in zip(axes, names, strict=False):
         points = _points(frame, f"judge:{name}")
         for model, look in shown.items():
-            of_model = points.filter(pl.col("model") == model) if models else points
-            axis.plot(
-                of_model["tas"],
-                of_model["height"],
-                ls="",
-                marker=look.marker,
-                color=look.colour,
-                markerfacecolor="none",
-                ms=4,
-                alpha=0.8,
-            )
+            _scatter(axis, points.filter(pl.col("model") == model) if models else points, look)
         axis.set_title(f"{name}\n")
         axis.text(0, 1.02, _rho(table, name), transform=axis.transAxes, va="bottom")
         axis.set_ylim(low - 0.3, high + 0.3)
@@ -79,6 +72,19 @@ def judge_figure(
         f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
     )
     return draw(figure, "judge", "TAS against the judge's scores", caption)
+
+
+def _scatter(axis: Any, points: pl.DataFrame, look: Look) -> None:
+    axis.plot(
+        points["tas"],
+        points["height"],
+        ls="",
+        marker=look.marker,
+        color=look.colour,
+        markerfacecolor="none",
+        ms=4,
+        alpha=0.8,
+    )
 
 
 def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -34,6 +34,13 @@ VARIANT_NAMES = {
     "cas_without_recovery": "without\nrecovery",
 }
 DELAY_SPAN = 5.0
+SPOKES = {
+    "CC": pl.col("cc"),
+    "CR": pl.col("cr"),
+    "1 − I": 1 - pl.col("i"),
+    "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
+    "1 − delay/5": 1 - (pl.col("recovery_delay") / DELAY_SPAN).clip(0, 1),
+}
 
 
 def shown_groups(scored: Scored, models: list[str]) -> dict[str, pl.DataFrame]:
@@ -88,21 +95,14 @@ def distributions(scored: Scored, models: list[str]) -> Drawn:
 
 def radar(scored: Scored, models: list[str]) -> Drawn:
     """Draw every model's mean parts on a radar where outward is better."""
-    spokes = {
-        "CC": pl.col("cc"),
-        "CR": pl.col("cr"),
-        "1 − I": 1 - pl.col("i"),
-        "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
-        "1 − delay/5": 1 - (pl.col("recovery_delay") / DELAY_SPAN).clip(0, 1),
-    }
     groups = shown_groups(scored, models)
     means = {
-        model: frame.select(value.mean().alias(name) for name, value in spokes.items()).row(0)
+        model: frame.select(value.mean().alias(name) for name, value in SPOKES.items()).row(0)
         for model, frame in groups.items()
     }
     figure = blank(4.1)
     axis: Any = figure.add_subplot(projection="polar")
-    angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+    angles = np.linspace(0, 2 * np.pi, len(SPOKES), endpoint=False)
     for (model, values), look in zip(means.items(), looks(list(groups)).values(), strict=True):
         present = [k for k, value in enumerate(values) if value is not None]
         around = [*present, *present[:1]]
@@ -117,7 +117,7 @@ def radar(scored: Scored, models: list[str]) -> Drawn:
         )
     axis.set_theta_offset(np.pi / 2)
     axis.set_theta_direction(-1)
-    axis.set_xticks(angles, list(spokes))
+    axis.set_xticks(angles, list(SPOKES))
     axis.tick_params(axis="x", pad=16)
     axis.set(ylim=(0, 1), yticks=[0.25, 0.5, 0.75])
     for label in axis.get_yticklabels():
