@@ -109,7 +109,7 @@ mutations: $(VENV)/dev.installed $(VENV)/model.exported  ## Single mutations of 
 
 test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
-	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels
+	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: export FASTSCORE_EXAMPLES ?= 200000

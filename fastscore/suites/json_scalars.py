@@ -10,7 +10,6 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import TextRows
-from fastscore_readers.json import json_texts
 from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
 from fastscore_readers.json.tokens import ESCAPED, FALSE, INTEGER, STRING, TRUE
 
@@ -38,17 +37,17 @@ def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> 
     rows = np.flatnonzero(values.tags == ESCAPED)
     data = [values.data]
     if len(rows):
-        plain, start, end = _unescaped(values, rows, problems)
+        plain, start, end = unescape_rows(values, rows, problems)
         halved = end < 0
         of_row, until = np.full(len(values), -1), np.full(len(values), -1)
         of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
         views(plain, of_row, until, 1, out)
         present[rows[halved]] = False
         data.append(plain)
-    return _string_views(None if or_empty else present, out, data)
+    return string_views(None if or_empty else present, out, data)
 
 
-def _unescaped(
+def unescape_rows(
     values: JsonValues, rows: Indices, problems: Problems
 ) -> tuple[Bytes, Indices, Indices]:
     """Unescape the strings in these rows, and note those of which no text can be made."""
@@ -66,37 +65,9 @@ def located_texts(values: JsonValues, problems: Problems) -> TextRows:
     rows = np.flatnonzero(values.tags == ESCAPED)
     if not len(rows):
         return TextRows(values.data, addresses, lengths)
-    data, start, end = _unescaped(values, rows, problems)
+    data, start, end = unescape_rows(values, rows, problems)
     addresses[rows], lengths[rows] = data.ctypes.data + start, np.where(end < 0, -1, end - start)
     return TextRows((values.data, data), addresses, lengths)
-
-
-def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
-    """Return the insides of strings as they are written, and how (`json_texts.PLAIN` ...).
-
-    What is missing is the empty text; values of other types, and half of a surrogate pair, are
-    noted.
-
-    Parameters
-    ----------
-    columns
-        Values of one buffer; their texts stand one column after another.
-    problems
-        Where faulty values are noted.
-    """
-    ends = np.cumsum([len(values) for values in columns])
-    out, written = np.zeros((ends[-1], 4), np.int32), np.empty(ends[-1], np.uint8)
-    for values, end in zip(columns, ends.tolist(), strict=True):
-        present, escaped = values.is_text, values.tags == ESCAPED
-        problems.note(values, np.flatnonzero(~present & ~values.is_missing), "a string")
-        if values.numbered_escapes:
-            rows = np.flatnonzero(escaped)
-            _unescaped(values, rows, problems)
-        own = slice(end - len(values), end)
-        of_escaped = json_texts.NUMBERED if values.numbered_escapes else json_texts.ESCAPED
-        written[own] = np.where(escaped, of_escaped, json_texts.PLAIN)
-        views(values.data, np.where(present, values.start, -1), values.end, 0, out[own])
-    return _string_views(None, out, (columns[0].data,)), written
 
 
 def raw_texts(values: JsonValues) -> pl.Series:
@@ -104,10 +75,10 @@ def raw_texts(values: JsonValues) -> pl.Series:
     present = ~values.is_text & ~values.is_missing
     out = np.zeros((len(values), 4), np.int32)
     views(values.data, np.where(present, values.start, -1), values.end, 0, out)
-    return _string_views(present, out, (values.data,))
+    return string_views(present, out, (values.data,))
 
 
-def _string_views(
+def string_views(
     present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[Bytes]
 ) -> pl.Series:
     """Make a column of views; without ``present`` it has no nulls."""

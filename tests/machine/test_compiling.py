@@ -1,9 +1,7 @@
 """Compiled kernels: where they are kept, several processes at once, damage, declared types."""
 
 import ast
-import importlib
 import os
-import pkgutil
 import signal
 import subprocess
 import sys
@@ -18,13 +16,16 @@ import numpy as np
 import pytest
 from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
 from fastscore_machine import objects
-from fastscore_machine.compiling import JIT_DISABLED, Kernel, declared_kernels, prepared
+from fastscore_machine.compiling import JIT_DISABLED, Kernel, prepared
 from fastscore_readers.json.line_ends import _count_ends
 
+import fastscore.suites
+from fastscore.run.kernels import every_kernel
 from tests.conftest import BRIEF, often
 
 PACKAGES = (fastscore_kernels, fastscore_machine, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
+SUITES = Path(fastscore.suites.__file__).parent
 NUMBA_ALONE = {"building.py", "bounds.py", "llvm.py"}
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 ONE_KERNEL = (
@@ -371,6 +372,7 @@ def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):
             "no:cacheprovider",
             str(tests / "kernels"),
             str(tests / "readers"),
+            *map(str, sorted((tests / "suites").glob("*/kernels"))),
             *chosen,
         ],
         cwd=tests.parent,
@@ -406,7 +408,7 @@ def test_calls_from_several_threads_agree():
 
 
 def sources():
-    return sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
+    return sorted(path for folder in [*FOLDERS, SUITES] for path in folder.rglob("*.py"))
 
 
 def test_every_kernel_declares_its_types_and_flags():
@@ -429,11 +431,7 @@ def test_every_kernel_declares_its_types_and_flags():
 def test_every_declared_type_can_be_read():
     from fastscore_machine.signatures import parse
 
-    for package in PACKAGES:
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if found.name.rpartition(".")[2] not in ("building", "bounds", "worker"):
-                importlib.import_module(found.name)
-    for kernel in declared_kernels():
+    for kernel in every_kernel():
         names = kernel.function.__globals__
         count = kernel.function.__code__.co_argcount
         assert len(parse(kernel.parameters, names)) == count, kernel

@@ -342,6 +342,23 @@ def test_unescaped(texts: list[str]) -> None:
             assert out[start:end].tobytes().decode() == meant
 
 
+@given(st.lists(st.lists(st.sampled_from(["\\ud83d", "\\uDE00", "\\n", "é", "x" * 70, "\\\\ud8"]))))
+def test_halves_of_surrogate_pairs_are_found(parts: list[list[str]]) -> None:
+    inside = ["".join(part) for part in parts]
+    ends = np.cumsum([len(text.encode()) for text in inside], dtype=np.int64)
+    starts = ends - np.array([len(text.encode()) for text in inside], np.int64)
+    data = np.frombuffer("".join(inside).encode(), np.uint8)
+    expected = []
+    for text in inside:
+        try:
+            json.loads(f'"{text}"').encode()
+            expected.append(False)
+        except UnicodeEncodeError:
+            expected.append(True)
+    _, _, found = located_values.unescaped(data, starts, ends)
+    assert (found < 0).tolist() == expected
+
+
 @given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
 def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
     import polars as pl

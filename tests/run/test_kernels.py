@@ -84,6 +84,11 @@ def test_what_a_run_does_not_use_is_left_out(suite):
     assert not [name for name in left if name.startswith("fastscore_readers.csv")]
 
 
+def test_a_suite_may_have_kernels_of_its_own():
+    own = "fastscore.suites.guest_simulation.nearly_python._tool_calls:walk_cells"
+    assert own in identities(kernels_of("guest_simulation"))
+
+
 def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
     program = (
         "import sys; from fastscore_kernels import segments;"

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
 from fastscore_machine.arrays import Indices, Mask
-from fastscore_readers.python_literals.orders import ITEM
 
 from fastscore.suites.distinct import distinct
+from fastscore.suites.guest_simulation.nearly_python.item_lists import ITEM
 from fastscore.suites.guest_simulation.orders import Names, normalise
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import DEFAULT_STATE

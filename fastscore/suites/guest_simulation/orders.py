@@ -14,7 +14,6 @@ from fastscore_readers.json.lines import scan_jsonl
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
 from fastscore_readers.line_scan import LineScan
-from fastscore_readers.python_literals.orders import ITEM, MODIFIER, item_names, list_places
 
 from fastscore.suites.columns import (
     counts_of,
@@ -24,6 +23,12 @@ from fastscore.suites.columns import (
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import (
     texts_between,
+)
+from fastscore.suites.guest_simulation.nearly_python.item_lists import (
+    ITEM,
+    MODIFIER,
+    item_names,
+    list_places,
 )
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
 from fastscore.suites.ragged import group_rows, offsets_of, take
@@ -44,7 +49,7 @@ class Names:
     Parameters
     ----------
     conversation, kind
-        Where each name stands, and what it names (`python_literals.orders`), int64 (n,).
+        Where each name stands, and what it names (`nearly_python.item_lists`), int64 (n,).
     code
         The name, its place in ``values``, int64 (n,).
     values

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import keyword_groups, tool_cells
+from fastscore_kernels import keyword_groups
 from fastscore_kernels.text_parts import copied
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_machine.arrow import StringColumn, TextRows, text_rows
 
 from fastscore.suites.guest_simulation.cell_bytes import column_of
+from fastscore.suites.guest_simulation.nearly_python import tool_calls
 from fastscore.suites.guest_simulation.schema import TOOL_COLUMNS
 
 TOOL_WORDS = (
@@ -23,7 +24,7 @@ TOOL_WORDS = (
 )
 """What the names of tools contain, in the order of `TOOL_COLUMNS`."""
 
-_FORMAT = tool_cells.ToolFormat(
+_FORMAT = tool_calls.ToolFormat(
     tool_key=b"tool_name",
     tool_words=tuple(tuple(word.encode() for word in words) for words in TOOL_WORDS),
     attribute_keys=(
@@ -132,7 +133,7 @@ def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
         of a tool that was called.
     """
     rows = text_rows("tool_calls", cells, nulls=True)
-    found = tool_cells.read_tool_cells(rows, _FORMAT)
+    found = tool_calls.read_tool_cells(rows, _FORMAT)
     values = column_of(found.values).str.to_lowercase()
     return ToolCells(
         _words_in(cells.fill_null("")) if whole_cell else found.uses,

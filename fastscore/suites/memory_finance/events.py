@@ -27,7 +27,6 @@ from fastscore.suites.json_scalars import (
     located_texts,
     python_texts,
     whole_numbers,
-    written_texts,
 )
 from fastscore.suites.json_values import (
     JsonPlaces,
@@ -40,6 +39,7 @@ from fastscore.suites.json_values import (
     python_values,
 )
 from fastscore.suites.memory_finance.history import order_history, read_said
+from fastscore.suites.memory_finance.joined_texts import written_texts
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.schema import (

@@ -1,4 +1,4 @@
-"""Searching JSON strings where they stand.
+"""What was recalled: JSON strings, searched where they stand.
 
 Nothing is unescaped but what must be to be searched, and that into memory that stays in the cache.
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
@@ -6,9 +6,11 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
@@ -21,8 +23,12 @@ from fastscore_machine.memory import (
 )
 from fastscore_machine.validation import read_only, same_length
 from fastscore_machine.views import put_byte
-
+from fastscore_readers.json import tokens
+from fastscore_readers.json.located_values import views
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
+
+from fastscore.suites.json_scalars import string_views, unescape_rows
+from fastscore.suites.json_values import JsonValues, Problems
 
 PLAIN, ESCAPED, NUMBERED = range(3)
 r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""
@@ -37,6 +43,34 @@ class _Texts(NamedTuple):
 
     addresses: Longs
     lengths: Longs
+
+
+def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
+    """Return the insides of strings as they are written, and how (`PLAIN` ...).
+
+    What is missing is the empty text; values of other types, and half of a surrogate pair, are
+    noted.
+
+    Parameters
+    ----------
+    columns
+        Values of one buffer; their texts stand one column after another.
+    problems
+        Where faulty values are noted.
+    """
+    ends = np.cumsum([len(values) for values in columns])
+    out, written = np.zeros((ends[-1], 4), np.int32), np.empty(ends[-1], np.uint8)
+    for values, end in zip(columns, ends.tolist(), strict=True):
+        present, escaped = values.is_text, values.tags == tokens.ESCAPED
+        problems.note(values, np.flatnonzero(~present & ~values.is_missing), "a string")
+        if values.numbered_escapes:
+            rows = np.flatnonzero(escaped)
+            unescape_rows(values, rows, problems)
+        own = slice(end - len(values), end)
+        of_escaped = NUMBERED if values.numbered_escapes else ESCAPED
+        written[own] = np.where(escaped, of_escaped, PLAIN)
+        views(values.data, np.where(present, values.start, -1), values.end, 0, out[own])
+    return string_views(None, out, (columns[0].data,)), written
 
 
 def joined_contain(

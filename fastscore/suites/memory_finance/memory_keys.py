@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
-from fastscore_readers.json.json_texts import joined_contain
 
 from fastscore.suites.columns import counts_of, group_offsets, list_column
+from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
 from fastscore.suites.memory_finance.schema import (

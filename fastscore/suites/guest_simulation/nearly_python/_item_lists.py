@@ -1,4 +1,4 @@
-"""Compiled walks over cells that are nearly Python or JSON; `literals` has the rules.
+"""Compiled walks over cells that are nearly Python or JSON; `item_lists` has the rules.
 
 Comparisons are spelled out, as `in` over a tuple compiles to slower code.
 """
@@ -335,7 +335,7 @@ def list_has_items(data: int, at: int, stop: int) -> bool:
 
 @kernel("int64[:], int64[:], out(int64[:]), out(bool[:]), out(bool[:])", fastmath=False)
 def find_lists(addresses: Any, lengths: Any, begins: Any, broken: Any, has_items: Any) -> None:
-    """Find where in its cell each list begins, -1 without one; `literals.list_places` has more."""
+    """Find where in its cell each list begins, -1 without one; see `item_lists.list_places`."""
     for row in range(lengths.size):
         start, stop = addresses[row], addresses[row] + lengths[row]
         begins[row] = -1

@@ -1,4 +1,4 @@
-"""The compiled walk over cells of tool calls; `tool_cells` has the rules.
+"""The compiled walk over cells of tool calls; `tool_calls` has the rules.
 
 Loops are spelled out, as `any` over a generator does not compile.
 """
@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_kernels.ranges import hashed, range_place
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, RUN_BYTES, RUNS, aligned, prefetch_text, run_marks
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import address_of, load_byte, same_bytes
-from fastscore_readers.python_literals._literals import (
+
+from fastscore.suites.guest_simulation.nearly_python._item_lists import (
     after_spaces,
     is_separator,
     is_word,
@@ -22,8 +24,6 @@ from fastscore_readers.python_literals._literals import (
     scalar,
     skip_quotes,
 )
-
-from fastscore_kernels.ranges import hashed, range_place
 
 TOOL, LIST, LIST_END, FIRST_ATTRIBUTE = range(4)
 """What keys are of, by their number."""
@@ -170,7 +170,7 @@ def walk_cells(
 ) -> Any:
     """Read cells from a row on; return the row before which ``values`` are full, and their count.
 
-    ``wanted`` is what `tool_cells` makes of a format. ``values`` lists the distinct values by
+    ``wanted`` is what `tool_calls` makes of a format. ``values`` lists the distinct values by
     (start, end, hash), by address, ``value_bits`` their bits as tools; ``table`` has room for twice
     as many numbers, a power of two, -1 at free places.
     """

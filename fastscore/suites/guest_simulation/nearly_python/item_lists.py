@@ -23,7 +23,7 @@ from fastscore_machine.arrow import TextRows
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_ranges, as_vector, read_only
 
-from fastscore_readers.python_literals._literals import (
+from fastscore.suites.guest_simulation.nearly_python._item_lists import (
     BARE_ITEM,
     FIELD,
     ITEM,

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_kernels.text_parts import copied
 from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.arrow import StringColumn, TextRows
 from fastscore_machine.validation import read_only
 
-from fastscore_kernels._tool_cells import TRACKS, key_runs, walk_cells
-from fastscore_kernels.text_parts import copied
+from fastscore.suites.guest_simulation.nearly_python._tool_calls import TRACKS, key_runs, walk_cells
 
 _VALUES = 1 << 10
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from fastscore_readers.python_literals.orders import (
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fastscore.suites.guest_simulation.nearly_python.item_lists import (
     BARE_ITEM,
     FIELD,
     ITEM,
     MODIFIER,
     item_names,
 )
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from tests.oracles import guest_cells as plain
 
 TOKENS = (

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_readers.json import json_texts, located_values
-from fastscore_readers.json.json_texts import joined_contain
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fastscore.suites.memory_finance.joined_texts import ESCAPED, NUMBERED, PLAIN, joined_contain
 
 LETTERS = st.text(alphabet='abn/\n"\\波动é😀', max_size=8)
 LONG = st.lists(LETTERS, max_size=40).map("".join)
@@ -20,8 +20,8 @@ PAIRS = st.lists(
 
 def kind_of(inside: str) -> int:
     """How a string is written."""
-    escaped = json_texts.NUMBERED if "\\u" in inside else json_texts.ESCAPED
-    return escaped if "\\" in inside else json_texts.PLAIN
+    escaped = NUMBERED if "\\u" in inside else ESCAPED
+    return escaped if "\\" in inside else PLAIN
 
 
 def written(rows: list[list[str]], *, ascii: bool) -> tuple[Any, ...]:
@@ -64,20 +64,3 @@ def test_half_a_surrogate_pair_makes_the_empty_text() -> None:
 def test_as_many_needles_as_haystacks_are_wanted() -> None:
     with pytest.raises(ValueError, match="`needles` has 1 rows"):
         joined_contain(*written([["a"]], ascii=True), np.zeros(2, np.int64), pl.Series(["a"]))
-
-
-@given(st.lists(st.lists(st.sampled_from(["\\ud83d", "\\uDE00", "\\n", "é", "x" * 70, "\\\\ud8"]))))
-def test_halves_of_surrogate_pairs_are_found(parts: list[list[str]]) -> None:
-    inside = ["".join(part) for part in parts]
-    ends = np.cumsum([len(text.encode()) for text in inside], dtype=np.int64)
-    starts = ends - np.array([len(text.encode()) for text in inside], np.int64)
-    data = np.frombuffer("".join(inside).encode(), np.uint8)
-    expected = []
-    for text in inside:
-        try:
-            json.loads(f'"{text}"').encode()
-            expected.append(False)
-        except UnicodeEncodeError:
-            expected.append(True)
-    _, _, found = located_values.unescaped(data, starts, ends)
-    assert (found < 0).tolist() == expected

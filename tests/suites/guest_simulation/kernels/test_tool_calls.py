@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from fastscore_kernels.text_parts import copied
-from fastscore_kernels.tool_cells import ToolFormat, read_tool_cells
 from fastscore_machine.arrow import text_rows
-from fastscore_readers.python_literals.orders import list_places
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fastscore.suites.guest_simulation.nearly_python.item_lists import list_places
+from fastscore.suites.guest_simulation.nearly_python.tool_calls import ToolFormat, read_tool_cells
 from tests.oracles import guest_cells as plain
 
 WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
