@@ -196,7 +196,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         plan = _plan(run, named_for_all(readable.files, config.engine))
         _score(run, plan)
         receipts = _score_receipts(run, plan)
-        _summarise(run, receipts, readable.files)
+        summary = _summarise(run, receipts)
+        _complete(run, receipts, summary, readable.files)
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
@@ -323,7 +324,8 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
     return receipts
 
 
-def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[InputFile]) -> None:
+def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
+    """Commit the summary of all parts, and what the suite's published code writes."""
     with run.stage("summary", 1) as progress:
         scanned = {
             table.name: pl.scan_parquet(
@@ -348,6 +350,13 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt], files: Sequence[Inp
             outputs.append(replace(committed, path=f"{LEGACY}/{name}"))
         run.manifest.outputs = [asdict(output) for output in outputs]
         progress.advance({})
+    return summary
+
+
+def _complete(
+    run: _Execution, receipts: Sequence[Receipt], summary: pl.DataFrame, files: Sequence[InputFile]
+) -> None:
+    """Add up what was counted, say what rows lack, and mark the run as complete."""
     counts: dict[str, int] = {}
     for receipt in receipts:
         for name, value in receipt.counts.items():

@@ -71,16 +71,9 @@ def open_manifest(
             f"{folder} holds a run with another signature.\n  there: {there}\n  asked: {signed}",
             "Choose another folder with -o, or replace it with --overwrite.",
         )
-    settings = {
-        "shard_bytes": config.shard_bytes or suite.source.shard_bytes,
-        "workers": config.workers,
-        "engine": config.engine,
-        "max_rejects": config.max_rejects,
-        "max_memory": config.limits.memory_bytes,
-    }
     if earlier is not None:
         remove_temporaries(folder)
-        earlier.settings, earlier.environment = settings, _environment()
+        earlier.settings, earlier.environment = _settings(config, suite), _environment()
         return earlier
     if there is None:
         _clear(folder, suite)
@@ -92,7 +85,7 @@ def open_manifest(
         suite=suite.name,
         suite_version=suite.version,
         options=option_values(options),
-        settings=settings,
+        settings=_settings(config, suite),
         embedder=None
         if identity is None
         else {name: getattr(identity, name) for name in identity.__slots__},
@@ -102,6 +95,17 @@ def open_manifest(
     # nothing else is written before: what stands beside a manifest is this run's
     manifest.save(folder)
     return manifest
+
+
+def _settings(config: RunConfig, suite: Suite) -> dict[str, Any]:
+    """Return how a run is done, which no number depends on."""
+    return {
+        "shard_bytes": config.shard_bytes or suite.source.shard_bytes,
+        "workers": config.workers,
+        "engine": config.engine,
+        "max_rejects": config.max_rejects,
+        "max_memory": config.limits.memory_bytes,
+    }
 
 
 def _refuse_links(folder: Path) -> None:
