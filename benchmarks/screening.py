@@ -29,7 +29,7 @@ from fastscore.run.missing import UNKNOWN_SCHEMA, Counted
 from fastscore.run.progress import SilentReporter
 
 MOST_SHARE = 0.01
-CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.tasks.count_lacks")
+CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.scoring.count_lacks")
 LAYOUTS: tuple[tuple[str, Layout, int], ...] = (
     ("few large files", "shards", 4_000),
     ("a file a dialogue", "dialogue", 2_000),

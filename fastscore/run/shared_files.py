@@ -61,10 +61,10 @@ def absolute(context: RunContext) -> RunContext:
 
 def named_for_all(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
     """Name files so that every worker finds them."""
-    return files if engine == LOCAL else _absolute_files(files)
+    return files if engine == LOCAL else absolute_files(files)
 
 
-def _absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
+def absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
     """Name where files are read absolutely; what they are called in rows stays."""
     return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)
 
