@@ -5,10 +5,11 @@ Comparisons are spelled out, as `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, word_bytes
 from fastscore_machine.compiling import always_inlined, kernel
@@ -220,23 +221,38 @@ def _added(found: Any, count: int, row: int, kind: int, start: int, end: int) ->
     return count + 1
 
 
+class ItemLists(NamedTuple):
+    """Lists of items, int64 (n,) each.
+
+    Parameters
+    ----------
+    starts, stops
+        Where each list's bracket stands, and where its cell ends.
+    ends
+        Where the list is found to end, -1 where it does not.
+    """
+
+    starts: Longs
+    stops: Longs
+    ends: Longs
+
+
+class ItemKeys(NamedTuple):
+    """Keys of items: their bytes and offsets, and for each its rank as a modifier's name."""
+
+    names: Bytes
+    offsets: Longs
+    ranks: Longs
+
+
 @kernel(
-    "uint8[:], int64[:], int64[:], uint8[:], int64[:], int64[:], out(int64[:]), "
-    "int64, int64, out(int64[:, :])",
+    "uint8[:], ItemLists(int64[:], int64[:], out(int64[:])), "
+    "ItemKeys(uint8[:], int64[:], int64[:]), int64, int64, out(int64[:, :])",
     returns="int64",
     fastmath=False,
 )
 def walk(
-    cells: Any,
-    starts: Any,
-    stops: Any,
-    names: Any,
-    name_offsets: Any,
-    ranks: Any,
-    ends: Any,
-    first_row: int,
-    last_row: int,
-    found: Any,
+    cells: Any, lists: ItemLists, keys: ItemKeys, first_row: int, last_row: int, found: Any
 ) -> int:
     """List (row, kind, start, end) of the names in lists of items, and find where each list ends.
 
@@ -245,6 +261,8 @@ def walk(
     Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
     """
     data, size = address_of(cells), cells.size
+    starts, stops, ends = lists
+    names, name_offsets, ranks = keys
     count = 0
     best = np.empty((3, 3), np.int64)
     for row in range(first_row, last_row):

@@ -6,11 +6,12 @@ Loops are spelled out, as `any` over a generator does not compile.
 # ruff: noqa: SIM110
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_kernels.ranges import hashed, range_place
+from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, RUN_BYTES, RUNS, aligned, prefetch_text, run_marks
 from fastscore_machine.compiling import always_inlined, kernel
@@ -144,36 +145,59 @@ def _number(begin: int, end: int, stop: int, values: Any, table: Any, count: int
     return table[place]
 
 
+class Values(NamedTuple):
+    """Distinct simple values, by number.
+
+    Parameters
+    ----------
+    places : int64 (3, capacity)
+        Where each begins and ends, by address, and its hash.
+    bits : uint64 (capacity,)
+        What each is as the name of a tool.
+    table : int64
+        Numbers by their hashes, twice as many as there is room for, a power of two; -1 is free.
+    """
+
+    places: Longs
+    bits: npt.NDArray[np.uint64]
+    table: Longs
+
+
+class Said(NamedTuple):
+    """What cells say, a row each: as `tool_calls.ToolCells` has it."""
+
+    uses: Mask
+    attributes: Longs
+    lists: Longs
+    broken: Mask
+    has_items: Mask
+
+
 @kernel(
     "int64[:], int64[:], "
     "(uint8[:], int64[:], uint8[:], int64[:], (uint8[:], int64[:], uint64[:], uint8[:]), "
     "uint8[:], int64), "
-    "int64, out(int64[:, :]), out(uint64[:]), out(int64[:]), int64, out(bool[:, :]), "
-    "out(int64[:, :]), out(int64[:]), out(bool[:]), out(bool[:])",
+    "int64, Values(out(int64[:, :]), out(uint64[:]), out(int64[:])), int64, "
+    "Said(out(bool[:, :]), out(int64[:, :]), out(int64[:]), out(bool[:]), out(bool[:]))",
     returns="int64, int64",
     fastmath=False,
+    allocates=False,
 )
 def walk_cells(
     addresses: Any,
     lengths: Any,
     wanted: Any,
     first_row: int,
-    values: Any,
-    value_bits: Any,
-    table: Any,
+    values: Values,
     count: int,
-    uses: Any,
-    attributes: Any,
-    lists: Any,
-    broken: Any,
-    has_items: Any,
+    said: Said,
 ) -> Any:
     """Read cells from a row on; return the row before which ``values`` are full, and their count.
 
-    ``wanted`` is what `tool_calls` makes of a format. ``values`` lists the distinct values by
-    (start, end, hash), by address, ``value_bits`` their bits as tools; ``table`` has room for twice
-    as many numbers, a power of two, -1 at free places.
+    ``wanted`` is what `tool_calls` makes of a format.
     """
+    places, value_bits, table = values
+    uses, attributes, lists, broken, has_items = said
     names, name_offsets, runs, run_places, tools, marker, reach = wanted
     words, word_offsets, word_bits, giver = tools
     keys = address_of(names)
@@ -211,10 +235,10 @@ def walk_cells(
                         elif not marked and chosen < 0 and (used & TRACKS) != 0:
                             chosen = value
                 else:
-                    if count == values.shape[1]:
+                    if count == places.shape[1]:
                         return row, count
                     first, last = scalar(0, value, stop)
-                    number = _number(first, last, stop, values, table, count)
+                    number = _number(first, last, stop, places, table, count)
                     if number == count:
                         count += 1
                         value_bits[number] = _tool_bits(

@@ -28,6 +28,8 @@ from fastscore.suites.guest_simulation.nearly_python._item_lists import (
     FIELD,
     ITEM,
     MODIFIER,
+    ItemKeys,
+    ItemLists,
     find_lists,
     walk,
 )
@@ -96,17 +98,17 @@ def item_names(
     """
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "stops", stops, flat.size)
-    ends = np.empty(first.size, np.int64)
+    lists = ItemLists(first, last, np.empty(first.size, np.int64))
     parts: dict[int, npt.NDArray[np.int64]] = {}
 
     def work(start: int, stop: int) -> None:
-        place = (flat, first, last, *_ITEM_KEYS[option_first], ends, start, stop)
-        parts[start] = _listed(partial(walk, *place), 4, _NAMES_PER_LIST * (stop - start))
+        fill = partial(walk, flat, lists, _ITEM_KEYS[option_first], start, stop)
+        parts[start] = _listed(fill, 4, _NAMES_PER_LIST * (stop - start))
 
     run_chunks(work, first.size, chunk=_ROWS_PER_CHUNK, threads=threads)
     listed = [np.empty((4, 0), np.int64), *(parts[start] for start in sorted(parts))]
     row, kind, start, end = np.concatenate(listed, axis=1)
-    return ItemNames(row, kind, start, end, ends)
+    return ItemNames(row, kind, start, end, lists.ends)
 
 
 def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -132,12 +134,12 @@ def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs]:
     return read_only(names), read_only(offsets)
 
 
-def _item_keys(option_first: bool) -> tuple[Bytes, Longs, Longs]:
+def _item_keys(option_first: bool) -> ItemKeys:
     """Return the keys of items with, for each, its rank as a modifier's name."""
     keys = (*_NAME_KEYS, b"modifier_option_name", b"modifier", b"modifiers")
     order = ("modifier_option_name", "name") if option_first else ("name", "modifier_option_name")
     ranks = {name.encode(): rank for rank, name in enumerate((*order, "modifier"))}
-    return (
+    return ItemKeys(
         *_key_table(keys),
         read_only(np.array([ranks.get(key, len(keys)) for key in keys], np.int64)),
     )

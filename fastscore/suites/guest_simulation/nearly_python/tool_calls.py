@@ -21,7 +21,13 @@ from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.arrow import StringColumn, TextRows
 from fastscore_machine.validation import read_only
 
-from fastscore.suites.guest_simulation.nearly_python._tool_calls import TRACKS, key_runs, walk_cells
+from fastscore.suites.guest_simulation.nearly_python._tool_calls import (
+    TRACKS,
+    Said,
+    Values,
+    key_runs,
+    walk_cells,
+)
 
 _VALUES = 1 << 10
 
@@ -106,17 +112,22 @@ def read_tool_cells(cells: TextRows, wanted: ToolFormat) -> ToolCells:
     attributes = np.empty((n_cells, n_attributes), np.int64)
     lists = np.empty(n_cells, np.int64)
     broken, has_items = np.empty(n_cells, np.bool_), np.empty(n_cells, np.bool_)
-    out = uses, attributes, lists, broken, has_items
-    values, bits = np.empty((3, _VALUES), np.int64), np.empty(_VALUES, np.uint64)
+    said = Said(uses, attributes, lists, broken, has_items)
     table = np.full(2 * _VALUES, -1, np.int64)
-    row, count = walk_cells(*place, 0, values, bits, table, 0, *out)
+    values = Values(np.empty((3, _VALUES), np.int64), np.empty(_VALUES, np.uint64), table)
+    row, count = walk_cells(*place, 0, values, 0, said)
     while row < n_cells:
-        values = np.concatenate([values, np.empty_like(values)], axis=1)
-        bits = np.concatenate([bits, np.empty_like(bits)])
-        table = _placed(values[2, :count], 2 * table.size)
-        row, count = walk_cells(*place, row, values, bits, table, count, *out)
-    begins, ends = values[:2, :count]
+        values = _doubled(values, count)
+        row, count = walk_cells(*place, row, values, count, said)
+    begins, ends = values.places[:2, :count]
     return ToolCells(uses, attributes, copied(begins, ends - begins), lists, broken, has_items)
+
+
+def _doubled(values: Values, count: int) -> Values:
+    """Make room for twice as many values."""
+    places = np.concatenate([values.places, np.empty_like(values.places)], axis=1)
+    bits = np.concatenate([values.bits, np.empty_like(values.bits)])
+    return Values(places, bits, _placed(places[2, :count], 2 * values.table.size))
 
 
 def _placed(hashes: Longs, size: int) -> Longs:
