@@ -168,6 +168,3 @@ def _flat(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Longs]:
     """Return the bytes of texts and their offsets."""
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return read_only(np.frombuffer(b"".join(texts), np.uint8)), read_only(offsets)
-
-
-_SOME = ToolFormat(b"tool", ((b"a",),), (b"attribute",), b"a", b"list", b"end", 0, b"m", 0)
