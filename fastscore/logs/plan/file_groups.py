@@ -208,7 +208,8 @@ def index_group(
     arrays.save("stretches", np.stack((stretches.start, stretches.line, ends)))
     _save_blocks(arrays, states, counts)
     named = spans.filter(~pl.col("is_local"))
-    if not source.key_within_file and not named.is_empty():
+    has_others = groups > 1 or len(states) > 1
+    if has_others and not source.key_within_file and not named.is_empty():
         _save_keys(arrays, named.with_columns(pl.col("file") + group.first_file))
     files = tuple(
         _indexed(state, int(count), int(size))
@@ -254,5 +255,8 @@ def _save_blocks(
 
 
 def _save_keys(arrays: GroupArrays, named: pl.DataFrame) -> None:
-    columns = named.select(pl.col(KEY_COLUMNS).cast(pl.UInt64)).sort("key_high", "key_low")
-    arrays.save("keys", np.stack([columns[name].to_numpy() for name in KEY_COLUMNS]))
+    order = named.select(pl.arg_sort_by("key_high", "key_low")).to_series()
+    columns = np.empty((len(KEY_COLUMNS), named.height), np.uint64)
+    for name, values in zip(KEY_COLUMNS, columns, strict=True):
+        values[:] = named[name].gather(order).to_numpy()
+    arrays.save("keys", columns)

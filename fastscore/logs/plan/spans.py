@@ -24,6 +24,9 @@ the first row's line; how many dialogues they are, of lines that need not be rea
 ones too. Rows that are dialogues of their own are kept together by their place in the file, so that
 their number costs no memory."""
 
+_KEY_NUMBER = pl.col("key_low") ^ pl.col("key_high") ^ pl.col("file").cast(pl.UInt64).hash()
+"""The same for spans of one key of one file, and seldom for others."""
+
 
 class Spans:
     """The spans of all files, as they are found, file by file in order."""
@@ -42,22 +45,35 @@ class Spans:
     def joined(self) -> pl.DataFrame:
         """Return one span for each key of each file, by file and first row."""
         self._join()
-        return self._found[0].sort("file", "first")
+        found = self._found[0]
+        file, first = found["file"].to_numpy(), found["first"].to_numpy()
+        same_file = file[1:] == file[:-1]
+        if ((file[1:] > file[:-1]) | (same_file & (first[1:] >= first[:-1]))).all():
+            return found
+        return found.sort("file", "first")
 
     def _join(self) -> None:
-        keys = ("file", "is_local", "key_high", "key_low")
+        found = pl.concat(self._found)
+        # most keys have one span, which nothing is to be joined to
+        numbers = found.select(_KEY_NUMBER).to_series()
+        ascending = numbers.sort().to_numpy()
+        if (ascending[1:] == ascending[:-1]).any():
+            repeated = numbers.is_duplicated()
+            found = pl.concat([found.filter(~repeated), _join_all(found.filter(repeated))])
         rows_of_their_own = pl.col("is_local") & (pl.col("key_high") == 0)
-        joined = (
-            pl.concat(self._found)
-            .group_by(keys)
-            .agg(
-                pl.col("first", "line").first(),
-                pl.col("last").last(),
-                pl.col("dialogues").sum(),
-            )
-            .with_columns(
-                pl.when(rows_of_their_own).then("dialogues").otherwise(1).alias("dialogues")
-            )
-            .select(*SPAN_SCHEMA)
+        found = found.with_columns(
+            pl.when(rows_of_their_own).then("dialogues").otherwise(1).alias("dialogues")
         )
-        self._found, self._height = [joined], joined.height
+        self._found, self._height = [found], found.height
+
+
+def _join_all(spans: pl.DataFrame) -> pl.DataFrame:
+    return (
+        spans.group_by("file", "is_local", "key_high", "key_low")
+        .agg(
+            pl.col("first", "line").first(),
+            pl.col("last").last(),
+            pl.col("dialogues").sum(),
+        )
+        .select(*SPAN_SCHEMA)
+    )
