@@ -13,9 +13,11 @@ from fastscore_kernels import number_hashes, number_texts
 from fastscore_kernels.sums import ExactSums
 from fastscore_machine.arrays import Longs
 
-from fastscore.suites.ragged import number_keys
+from fastscore.suites.ragged import first_of_each, number_keys
+from fastscore.suites.table_batches import Rows, batches_of, collected
 
 Hashes = npt.NDArray[np.uint64]
+Cells = npt.NDArray[np.int32]
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -52,6 +54,59 @@ class Group:
         return sums
 
 
+class _Combinations:
+    """The combinations of labels met so far, numbered by first appearance.
+
+    Parameters
+    ----------
+    labels
+        The label columns.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.places: dict[str, dict[str | None, int]] = {name: {} for name in labels}
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._numbers)
+
+    def of_rows(self, rows: pl.DataFrame) -> Cells:
+        """Return the number of each row's combination."""
+        combined = np.zeros(rows.height, np.int64)
+        codes = []
+        for name, places in self.places.items():
+            texts = rows[name].cast(pl.String)
+            numbers, firsts = number_texts(texts)
+            found = [places.setdefault(text, len(places)) for text in texts[firsts].to_list()]
+            codes.append(np.array(found, np.int64)[numbers])
+            # numbered anew at each label: the products stay small
+            combined = number_keys(combined * len(places) + codes[-1])
+        firsts = first_of_each(combined)
+        combinations = zip(*(of_label[firsts].tolist() for of_label in codes), strict=True)
+        known = self._numbers
+        found = [known.setdefault(each, len(known)) for each in combinations]
+        return np.array(found, np.int32)[combined]
+
+    def groups(self, used: Longs) -> dict[str, Group]:
+        """Return by label the values of the combinations that are used, which are the cells."""
+        table = np.array(list(self._numbers), np.int64)[used]
+        groups: dict[str, Group] = {}
+        for (name, places), codes in zip(self.places.items(), table.T, strict=True):
+            texts = list(places)
+            of_cells = [texts[code] for code in codes.tolist()]
+            values = sorted({text for text in of_cells if text is not None})
+            ranks: dict[str | None, int] = {value: rank for rank, value in enumerate(values)}
+            # after the values: cells without one, and the one of no known dialogue
+            ranked = np.array([ranks.get(text, len(values)) for text in (*of_cells, None)])
+            order = np.argsort(ranked, kind="stable")
+            bounds = np.searchsorted(ranked[order], np.arange(len(values) + 1))
+            if values:
+                groups[name] = Group(values, order[: bounds[-1]], bounds[:-1])
+        return groups
+
+
 @dataclass(frozen=True, slots=True)
 class LabelCells:
     """The cells, and each dialogue's.
@@ -74,34 +129,31 @@ class LabelCells:
     groups: Mapping[str, Group]
     key: Sequence[str]
     hashes: Hashes
-    numbers: Longs
+    numbers: Cells
     seed: int
 
     @classmethod
     def of_dialogues(
-        cls, dialogues: pl.DataFrame, key: Sequence[str], labels: Sequence[str]
+        cls, dialogues: Rows, key: Sequence[str], labels: Sequence[str]
     ) -> "LabelCells":
-        """Give the combinations of labels numbers; of the rows of one key the first counts."""
-        labels = [name for name in labels if dialogues[name].null_count() < dialogues.height]
+        """Give the combinations of labels numbers; of the rows of one key the first counts.
+
+        Read a batch at a time: of a dialogue a hash and a number are kept.
+        """
+        if labels:
+            given = collected(dialogues.select(pl.col(labels).is_not_null().any()))
+            labels = [name for name in labels if given[name].item()]
         if not labels:
-            return cls(1, {}, key, np.zeros(0, np.uint64), np.zeros(0, np.int64), 0)
-        hashes, firsts, seed = _hash_distinct(dialogues.select(key))
-        encoded = {column.name: _encode(column) for column in dialogues.select(labels)[firsts]}
-        numbers = np.zeros(firsts.size, np.int64)
-        for values, codes in encoded.values():
-            # numbered anew at each label: the products stay below the square of the rows
-            numbers = number_keys(numbers * (len(values) + 1) + codes)
-        n_cells = int(numbers.max()) + 2
-        groups: dict[str, Group] = {}
-        for name, (values, codes) in encoded.items():
-            of_cells = np.full(n_cells, len(values))
-            of_cells[numbers] = codes
-            order = np.argsort(of_cells, kind="stable")
-            bounds = np.searchsorted(of_cells[order], np.arange(len(values) + 1))
-            if values:
-                groups[name] = Group(values, order[: bounds[-1]], bounds[:-1])
-        ascending = np.argsort(hashes)
-        return cls(n_cells, groups, key, hashes[ascending], numbers[ascending], seed)
+            return cls(1, {}, key, np.zeros(0, np.uint64), np.zeros(0, np.int32), 0)
+        combinations = _Combinations(labels)
+        hashes, firsts, cells, seed = _read_distinct(dialogues, key, combinations)
+        numbers = cells[firsts]
+        used = np.flatnonzero(np.bincount(numbers, minlength=combinations.count))
+        if used.size < combinations.count:
+            # some are of later rows of a key alone
+            numbers = np.searchsorted(used, numbers).astype(np.int32)
+        groups = combinations.groups(used)
+        return cls(used.size + 1, groups, key, hashes, numbers, seed)
 
     @property
     def whole(self) -> Group:
@@ -123,17 +175,7 @@ class LabelCells:
         places = np.empty(of_runs.size, np.int64)
         places[order] = np.searchsorted(self.hashes[:-1], of_runs[order])
         cells = np.where(self.hashes[places] == of_runs, self.numbers[places], self.n_cells - 1)
-        return np.repeat(cells, np.diff(starts, append=rows.height))
-
-
-def _encode(labels: pl.Series) -> tuple[list[str], Longs]:
-    """Return the distinct values, ascending, and each row's place among them or, null, after."""
-    texts = labels.cast(pl.String)
-    numbers, firsts = number_texts(texts)
-    found = texts[firsts].to_list()
-    values = sorted(value for value in found if value is not None)
-    places = {value: place for place, value in enumerate(values)}
-    return values, np.array([places.get(value, len(values)) for value in found])[numbers]
+        return np.repeat(cells.astype(np.int64), np.diff(starts, append=rows.height))
 
 
 def _hash_columns(keys: pl.DataFrame, seed: int) -> list[Hashes]:
@@ -148,12 +190,38 @@ def _combine(columns: Sequence[Hashes]) -> Hashes:
     return hashes
 
 
-def _hash_distinct(keys: pl.DataFrame) -> tuple[Hashes, Longs, int]:
-    """Return a hash for each distinct key, none of two, the row it is first in, and the seed."""
+def _read_distinct(
+    dialogues: Rows, key: Sequence[str], combinations: _Combinations
+) -> tuple[Hashes, Longs, Cells, int]:
+    """Return the hashes of keys, ascending, their first rows, each row's cell, and the seed."""
+    asked = dialogues.select(*dict.fromkeys((*key, *combinations.places)))
     seed = 0
     while True:
-        hashes = _combine(_hash_columns(keys, seed))
-        numbers, firsts = number_hashes(hashes)
-        if firsts.size == keys.height or keys[firsts[numbers]].equals(keys):
-            return hashes[firsts], firsts, seed
+        read = [
+            (_combine(_hash_columns(batch.select(key), seed)), combinations.of_rows(batch))
+            for batch in batches_of(asked)
+        ]
+        hashes = np.concatenate([of_batch for of_batch, _ in read])
+        cells = np.concatenate([of_batch for _, of_batch in read])
+        del read
+        firsts = np.argsort(hashes)
+        ascending = hashes[firsts]
+        repeats = ascending[1:] == ascending[:-1]
+        if not repeats.any():
+            return ascending, firsts, cells, seed
+        if _are_of_one_key(dialogues.select(key), hashes, ascending[1:][repeats]):
+            begins = np.concatenate(([True], ~repeats))
+            return ascending[begins], np.argsort(hashes, kind="stable")[begins], cells, seed
         seed += 1
+
+
+def _are_of_one_key(keys: Rows, hashes: Hashes, repeated: Hashes) -> bool:
+    """Tell whether of each repeated hash all keys are alike."""
+    is_repeated = np.isin(hashes, repeated)
+    kept, begin = [], 0
+    for batch in batches_of(keys):
+        kept.append(batch.filter(pl.Series(is_repeated[begin : begin + batch.height])))
+        begin += batch.height
+    found = pl.concat(kept)
+    numbers, firsts = number_hashes(hashes[is_repeated])
+    return bool(found[firsts[numbers]].equals(found))

@@ -9,7 +9,7 @@ thousand million. What rounding costs is of the order of a double's own last bit
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
@@ -20,10 +20,8 @@ from fastscore_kernels.sums import COUNT, ExactSums
 from fastscore_machine.arrays import Longs
 
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
-from fastscore.suites.label_cells import (
-    Group,
-    LabelCells,
-)
+from fastscore.suites.label_cells import Group, LabelCells
+from fastscore.suites.table_batches import Rows, batches_of, collected, hold_if_small
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),
@@ -54,7 +52,6 @@ NORMAL_QUANTILE = 1.96
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
-_BATCH_ROWS = 1 << 17
 
 
 def summarise_metrics(
@@ -123,7 +120,7 @@ def summarise_metrics(
 def _find_cells(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> LabelCells:
     if not groups:
         return LabelCells.of_dialogues(pl.DataFrame(), key, ())
-    labels = table.select(*dict.fromkeys((*key, *groups))).collect(engine="streaming")
+    labels = hold_if_small(table.select(*dict.fromkeys((*key, *groups))))
     return LabelCells.of_dialogues(labels, key, groups)
 
 
@@ -137,7 +134,7 @@ def _summarise_table(
 ) -> list[dict[str, Any]]:
     """Sum once by combination of labels (cell), then by label over the few sums."""
     columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
-    numbers = _hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
+    numbers = hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
     grids = choose_grids(numbers, metrics)
     cells = find_cells()
     n_rows, sums = _sum_by_cell(numbers, grids, cells)
@@ -151,24 +148,12 @@ def _summarise_table(
     ]
 
 
-def _hold_if_small(rows: pl.LazyFrame) -> pl.DataFrame | pl.LazyFrame:
-    """Read a table of no more than a batch once, for all that is asked of it."""
-    first = rows.head(_BATCH_ROWS + 1).collect(engine="streaming")
-    return first.rechunk() if first.height <= _BATCH_ROWS else rows
-
-
-def _batches(rows: pl.DataFrame | pl.LazyFrame) -> Iterable[pl.DataFrame]:
-    if isinstance(rows, pl.DataFrame):
-        return (rows,)
-    return rows.collect_batches(chunk_size=_BATCH_ROWS, engine="streaming")
-
-
 def _summed_columns(metric: Metric) -> list[str]:
     extra = (metric.numerator, metric.denominator)
     return [metric.id, *(column for column in extra if column is not None)]
 
 
-def choose_grids(rows: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric]) -> dict[str, int]:
+def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
     """Return the grid of every column that these metrics sum, as the bits after the point.
 
     A metric's largest magnitude is that of its declared range; only columns without one are read.
@@ -180,9 +165,9 @@ def choose_grids(rows: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric]) -
         if metric.minimum is not None and metric.maximum is not None
     }
     unbounded = [column for column in columns if column not in largest]
-    found = rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
-    if isinstance(found, pl.LazyFrame):
-        found = found.collect(engine="streaming")
+    found = collected(
+        rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
+    )
     largest |= {column: found[column].item() or 0.0 for column in unbounded}
     bits = min(_GRID_BITS, (_SUM_BITS - int(found["_rows"].item()).bit_length()) // 2)
     return {
@@ -196,13 +181,13 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
 
 
 def _sum_by_cell(
-    rows: pl.DataFrame | pl.LazyFrame, grids: Mapping[str, int], cells: LabelCells
+    rows: Rows, grids: Mapping[str, int], cells: LabelCells
 ) -> tuple[Longs, dict[str, ExactSums]]:
     """Return by cell the number of rows, and by column the sums of its values."""
     n_rows = np.zeros(cells.n_cells, np.int64)
     n_values = dict.fromkeys(grids, 0)
     sums = {column: ExactSums(cells.n_cells, bits) for column, bits in grids.items()}
-    for batch in _batches(rows):
+    for batch in batches_of(rows):
         cell = cells.of_rows(batch)
         n_rows += np.bincount(cell, minlength=n_rows.size)
         for name, of_column in sums.items():
@@ -252,7 +237,7 @@ def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], cells: LabelCe
     """Count the nulls by metric, reason and cell: int64 (n_metrics, n_reasons, n_cells)."""
     asked, known = pl.Enum([metric.id for metric in metrics]), pl.Enum(NULL_REASONS)
     counted = np.zeros((len(metrics), len(NULL_REASONS), cells.n_cells), np.int64)
-    for batch in _batches(rows):
+    for batch in batches_of(rows):
         listed = batch["null_reasons"]
         cell = np.repeat(cells.of_rows(batch), listed.list.len().fill_null(0).to_numpy())
         found = (

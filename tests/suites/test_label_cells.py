@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites import label_cells
+from fastscore.suites import label_cells, table_batches
 from fastscore.suites.label_cells import LabelCells
 
 KEY = ("file", "line")
@@ -54,6 +54,16 @@ def count_by_value(
     return expected
 
 
+def counted_by_cell(cells: LabelCells, rows: pl.DataFrame) -> dict[str, dict[str | None, int]]:
+    n_rows = np.bincount(cells.of_rows(rows), minlength=cells.n_cells)
+    assert n_rows.size == cells.n_cells
+    assert cells.whole.add_counts(n_rows).tolist() == [rows.height]
+    return {
+        name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
+        for name, group in cells.groups.items()
+    }
+
+
 @given(dialogues=DIALOGUES, rows=ROWS)
 def test_rows_are_counted_by_every_label(
     dialogues: list[Dialogue], rows: list[tuple[Any, ...]]
@@ -61,16 +71,22 @@ def test_rows_are_counted_by_every_label(
     table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
     cells = LabelCells.of_dialogues(table, KEY, LABELS)
     frame = pl.DataFrame(rows, schema={name: SCHEMA[name] for name in KEY}, orient="row")
-    n_rows = np.bincount(cells.of_rows(frame), minlength=cells.n_cells)
-    assert n_rows.size == cells.n_cells
-    assert cells.whole.add_counts(n_rows).tolist() == [len(rows)]
-    found = {
-        name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
-        for name, group in cells.groups.items()
-    }
-    assert found == count_by_value(dialogues, rows)
+    assert counted_by_cell(cells, frame) == count_by_value(dialogues, rows)
     for group in cells.groups.values():
         assert list(group.values) == sorted(str(value) for value in group.values)
+
+
+@settings(max_examples=50)
+@given(dialogues=DIALOGUES, rows=ROWS, size=st.integers(1, 4))
+def test_cells_do_not_depend_on_batches(
+    dialogues: list[Dialogue], rows: list[tuple[Any, ...]], size: int
+) -> None:
+    table = pl.LazyFrame(dialogues, schema=SCHEMA, orient="row")
+    frame = pl.DataFrame(rows, schema={name: SCHEMA[name] for name in KEY}, orient="row")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "BATCH_ROWS", size)
+        cells = LabelCells.of_dialogues(table, KEY, LABELS)
+    assert counted_by_cell(cells, frame) == count_by_value(dialogues, rows)
 
 
 @settings(max_examples=50)
@@ -83,12 +99,10 @@ def test_keys_of_one_hash_are_told_apart(dialogues: list[Dialogue]) -> None:
         mask = np.uint64([0, 1, 2**64 - 1][min(seed, 2)])
         return [column & mask for column in hash_columns(keys, seed)]
 
+    expected = count_by_value(dialogues, [dialogue[:2] for dialogue in dialogues])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_cells, "_hash_columns", hash_badly)
-        cells = LabelCells.of_dialogues(table, KEY, LABELS)
-        n_rows = np.bincount(cells.of_rows(table), minlength=cells.n_cells)
-    found = {
-        name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
-        for name, group in cells.groups.items()
-    }
-    assert found == count_by_value(dialogues, [dialogue[:2] for dialogue in dialogues])
+        patch.setattr(table_batches, "BATCH_ROWS", 3)
+        for rows in (table, table.lazy()):
+            cells = LabelCells.of_dialogues(rows, KEY, LABELS)
+            assert counted_by_cell(cells, table) == expected

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import ALL, summarise_metrics
+from fastscore.suites.table_batches import hold_if_small
 
 _SUMMED = tuple(
     dict.fromkeys(
@@ -18,6 +20,7 @@ _SUMMED = tuple(
     )
 )
 _TURN_CASES = ("eligible_m1", "eligible_m3", "eligible_m4", "eligible_m5")
+_ID_HASH = pl.col("dialogue").hash().alias("id_hash")
 _RATIOS = tuple(
     pl.when(pl.col(metric.denominator or "") > 0)
     .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
@@ -38,10 +41,10 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         In the schema of `fastscore.suites.summary`, over all and by each label of `GROUPS`.
     """
     of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
-    # asked for several times, and small beside the turns: read once
+    # asked for several times
     columns = [metric.id for metric in schema.PROFILE_METRICS]
     columns += ["file", "line", "dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
-    dialogues = tables["dialogues"].select(columns).collect(engine="streaming").rechunk()
+    dialogues = hold_if_small(tables["dialogues"].select(columns)).lazy()
     summarise = partial(
         summarise_metrics,
         groups=schema.GROUPS,
@@ -52,9 +55,9 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     )
     with ThreadPoolExecutor(max_workers=1) as pool:
         of_ids = pool.submit(
-            lambda: summarise({"dialogues": _merge_by_id(dialogues).lazy()}, schema.RATIOS)
+            lambda: summarise({"dialogues": _merge_by_id(dialogues)}, schema.RATIOS)
         )
-        placed = {**tables, "dialogues": dialogues.lazy()}
+        placed = {**tables, "dialogues": dialogues}
         parts = summarise(placed, of_lines, key=("file", "line")), of_ids.result()
     return pl.concat(parts).sort(
         pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
@@ -92,13 +95,33 @@ def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     )
 
 
-def _merge_by_id(dialogues: pl.DataFrame) -> pl.DataFrame:
-    """Add up the counts of valid dialogues of one id and form their ratios again."""
+def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+    """Add up the counts of valid dialogues of one id and form their ratios again.
+
+    Held are the sums of ids that come more than once, and of the others nothing.
+    """
     # whole hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    merged = dialogues.with_columns(pl.col("dialogue").fill_null(""), judge_score_sum=hundredths)
-    if merged["dialogue"].n_unique() < merged.height:
-        merged = merged.group_by("dialogue").agg(
-            pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum()
+    rows = dialogues.select("dialogue", *schema.GROUPS, *_SUMMED).with_columns(
+        pl.col("dialogue").fill_null(""), judge_score_sum=hundredths
+    )
+    repeated = _repeated_hashes(rows)
+    if repeated.len():
+        hashed, found = rows.with_columns(_ID_HASH), pl.LazyFrame(repeated)
+        merged = (
+            hashed.join(found, on=repeated.name, how="semi")
+            .group_by("dialogue")
+            .agg(pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum())
+            .collect(engine="streaming")
         )
-    return merged.with_columns(pl.col("judge_score_sum") / 100).with_columns(_RATIOS)
+        single = hashed.join(found, on=repeated.name, how="anti").select(merged.columns)
+        rows = pl.concat([single, merged.lazy()])
+    return rows.with_columns(pl.col("judge_score_sum") / 100).with_columns(_RATIOS)
+
+
+def _repeated_hashes(rows: pl.LazyFrame) -> pl.Series:
+    """Return the hashes that more than one row's id has; two ids of one hash do no harm."""
+    hashes = rows.select(_ID_HASH).collect(engine="streaming").to_series()
+    ascending = np.sort(hashes.to_numpy())
+    repeats = ascending[1:] == ascending[:-1]
+    return pl.Series(hashes.name, np.unique(ascending[1:][repeats]))

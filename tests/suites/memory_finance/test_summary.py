@@ -3,7 +3,9 @@
 from typing import Any
 
 import polars as pl
+import pytest
 
+from fastscore.suites import table_batches
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.suites.memory_finance.legacy import legacy_summary
 from tests.suites.memory_finance.tracing import dialog, score, turn
@@ -111,3 +113,25 @@ def test_no_order_of_lines_changes_a_summary() -> None:
     ]
     for summary in summaries[1:]:
         assert summary.equals(summaries[0])
+
+
+def test_a_summary_read_in_batches_is_the_one_of_tables_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = score(
+        *(
+            rubric_dialog(
+                row % 3,
+                row % 4,
+                # of four lines two are of one id
+                dialog_id=f"d{row - row % 4 + max(0, row % 4 - 1)}" if row % 16 else None,
+                difficulty=[None, "easy", "hard"][row % 3],
+                profile_gt={"x": 1} if row % 2 else None,
+            )
+            for row in range(120)
+        )
+    )
+    whole = summary_rows(tables)
+    monkeypatch.setattr(table_batches, "BATCH_ROWS", 7)
+    assert summary_rows(tables) == whole
+    assert whole["all", None, "rubric_hit_rate"]["n"] < 120
