@@ -175,7 +175,7 @@ def _values(
     named: Sequence[str],
     read: Callable[[str, str], float] | None = None,
 ) -> dict[str, float]:
-    """Read limits by metric; a metric may stand behind its suite's name and a full stop."""
+    """Read limits by metric; a metric may stand after its suite's name and a full stop."""
     pairs = {metric: str(value) for metric, value in _dotted(given)}
     for pair in named:
         metric, equals, value = pair.partition("=")

@@ -52,7 +52,7 @@ def build_document(
 
     A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
     the mean, as published. Where a masked language model judged the texts, ``penalty`` says so in
-    the summary, and steps have its perplexities behind ``U_step``.
+    the summary, and steps have its perplexities after ``U_step``.
     """
     utterances = tables["utterances"].rows(named=True)
     steps = iter(tables["steps"].rows(named=True))

@@ -268,7 +268,7 @@ def _sides_of(row: Difference) -> str:
 
 
 def _marked(row: Difference, test: str) -> str:
-    """Write a test's corrected p, with a mark behind it if it is below alpha."""
+    """Write a test's corrected p, with a mark after it if it is below alpha."""
     return p_text(row[f"{test}_p_holm"]) + ("*" if row[f"{test}_significant"] else "")
 
 

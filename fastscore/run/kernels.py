@@ -26,7 +26,7 @@ _SUITE = ("events", "score", "summarise")
 
 @contextmanager
 def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
-    """Compile what is missing of some kernels, while the body goes on; behind it they are there.
+    """Compile what is missing of some kernels, while the body goes on; after it they are there.
 
     A stage of its own says so: no other stage's rate counts the time.
 

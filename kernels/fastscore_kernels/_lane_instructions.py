@@ -4,7 +4,7 @@ Texts are named by address. Myers' algorithm asks, for each symbol of the text, 
 the pattern are equal; `equality_words` answers by comparing 64 of them at once, so no table of
 the alphabet is filled or cleared. `advance_lanes` then runs the recurrence for `LANES` pairs.
 Of longer patterns the words stand side by side in the lanes: `advance_diagonal` runs each word a
-column behind the one before it, whose horizontal step it takes over.
+column after the one before it, whose horizontal step it takes over.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """TF-IDF over characters: the candidates whose n-grams within words are nearest to a text's.
 
-An n-gram is a run of 3 to 5 characters of a word with a space before and behind it; a shorter word
+An n-gram is a run of 3 to 5 characters of a word with a space before and after it; a shorter word
 is one n-gram. The arithmetic is scikit-learn's, operation by operation (``TfidfVectorizer`` with
 ``char_wb`` and its defaults, then ``cosine_similarity``), so that cosines are equal to the last
 bit: n-grams are numbered as they sort, and every sum adds in that order.

@@ -125,7 +125,7 @@ def _write(  # type: ignore[no-untyped-def]
             for place in range(starts[code, 0], starts[code, 1]):
                 byte = pieces[place]
                 out[end] = byte
-                # a space behind another, or at the beginning, is written over
+                # a space after another, or at the beginning, is written over
                 end += np.int64(byte != _SPACE or last != _SPACE)
                 last = byte
         row += 1

@@ -1,4 +1,4 @@
-"""Names with an interval of the day behind them, where both are written in the plainest ways.
+"""Names with an interval of the day after them, where both are written in the plainest ways.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -20,9 +20,9 @@ _IMPOSSIBLE, _NO_TIME = -1, -2
 
 
 def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs, Longs]:
-    """Find texts that are a name with an interval before or behind it.
+    """Find texts that are a name with an interval before or after it.
 
-    Behind: a name, a lead, and the interval, at whose end the text ends or has a comma; the first
+    After: a name, a lead, and the interval, at whose end the text ends or has a comma; the first
     colon of the text is that of the interval. Before: the interval, a colon, a space, and a name
     without a colon or line end. The interval is ``TIME to TIME`` or ``TIME - TIME``, a time
     ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``; next to it the name has an ASCII character that
@@ -114,7 +114,7 @@ def _behind_between(address, at, length):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _name_behind(address, end, length):  # type: ignore[no-untyped-def]
-    """Return where the name behind an interval begins; -1 where there is none."""
+    """Return where the name after an interval begins; -1 where there is none."""
     begin = end + 2
     if begin >= length or load_byte(address, end) != _COLON:
         return -1

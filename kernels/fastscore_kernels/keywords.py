@@ -174,7 +174,7 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
 
 @inlined
 def _beginning_marks(block: int, next_bytes: int) -> Any:
-    """Mark the bytes of a block at which a keyword may begin; eight bytes behind it are read."""
+    """Mark the bytes of a block at which a keyword may begin; eight bytes after it are read."""
     characters = lower_bytes(block, 0x80) | ~lower_bytes(block, 0xC0)
     marks = _NONE
     while characters != _NONE:
@@ -215,24 +215,24 @@ def _search(
         while position < stop:
             # the last block overlaps the one before; all is looked at where none fits
             block = min(position, stop - BLOCK - 8)
-            behind = block + BLOCK
-            if block >= 0 and position < behind:
+            after = block + BLOCK
+            if block >= 0 and position < after:
                 marks = _marks_from(_beginning_marks(text + block, beginnings), position - block)
             else:
-                block, behind = position, min(position + BLOCK, stop)
-                marks = _ALL >> np.uint64(BLOCK - (behind - block))
+                block, after = position, min(position + BLOCK, stop)
+                marks = _ALL >> np.uint64(BLOCK - (after - block))
             while marks != _NONE:
                 position = block + trailing_zeros(marks)
                 # unsigned indices spare Numba's check for negative ones
                 state = np.uint64(0)
                 while position < stop:
-                    after = step[state, classes[np.uint64(load_byte(text, position))]]
-                    state = np.uint64(after >> np.uint32(1))
+                    entry = step[state, classes[np.uint64(load_byte(text, position))]]
+                    state = np.uint64(entry >> np.uint32(1))
                     position += 1
-                    if after & np.uint32(1):
+                    if entry & np.uint32(1):
                         for word in range(bits.shape[1]):
                             bits[row, word] |= state_bits[state, word]
                     if state == 0:
                         break
                 marks = _marks_from(marks, position - block)
-            position = max(position, behind)
+            position = max(position, after)

@@ -31,7 +31,7 @@ def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:
 def take_ranges(
     values: npt.ArrayLike, starts: npt.ArrayLike, sizes: npt.ArrayLike
 ) -> tuple[Longs, Longs]:
-    """Return ranges of values one behind the other.
+    """Return ranges of values one after the other.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def take_ranges(
 
 @kernel("int64[:], int64", returns="int64[:], int64[:]", fastmath=False)
 def _group(owners, n_owners):  # type: ignore[no-untyped-def]
-    """Sort rows by owner: count those of each, then put each row behind those before it."""
+    """Sort rows by owner: count those of each, then put each row after those before it."""
     offsets = np.zeros(n_owners + 1, np.int64)
     for row in range(owners.size):
         offsets[owners[row] + 1] += 1

@@ -123,7 +123,7 @@ def _reduce(
     out_offsets: Any,
     out: Any,
 ) -> None:
-    """Write the words of each text, one text behind another."""
+    """Write the words of each text, one text after another."""
     size = 0
     for row in range(offsets.size - 1):
         begins = size

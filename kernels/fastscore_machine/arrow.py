@@ -145,7 +145,7 @@ class TextRows:
 
 
 def join_rows(parts: Sequence[TextRows]) -> TextRows:
-    """Return rows one part behind another."""
+    """Return rows one part after another."""
     addresses = np.concatenate([part.addresses for part in parts])
     lengths = np.concatenate([part.lengths for part in parts])
     return TextRows([part.owner for part in parts], addresses, lengths)

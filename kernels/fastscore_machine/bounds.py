@@ -21,7 +21,7 @@ def first_item(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 
 def place(context: Any, builder: Any, kind: Any, base: Any, index: Any, width: Any) -> Any:
-    """Return the address ``index`` bytes behind a base; as many bytes are touched there.
+    """Return the address ``index`` bytes after a base; as many bytes are touched there.
 
     The base is an array, a view (`memory.View`), or a bare address, which nothing can check.
     """

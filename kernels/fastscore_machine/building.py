@@ -165,9 +165,9 @@ def _jit(fastmath: Any, options: dict[str, Any]) -> Any:
 @cache
 def _intrinsic(declared: Instruction) -> Any:
     """Make Numba's intrinsic of an instruction: its types, and the IR that it emits."""
-    before, _, behind = declared.types.partition("->")
+    before, _, after = declared.types.partition("->")
     wanted = [each.strip() for each in before.split(",") if each.strip()]
-    results = [getattr(types, name.strip()) for name in behind.split(",") if name.strip()]
+    results = [getattr(types, name.strip()) for name in after.split(",") if name.strip()]
     returned = types.Tuple(results) if len(results) > 1 else [*results, types.void][0]
 
     def typed(given: tuple[Any, ...]) -> Any:

@@ -44,37 +44,37 @@ def view_of(array: Any) -> View:
 
 @instruction("bytes(8) -> uint64", plain=plain.load_word)
 def load_word(builder: Any, address: Any) -> Any:
-    """Read the eight bytes at ``index`` behind a base, little-endian."""
+    """Read the eight bytes at ``index`` after a base, little-endian."""
     return llvm.load(builder, address, llvm.number(64))
 
 
 @instruction("bytes(1) -> int64", plain=plain.load_byte)
 def load_byte(builder: Any, address: Any) -> Any:
-    """Read the byte at ``index`` behind a base."""
+    """Read the byte at ``index`` after a base."""
     return builder.zext(llvm.load(builder, address, llvm.number(8)), llvm.number(64))
 
 
 @instruction("bytes(4) -> int64", plain=plain.load_int32)
 def load_int32(builder: Any, address: Any) -> Any:
-    """Read the 32-bit integer at ``index`` behind a base, sign-extended."""
+    """Read the 32-bit integer at ``index`` after a base, sign-extended."""
     return builder.sext(llvm.load(builder, address, llvm.number(32)), llvm.number(64))
 
 
 @instruction("bytes(1), int64", plain=plain.store_byte)
 def store_byte(builder: Any, address: Any, value: Any) -> None:
-    """Write the low byte of ``value`` at ``index`` behind a base."""
+    """Write the low byte of ``value`` at ``index`` after a base."""
     llvm.store(builder, builder.trunc(value, llvm.number(8)), address)
 
 
 @instruction("bytes(8), uint64", plain=plain.store_word)
 def store_word(builder: Any, address: Any, word: Any) -> None:
-    """Write eight bytes at ``index`` behind a base, little-endian."""
+    """Write eight bytes at ``index`` after a base, little-endian."""
     llvm.store(builder, word, address)
 
 
 @instruction("bytes(4), int64", plain=plain.store_int32)
 def store_int32(builder: Any, address: Any, value: Any) -> None:
-    """Write the low 32 bits of ``value`` at ``index`` behind a base."""
+    """Write the low 32 bits of ``value`` at ``index`` after a base."""
     llvm.store(builder, builder.trunc(value, llvm.number(32)), address)
 
 
@@ -92,7 +92,7 @@ def room_at(builder: Any, address: Any) -> Any:
 
 @instruction("bytes(64), bytes(64)", plain=plain.copy_block)
 def copy_block(builder: Any, source: Any, target: Any) -> None:
-    """Copy the 64 bytes at an index behind one base to an index behind another."""
+    """Copy the 64 bytes at an index after one base to an index after another."""
     llvm.store(builder, llvm.load(builder, source, llvm.vector(8, 64)), target)
 
 
@@ -131,7 +131,7 @@ def _compressed(builder: Any, bits: Any) -> Any:
 
 @instruction("int64, int64, uint64 -> int64", plain=plain.store_positions)
 def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
-    """Write as `store_positions` does; sixteen positions at a time, whatever stands behind."""
+    """Write as `store_positions` does; sixteen positions at a time, whatever stands after."""
     packed, count = _compressed(builder, bits), builder.ctpop(bits)
     base = llvm.broadcast(builder, builder.trunc(at, llvm.number(32)), 16)
 
@@ -156,7 +156,7 @@ def _store_one_by_one(address: int, at: int, bits: Any) -> int:
     count, done = count_ones(bits), 0
     while done < count:
         for place in range(8):
-            # behind the last one anything may stand
+            # after the last one anything may stand
             store_int32(address, 4 * (done + place), at + trailing_zeros(bits | _TOP))
             bits &= bits - np.uint64(1)
         done += 8

@@ -16,7 +16,7 @@ def address_of(array: Any) -> int:
 
 
 def place(base: Any, index: int, width: int) -> int:
-    """Return the address ``index`` bytes behind an array, a view or a bare address.
+    """Return the address ``index`` bytes after an array, a view or a bare address.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def run_marks(address: int, runs: int) -> Any:
 
 
 def copy_block(source: Any, at: int, target: Any, to: int) -> None:
-    """Copy the 64 bytes at an index behind one base to an index behind another."""
+    """Copy the 64 bytes at an index after one base to an index after another."""
     ctypes.memmove(place(target, to, 64), ctypes.string_at(place(source, at, 64), 64), 64)
 
 

@@ -153,7 +153,7 @@ def with_room(columns: Columns, rows: int, done: int, size: int, *, first: bool)
 
 
 def by_row(values: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
-    """Return what stands one for each row, column behind column, as a matrix."""
+    """Return what stands one for each row, column after column, as a matrix."""
     return values.reshape(-1, columns.lines.size // 3)
 
 
@@ -179,7 +179,7 @@ def filled_columns(columns: Columns, data: Bytes) -> dict[int, Filled]:
 
 
 def joined_columns(parts: Sequence[Filled]) -> Filled:
-    """Put columns of texts one behind another."""
+    """Put columns of texts one after another."""
     values: list[npt.NDArray[np.uint64]] = []
     shift = 0
     for part in parts:
@@ -225,7 +225,7 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
 
 @inlined
 def _unquote(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Write a cell's text, its doubled quotes once: position behind it. Blocks are written."""
+    """Write a cell's text, its doubled quotes once: position after it. Blocks are written."""
     while at < end:
         put_block(out, to, data, at)
         quotes = _quotes(block_at(data, at))
@@ -259,10 +259,10 @@ def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: An
             source, length = data, end - at
             if tag == ESCAPED:
                 if kind >= CELLS:
-                    behind = _unquote(data, at, end, texts, used)
+                    after = _unquote(data, at, end, texts, used)
                 else:
-                    behind = unescape(data, at, end, texts, used)
-                source, at, length = texts, used, behind - used
+                    after = unescape(data, at, end, texts, used)
+                source, at, length = texts, used, after - used
             is_valid = length >= 0
             if is_valid:
                 low, high = view_of_text(source, at, length)

@@ -49,7 +49,7 @@ class LineScan:
         What the values are written in: ``csv``, ``json`` (elements of documents) or ``jsonl``.
     stop, cut
         Where the next record of CSV starts, and whether the last fault is a line that goes on
-        behind the buffer.
+        after the buffer.
     """
 
     data: Bytes

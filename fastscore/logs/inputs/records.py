@@ -189,7 +189,7 @@ def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
 
 
 def _next(text: str, at: int) -> int:
-    """Return where the next value begins, behind white space and what ends the one before."""
+    """Return where the next value begins, after white space and what ends the one before."""
     while at < len(text) and text[at] in " \t\r\n,]":
         at += 1
     return at

@@ -122,7 +122,7 @@ def _check_together(suite: str, source: Source, kept: Sequence[Seen]) -> None:
 
 
 def _may_stand(seen: Seen, need: Need) -> bool:
-    """Tell whether a key may stand behind the rows that were looked at."""
+    """Tell whether a key may stand after the rows that were looked at."""
     in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
     return not seen.is_whole and not in_columns and may_follow(seen.file, need)
 

@@ -32,11 +32,11 @@ class Sight:
     words
         Words that it does not know, with their numbers.
     any_expected
-        Whether one of the words stands, or may stand behind, of which the suite expects any.
+        Whether one of the words stands, or may stand after, of which the suite expects any.
     unusable
         Values that reading makes null for their JSON type, by that, with their numbers.
     may_follow
-        Whether it may have a value behind the rows that were looked at.
+        Whether it may have a value after the rows that were looked at.
     """
 
     asked: int = 0

@@ -1,4 +1,4 @@
-"""Reading whole files, one behind another, without planning which dialogues they hold."""
+"""Reading whole files, one after another, without planning which dialogues they hold."""
 
 import itertools
 import tempfile

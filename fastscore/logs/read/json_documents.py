@@ -188,7 +188,7 @@ def _pieces(
 def _behind_fault(
     stream: _Blocks, found: JsonElements, file: str, pending: bytes, offset: int
 ) -> Lines:
-    """Read what stands behind a fault between two elements: it is left aside, or damaged."""
+    """Read what stands after a fault between two elements: it is left aside, or damaged."""
     rest = pending[found.fault :]
     left = len(rest)
     while (block := stream.next()) is not None:  # who reads a file hashes all of it

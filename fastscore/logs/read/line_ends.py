@@ -1,4 +1,4 @@
-"""Line ends in bytes: a newline, a return, or a return with a newline behind it."""
+"""Line ends in bytes: a newline, a return, or a return with a newline after it."""
 
 _STEP_BYTES = 1 << 10
 

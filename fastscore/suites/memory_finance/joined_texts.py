@@ -119,9 +119,9 @@ def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
     # of a character the last byte tells most
     first = min(2, last)
     first_byte, last_byte = load_byte(needle, first), load_byte(needle, last)
-    index, behind = 0, size - last
-    while index < behind:
-        if behind < BLOCK:
+    index, after = 0, size - last
+    while index < after:
+        if after < BLOCK:
             if load_byte(text, index + last) == last_byte and same_bytes(
                 text + index, needle, length
             ):
@@ -129,7 +129,7 @@ def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
             index += 1
             continue
         # the last block overlaps the one before
-        index = min(index, behind - BLOCK)
+        index = min(index, after - BLOCK)
         at = text + index
         found = equal_bytes(at + first, first_byte) & equal_bytes(at + last, last_byte)
         while found != _NONE:
@@ -160,10 +160,10 @@ def _stands_for_itself(needle: Any, length: Any) -> bool:
 
 
 @inlined
-def _holds_as_written(parts: Any, escapes: Any, first: Any, behind: Any, needle: Any) -> int:
+def _holds_as_written(parts: Any, escapes: Any, first: Any, after: Any, needle: Any) -> int:
     """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
     wanted, length = needle
-    for part in range(first, behind):
+    for part in range(first, after):
         if escapes[part] == NUMBERED:
             return -1
         text = parts.addresses[part]
@@ -198,19 +198,19 @@ def _search(
         if length == 0:
             found[pair] = True
             continue
-        first, behind = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
+        first, after = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
         if _stands_for_itself(needle, length):
-            held = _holds_as_written(parts, escapes, first, behind, (needle, length))
+            held = _holds_as_written(parts, escapes, first, after, (needle, length))
             if held >= 0:
                 found[pair] = held == 1
                 continue
         if haystacks[pair] != searched:
             searched = haystacks[pair]
-            if behind - first == 1 and escapes[first] == PLAIN:
+            if after - first == 1 and escapes[first] == PLAIN:
                 text, size = parts.addresses[first], parts.lengths[first]
             else:
                 text, size = address_of(room), np.int64(0)
-                for part in range(first, behind):
+                for part in range(first, after):
                     if part > first:
                         put_byte(room, size, NEWLINE)
                         size += 1

@@ -124,7 +124,7 @@ def _follow(dialogue: Dialogue, shift: Row) -> tuple[int, float, list[Evidence]]
     begin = shift["turn"] - 1
     if begin >= turns.height:
         where = f"shift at turn {shift['turn']}"
-        return 0, 0.0, [Evidence(what=where, found="behind the last turn")]
+        return 0, 0.0, [Evidence(what=where, found="after the last turn")]
     user, system = (joined_topics(turns[f"{who}_text"]).to_list() for who in ("user", "system"))
     segments = turns["segment"].to_list()
     old = ""

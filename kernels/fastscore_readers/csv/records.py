@@ -3,7 +3,7 @@ r"""CSV as columns: what every wanted cell is, and what is wrong with which reco
 Records are cut as Python's ``csv.reader`` cuts them in its default dialect: cells are parted by
 commas, a cell that begins with a quote ends at the next quote that is not doubled and may hold
 commas and line ends, quotes elsewhere are text, and lines end with ``\n``, ``\r\n`` or ``\r``.
-What that reader guesses at is a fault here: a quote that is not closed, text behind a closing
+What that reader guesses at is a fault here: a quote that is not closed, text after a closing
 quote, a record of another width than the header, bytes that are not UTF-8. A record whose quoting
 is broken is given up by its first line, and reading goes on at the next. No cell is too long.
 """
@@ -141,7 +141,7 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
         return faults.T
     n = int(state[N_ROWS])
     rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
-    # bytes behind a first one that a line end cuts off are not marked
+    # bytes after a first one that a line end cuts off are not marked
     near = np.add.outer(room.index.bad[: state[N_BAD]].astype(np.int64), np.arange(4))
     suspects = np.unique(np.searchsorted(rows[:, START], near, side="right") - 1)
     is_good = np.ones(n, np.bool_)

@@ -26,7 +26,7 @@ and what a record that passes its end is longer than if it is given up; how many
 bytes there are, where the next record begins, and whether a record that is given up goes on."""
 
 MARKS_BEHIND = 4
-"""How many marks are written behind the last one."""
+"""How many marks are written after the last one."""
 FAULT_ITEMS = 6
 
 _cell_marks = byte_marks(b'",\n\r', range(0x80, 0x100))
@@ -63,8 +63,8 @@ def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
             wrong, follow, special = wrong_characters(here, high, follow, special)
             n_bad = note_bits(bad, n_bad, at, wrong)
         n += store_positions(room_at(marks, 4 * n, 4 * BLOCK), at, bits)
-    for behind in range(MARKS_BEHIND):
-        put_item(marks, n + behind, size)
+    for after in range(MARKS_BEHIND):
+        put_item(marks, n + after, size)
     return n_bad
 
 
@@ -109,7 +109,7 @@ def walk_records(
     """Walk the records of a window, as many as are whole and fit.
 
     ``slots`` says of each cell of a record which column takes it, or -1; of ``width`` cells in a
-    row of `Records.cells` the first takes none. Behind the window stand spaces.
+    row of `Records.cells` the first takes none. After the window stand spaces.
     """
     size, limit, final = state[SIZE], state[LIMIT], state[FINAL] != 0
     state[N_BAD] = _mark(data, size, marks, bad)

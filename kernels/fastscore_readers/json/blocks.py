@@ -1,12 +1,13 @@
 """Blocks of lines, each indexed and walked while it is in the cache.
 
-A block is copied to where spaces and line ends can stand behind it; what is noted of it is put
+A block is copied to where spaces and line ends can stand after it; what is noted of it is put
 into columns before the next one comes. Lines that the index suspects are judged in Python: one that
 is good after all (white space of other kinds stands around it, or the character before it is cut
 off) is mended and the block is walked again.
 """
 
 import threading
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,7 +50,7 @@ from fastscore_readers.json.walk import (
 
 BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)
-"""A restart behind all data."""
+"""A restart after all data."""
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
 _STATE_ITEMS = 10
@@ -103,7 +104,7 @@ def own_room(size: int, n_lines: int = 0) -> Room:
 
 
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
-    """Cut data behind line ends, into blocks of about a size or of one longer line."""
+    """Cut data after line ends, into blocks of about a size or of one longer line."""
     ends: list[int] = []
     begin = 0
     while begin < data.size:
@@ -120,7 +121,7 @@ def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
 
 
 def _last_line_end(data: Bytes, begin: int, end: int) -> int:
-    """Position behind the last line end that surely is one, 0 without any."""
+    """Position after the last line end that surely is one, 0 without any."""
     step = 1 << 10
     while True:
         first = max(begin, end - step)
@@ -156,7 +157,7 @@ class Walker:
     restarts: Longs
     is_utf8: bool = False
     state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
-    faults: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
     """Notes of the last block; of all blocks if none are put into cells."""
@@ -181,7 +182,7 @@ class Walker:
         if is_kept:
             n_lines = _most_lines(size)
         else:
-            # a large block is one line, or one and a few behind it
+            # a large block is one line, or one and a few after it
             n_lines = 2 if block is None else int(count_line_ends(block)) + 2
         lacks_room = size > self.room.size or n_lines > self.room.n_lines
         if lacks_room:
@@ -263,7 +264,7 @@ class Walker:
             else:
                 status, at = fault
                 place = (number, begin + start, begin + end, status, begin + start + at)
-                self.faults.append(place)
+                self.faults.extend(place)
         return good
 
     @staticmethod

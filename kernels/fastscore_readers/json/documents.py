@@ -59,7 +59,7 @@ class JsonElements:
         Where each element starts, and its line in the document, int64 (n,).
     fault, fault_line
         Position and line at which the document goes wrong between two elements; its size when an
-        array is not closed; -1 and 0 when nothing is wrong. No element behind it is listed.
+        array is not closed; -1 and 0 when nothing is wrong. No element after it is listed.
     stop, next_line
         How much of the text was parted, and the line at which that ends: what its end cuts is left.
     place
@@ -84,7 +84,7 @@ def elements(
     line: int = 1,
     final: bool = True,
 ) -> JsonElements:
-    """Part a JSON document: the elements of its array, or values one behind another.
+    """Part a JSON document: the elements of its array, or values one after another.
 
     Elements are told apart by brackets and strings alone, so one that is faulty mostly leaves the
     others whole.
@@ -118,7 +118,7 @@ def elements(
 
 
 def _line_begins(data: Bytes) -> Longs:
-    """Return where lines but the first begin, also the one behind the data's end."""
+    """Return where lines but the first begin, also the one after the data's end."""
     begins = line_starts(data)
     if data.size and data[-1] == RETURN:
         begins = np.append(begins, data.size)
@@ -166,7 +166,7 @@ def _skip_space(text: Any, at: Any) -> Any:
 
 @inlined
 def _string_end(text: Any, at: Any) -> Any:
-    """Position behind a string's closing quote, from behind its opening one."""
+    """Position after a string's closing quote, from after its opening one."""
     stop = text.size
     while at < stop:
         if at + BLOCK <= stop:
@@ -182,15 +182,15 @@ def _string_end(text: Any, at: Any) -> Any:
             put_byte(text, at, LINE_END_IN_STRING)
         if byte == BACKSLASH and at + 1 < stop:
             # what an escape is made of is checked later: here only its quote matters
-            behind = byte_at(text, at + 1)
-            at += behind == QUOTE or behind == BACKSLASH
+            after = byte_at(text, at + 1)
+            at += after == QUOTE or after == BACKSLASH
         at += 1
     return stop
 
 
 @inlined
 def _value_end(text: Any, at: Any) -> Any:
-    """Position behind the value at a position, by its brackets and strings alone."""
+    """Position after the value at a position, by its brackets and strings alone."""
     depth = 0
     while at < text.size:
         byte = byte_at(text, at)
@@ -229,7 +229,7 @@ def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
 def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
     """Go on through a value by its brackets and strings alone, from how deep it was.
 
-    Returns the position behind the value, or -1 where it goes on behind the text, with how deep
+    Returns the position after the value, or -1 where it goes on after the text, with how deep
     that is and within what.
     """
     for at in range(text.size):
@@ -263,7 +263,7 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
     Every other byte between elements becomes a space. ``place`` says where in the document the text
     begins, and ``final`` whether it ends here; otherwise an element that its end cuts is left.
     Returns the position at which the document goes wrong between two elements, ``text.size`` when
-    its array is not closed, or -1; how much of the text was parted; and the place behind that.
+    its array is not closed, or -1; how much of the text was parted; and the place after that.
     """
     stop = text.size
     at = _skip_space(text, 0)

@@ -68,7 +68,7 @@ def spaces_for_white(line: bytes) -> bytes:
 
 
 def _value_end(line: bytes, at: int) -> int:
-    """Position behind the value that begins at a position."""
+    """Position after the value that begins at a position."""
     opened: list[int] = []
     while True:
         # here a value begins

@@ -22,9 +22,9 @@ WITH_ESCAPES = np.uint32(0x80000000)
 """The bit of a closing quote's token that says whether its string is written with escapes."""
 
 BEHIND = 128
-"""How many bytes must be readable behind a block."""
+"""How many bytes must be readable after a block."""
 TOKENS_BEHIND = 64
-"""How many tokens may be written behind the last one."""
+"""How many tokens may be written after the last one."""
 
 IS_UTF8, N_TOKENS, N_BAD, NUMBERED = range(4)
 r"""What `counts` tell: whether the block is known to be UTF-8; how many tokens and bad bytes it
@@ -59,7 +59,7 @@ class Index(NamedTuple):
     ----------
     tokens : uint32
         Where brackets, colons, commas, quotes, line ends and the first bytes of other scalars
-        stand, ascending, then line ends behind the block; closing quotes with `WITH_ESCAPES`.
+        stand, ascending, then line ends after the block; closing quotes with `WITH_ESCAPES`.
     bad : uint32
         Bytes that no line may hold where they stand, ascending; then `POSITION`.
     counts : int64 (4,)
@@ -82,7 +82,7 @@ def index_room(size: int) -> Index:
 
 @always_inlined
 def _behind_odd(quotes: Any) -> Any:
-    """Mark the bytes behind an odd number of quotes, opening quotes among them."""
+    """Mark the bytes after an odd number of quotes, opening quotes among them."""
     quotes ^= quotes << _1
     quotes ^= quotes << _2
     quotes ^= quotes << _4
@@ -120,7 +120,7 @@ def wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any
     """Mark bytes that break UTF-8; and say what the next block must begin with.
 
     ``follow`` marks the block's first bytes that belong to a character before it, the bits of
-    ``special`` that it began with E0, ED, F0 or F4, behind which not all bytes are right.
+    ``special`` that it began with E0, ED, F0 or F4, after which not all bytes are right.
     """
     below_c0, below_c2, below_e0, below_f0, below_f5, below_90, below_a0, e0, ed, f0, f4 = (
         _character_marks(at)
@@ -155,9 +155,9 @@ INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
 
 @kernel(f"uint8[:], {INDEX}, int64[:]", fastmath=False, allocates=False)
 def index_block(data: Any, index: Any, state: Any) -> None:
-    """Index a block, whose size is the first number of ``state``, and the line end behind it.
+    """Index a block, whose size is the first number of ``state``, and the line end after it.
 
-    Behind its whole lines stand spaces up to a multiple of 64, then line ends. What is known to be
+    After its whole lines stand spaces up to a multiple of 64, then line ends. What is known to be
     UTF-8 is not looked at for that: it takes most of the time beyond ASCII.
     """
     tokens, bad, counts = index
@@ -214,7 +214,7 @@ def index_block(data: Any, index: Any, state: Any) -> None:
             n += count_ones(bits)
         else:
             n += store_positions(room, at, bits)
-    for behind in range(TOKENS_BEHIND):
-        put_item(tokens, n + behind, size)
+    for after in range(TOKENS_BEHIND):
+        put_item(tokens, n + after, size)
     put_item(bad, n_bad, POSITION)
     counts[N_TOKENS], counts[N_BAD], counts[NUMBERED] = n, n_bad, numbered != _NONE

@@ -80,7 +80,7 @@ def _has_escape(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _is_whole(data: Any, at: Any, end: Any) -> Any:
-    """Whether a number is written in digits alone, behind its sign."""
+    """Whether a number is written in digits alone, after its sign."""
     at += byte_at(data, at) == MINUS
     while at < end:
         if byte_at(data, at) < 0x30 or byte_at(data, at) > 0x39:

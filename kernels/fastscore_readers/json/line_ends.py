@@ -37,8 +37,8 @@ def line_starts(data: Bytes, *, after_return: bool = False) -> Longs:
     Returns
     -------
     ndarray
-        The position behind each line end, ascending, int64: ``data.size`` behind a ``\n`` at the
-        very end, but nothing behind a ``\r`` there; of the buffer before's last ``\r`` 0 or 1.
+        The position after each line end, ascending, int64: ``data.size`` after a ``\n`` at the
+        very end, but nothing after a ``\r`` there; of the buffer before's last ``\r`` 0 or 1.
     """
     data = read_only(data)
     # memory that is not written to costs nothing
@@ -53,7 +53,7 @@ def _count_ends(data: Any) -> int:
     returned = _NONE
     while at + BLOCK <= size:
         newlines, returns = _end_marks(block_at(data, at))
-        # a newline behind a return ends no line of its own
+        # a newline after a return ends no line of its own
         count += count_ones(returns) + count_ones(newlines & ~((returns << _1) | returned))
         returned = returns >> _63
         at += BLOCK
@@ -67,7 +67,7 @@ def _count_ends(data: Any) -> int:
 
 @inlined
 def _next_end(data: Any, at: Any) -> Any:
-    """Position of the line end at or behind a position, or the data's end."""
+    """Position of the line end at or after a position, or the data's end."""
     size = data.size
     while at + BLOCK <= size:
         newlines, returns = _end_marks(block_at(data, at))
@@ -81,7 +81,7 @@ def _next_end(data: Any, at: Any) -> Any:
 
 @kernel("uint8[:], bool, out(int64[:])", returns="int64", fastmath=False, allocates=False)
 def _note_starts(data: Any, after_return: bool, starts: Any) -> int:
-    """Note where lines begin behind line ends; return how many."""
+    """Note where lines begin after line ends; return how many."""
     size = data.size
     count = at = 0
     if after_return and size > 0:

@@ -80,8 +80,8 @@ def scan_jsonl(
         call()
         begin = end
     again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
-    faults = np.zeros((6, len(walker.faults)), np.int64)
-    faults[:5] = np.array(walker.faults, np.int64).reshape(-1, 5).T
+    found = np.frombuffer(walker.faults, np.int64).reshape(-1, 5)
+    faults = np.concatenate([found.T, np.zeros((1, len(found)), np.int64)])
     counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
     return scan_of(data, columns, faults, 0, counts, again)
 

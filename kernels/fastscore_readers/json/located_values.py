@@ -204,7 +204,7 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
 
 @always_inlined
 def _first_bytes(data: Any, at: Any, length: Any) -> Any:
-    """Return up to eight bytes as a word; nothing is read behind the data."""
+    """Return up to eight bytes as a word; nothing is read after the data."""
     if at + 8 <= data.size:
         return low_bytes(word_at(data, at), length)
     word = np.uint64(0)

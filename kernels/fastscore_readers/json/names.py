@@ -105,7 +105,7 @@ def named_lines(
 
 
 def joined_names(found: Sequence[NamedLines]) -> NamedLines:
-    """Put what was found in several buffers one behind another."""
+    """Put what was found in several buffers one after another."""
     shifts = np.cumsum([0, *(names.data.size for names in found[:-1])])
     counts = [names.line.size for names in found]
     shift = np.repeat(shifts, counts)

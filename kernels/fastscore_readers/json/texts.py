@@ -1,4 +1,4 @@
-"""JSON texts that stand anywhere in a buffer, one behind another in blocks that are walked.
+"""JSON texts that stand anywhere in a buffer, one after another in blocks that are walked.
 
 Each text is a line of the walk. Line ends within a text become tabs, which are as good between
 values and as bad within strings.
@@ -36,7 +36,7 @@ class WalkedTexts:
     notes, n_notes
         The notes, which are good until the thread walks others, and how many there are.
     lines : int64 (2 * n,)
-        Of each good text its number, and how far its bytes stand behind those that are noted.
+        Of each good text its number, and how far its bytes stand after those that are noted.
     faulty : int64
         The numbers of the texts that are no JSON.
     numbered
@@ -77,15 +77,15 @@ def walk_texts(
             f"expected ranges within 0 and {data.size}"
         )
     walker, n = Walker(plan, VALUES, np.array(FOREVER), is_utf8), starts.size
-    # a byte behind each
-    behind = np.cumsum(ends - starts + 1)
+    # a byte after each
+    after = np.cumsum(ends - starts + 1)
     lines = np.empty((n, 2), np.int64)
     first = n_good = 0
     numbered = False
     while first < n:
-        before = int(behind[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(behind, before + BLOCK_BYTES, side="right")))
-        size = int(behind[last - 1]) - before
+        before = int(after[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(after, before + BLOCK_BYTES, side="right")))
+        size = int(after[last - 1]) - before
         room = walker.room_for(size)
         _gather(data, starts[first:last], ends[first:last], room.data)
         walker.state[NUMBER] = first
@@ -94,28 +94,28 @@ def walk_texts(
         number = room.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]
         good[:, 0] = number
-        # where a text begins in the block: behind all before it
-        good[:, 1] = ends[number] - (behind[number] - 1 - before)
+        # where a text begins in the block: after all before it
+        good[:, 1] = ends[number] - (after[number] - 1 - before)
         first, n_good = last, n_good + number.size
-    faulty = np.array([number for number, *_ in walker.faults], np.int64)
+    faulty = np.array(walker.faults[::5], np.int64)
     return WalkedTexts(walker.notes, walker.n_notes, lines[:n_good].reshape(-1), faulty, numbered)
 
 
 @kernel("uint8[:], int64[:], int64[:], out(uint8[:])", fastmath=False, allocates=False)
 def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    """Copy texts one behind another, each with a line end behind it.
+    """Copy texts one after another, each with a line end after it.
 
     Line ends within a text become tabs. ``out`` has room for a block of 64 bytes more.
     """
     to = 0
     for text in range(starts.size):
         at, end = item_at(starts, text), item_at(ends, text)
-        behind = to + end - at
+        after = to + end - at
         while at < end and at + BLOCK <= data.size:
             put_block(out, to, data, at)
             found = _end_marks(block_at(data, at))
             while found != _NONE:
-                # behind a text is overwritten
+                # after a text is overwritten
                 put_byte(out, to + trailing_zeros(found), _TAB)
                 found &= found - _1
             at += BLOCK
@@ -125,5 +125,5 @@ def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
             put_byte(out, to, _TAB if ends_line(byte) else byte)
             at += 1
             to += 1
-        put_byte(out, behind, _NEWLINE)
-        to = behind + 1
+        put_byte(out, after, _NEWLINE)
+        to = after + 1

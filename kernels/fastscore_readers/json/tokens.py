@@ -62,7 +62,7 @@ class Keys(NamedTuple):
         256 slots, each the number of a key plus 1 or 0; then for each key its length, first and
         last word, where it stands in ``names``, and the next key of its slot plus 1.
     names : uint8
-        The keys, one behind another.
+        The keys, one after another.
     """
 
     table: npt.NDArray[np.uint64]
@@ -206,7 +206,7 @@ def scan_scalar(data: Any, at: Any) -> tuple[Any, Any]:
 
 @always_inlined
 def starts_member(data: Any, tokens: Any, token: Any) -> Any:
-    """Whether a key and its colon stand at a token; its value then stands three tokens behind."""
+    """Whether a key and its colon stand at a token; its value then stands three tokens after."""
     return (
         byte_at(data, token_at(tokens, token)) == QUOTE
         and byte_at(data, token_at(tokens, token + 2)) == COLON
@@ -215,7 +215,7 @@ def starts_member(data: Any, tokens: Any, token: Any) -> Any:
 
 @inlined
 def walk_container(data: Any, tokens: Any, token: Any, depth: Any, stack: Any) -> Any:
-    """Walk the array or object that opens at a token, ``depth`` levels deep: the token behind it.
+    """Walk the array or object that opens at a token, ``depth`` levels deep: the token after it.
 
     -1 where it is no JSON. ``stack`` takes `MAX_DEPTH` bytes.
     """
@@ -289,7 +289,7 @@ def _simple_escape(kind: Any) -> Any:
 
 @inlined
 def _encode(point: Any, out: Any, at: Any) -> Any:
-    """Write a code point as UTF-8: position behind it."""
+    """Write a code point as UTF-8: position after it."""
     if point < 0x80:
         put_byte(out, at, point)
         return at + 1
@@ -311,7 +311,7 @@ def _encode(point: Any, out: Any, at: Any) -> Any:
 
 @inlined
 def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Copy bytes up to a backslash, and return how many; nothing is read behind the end."""
+    """Copy bytes up to a backslash, and return how many; nothing is read beyond the end."""
     first, shift = at, to - at
     while at + BLOCK <= end:
         put_block(out, at + shift, data, at)
@@ -336,7 +336,7 @@ def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 
 @inlined
 def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Write the text of a valid string with escapes to ``out`` from ``to`` on: position behind it.
+    """Write the text of a valid string with escapes to ``out`` from ``to`` on: position after it.
 
     -1 if it holds half of a surrogate pair. There is room for the string as it is written.
     """

@@ -74,7 +74,7 @@ class Plan(NamedTuple):
         The place of the elements, -1 where they are not wanted.
     n_cells
         How many places a line has that is noted in cells, as nothing is wanted below the members of
-        an object; 0 where values are noted one behind another; `EVERYTHING` where all values are,
+        an object; 0 where values are noted one after another; `EVERYTHING` where all values are,
         whatever their keys: a member's place is then the byte of its key, 0 that of all others.
     """
 
@@ -114,7 +114,7 @@ class Lines(NamedTuple):
     rows, suspects : int64 (3 * capacity,)
         Lines whose values are noted, and lines that may be no JSON, three numbers each.
     restarts : int64
-        Pairs: behind which byte of the data, which line number follows; the last behind all.
+        Pairs: after which byte of the data, which line number follows; the last after all.
     """
 
     rows: Longs
@@ -159,10 +159,10 @@ def _kind_of(notes: Notes, note: Any) -> Any:
 
 
 @inlined
-def _forget(notes: Notes, first: Any, behind: Any) -> None:
+def _forget(notes: Notes, first: Any, after: Any) -> None:
     """Let a value and what stands in it count no more: of equal keys the last counts."""
     put_item(notes.place, first, -1)
-    for note in range(first + 1, behind):
+    for note in range(first + 1, after):
         if item_at(notes.parent, note) < first:
             break
         put_item(notes.place, note, -1)
@@ -207,7 +207,7 @@ def _member_place(
 def _walk_value(
     data: Any, tokens: Any, token: Any, plan: Plan, notes: Notes, scratch: Scratch, count: Any
 ) -> tuple[Any, Any]:
-    """Walk a line's value from a token on: the token behind it, or -1, and the count of notes."""
+    """Walk a line's value from a token on: the token after it, or -1, and the count of notes."""
     place, parent, depth = signed(0), signed(-1), 0
     first, in_cells, everything = count, plan.n_cells > 0, plan.n_cells == EVERYTHING
     if in_cells:
@@ -235,9 +235,9 @@ def _walk_value(
                 )
             ):
                 token += 1
-                behind = token_at(tokens, token)
-                entered = byte_at(data, behind) != byte + TO_CLOSING
-                value = packed(kind, at, 0 if entered else behind + 1)
+                after = token_at(tokens, token)
+                entered = byte_at(data, after) != byte + TO_CLOSING
+                value = packed(kind, at, 0 if entered else after + 1)
                 token += 0 if entered else 1
             else:
                 token = walk_container(data, tokens, token, depth, scratch.stack)
@@ -326,7 +326,7 @@ def walk_lines(
 ) -> None:
     """Walk the lines of a block: note what is wanted of those that are good, list the others.
 
-    Notes go behind the first `N_NOTES`. A line is suspected where its tokens are no JSON, its root
+    Notes go after the first `N_NOTES`. A line is suspected where its tokens are no JSON, its root
     is none of `ROOTS`, or a byte of it is bad. Of a suspected line nothing is noted.
     """
     tokens, bad, _ = index

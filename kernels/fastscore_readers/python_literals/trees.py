@@ -91,7 +91,7 @@ def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLite
 
 @inlined
 def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[Any, Any]:
-    """Translate the text that opens at a position: positions behind it in both, or -1."""
+    """Translate the text that opens at a position: positions after it in both, or -1."""
     quote = byte_at(data, at)
     put_byte(out, to, QUOTE)
     at, to = at + 1, to + 1
@@ -167,7 +167,7 @@ def _may_stand(byte: Any) -> Any:
 
 @inlined
 def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, rooms: Any) -> Any:
-    """Translate a literal: position behind it in ``out``, or -1.
+    """Translate a literal: position after it in ``out``, or -1.
 
     ``rooms`` (2, _MAX_DEPTH) has the closing bracket of each level and how many commas it has.
     """

@@ -72,7 +72,7 @@ def _marks(at: int, start: int, stop: int, runs: Any) -> Any:
     if base >= start:
         passed = np.uint64(at - base)
         return base, (run_marks(base, address_of(runs)) >> passed) << passed
-    # a short cell: what stands behind it may not be there
+    # a short cell: what stands after it may not be there
     marks = np.uint64(0)
     for place in range(at, stop + 1 - RUN_BYTES):
         for run in range(0, runs.size, BLOCK * RUN_BYTES):

@@ -6,7 +6,7 @@ and nothing may evaluate them. What these kernels read of them is this:
 
 - A text ends at its own quote where what follows shows it: a bracket's end, a colon, or a comma
   before a quote, a bracket, or a bare word. Where ``:`` or nothing introduced the text, a quote
-  behind more backslashes than the opening one is part of it.
+  after more backslashes than the opening one is part of it.
 - Brackets of any kind nest; what stands in texts does not count.
 
 Every byte is read a bounded number of times, whatever the cell holds.
@@ -112,7 +112,7 @@ def item_names(
 
 
 def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Find the list that each cell is, perhaps behind a quote.
+    """Find the list that each cell is, perhaps after a quote.
 
     Returns
     -------

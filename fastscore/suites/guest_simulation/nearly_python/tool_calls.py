@@ -47,7 +47,7 @@ class ToolFormat:
     attributes_tool
         The tool that gives them.
     list_key, end_key
-        The key of the list that is tracked, and that of what stands behind it in a result.
+        The key of the list that is tracked, and that of what stands after it in a result.
     tracking_kind
         The kind of tools that track it.
     marker, marker_reach
@@ -74,16 +74,16 @@ class ToolCells:
     uses : bool (cells, kinds)
         Which kinds of tools a cell names as called.
     attributes : int64 (cells, attributes)
-        The value of each attribute, its place among ``values``: the first one behind the first
+        The value of each attribute, its place among ``values``: the first one after the first
         call of the tool that gives them, or of the cell where none is called; -1 where that is
         empty, or there is none.
     values : StringColumn
         Distinct simple values.
     lists : int64 (cells,)
         Where in its cell the tracked list begins: the last one of a tracking result, or without
-        any the first behind the call of a tool that tracks; -1 without one.
+        any the first after the call of a tool that tracks; -1 without one.
     broken : bool (cells,)
-        Where the last tracking result has nothing behind its list, so that it is cut off.
+        Where the last tracking result has nothing after its list, so that it is cut off.
     has_items : bool (cells,)
         Where a list has anything between its brackets, or is broken.
     """
