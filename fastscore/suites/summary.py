@@ -20,7 +20,7 @@ from fastscore_kernels.sums import COUNT, ExactSums
 from fastscore_machine.arrays import Longs
 
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
-from fastscore.suites.label_cells import Group, LabelCells
+from fastscore.suites.strata import Group, Strata
 from fastscore.suites.table_batches import Rows, batches_of, collected, hold_if_small
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
@@ -96,13 +96,13 @@ def summarise_metrics(
         of_table[metric.table].append(metric)
     # a query alone does not fill the processors
     with ThreadPoolExecutor(max_workers=len(of_table) + 1) as pool:
-        cells = pool.submit(_find_cells, tables[label_table], key, groups)
+        strata = pool.submit(_find_strata, tables[label_table], key, groups)
         summaries = pool.map(
             lambda name: _summarise_table(
                 tables[name],
                 of_table[name],
                 key if groups else (),
-                cells.result,
+                strata.result,
                 switched_off,
                 sole_reasons,
             ),
@@ -117,33 +117,33 @@ def summarise_metrics(
     return pl.DataFrame(records, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _find_cells(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> LabelCells:
+def _find_strata(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> Strata:
     if not groups:
-        return LabelCells.of_dialogues(pl.DataFrame(), key, ())
+        return Strata.of_dialogues(pl.DataFrame(), key, ())
     labels = hold_if_small(table.select(*dict.fromkeys((*key, *groups))))
-    return LabelCells.of_dialogues(labels, key, groups)
+    return Strata.of_dialogues(labels, key, groups)
 
 
 def _summarise_table(
     rows: pl.LazyFrame,
     metrics: Sequence[Metric],
     key: Sequence[str],
-    find_cells: Callable[[], LabelCells],
+    find_strata: Callable[[], Strata],
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
 ) -> list[dict[str, Any]]:
-    """Sum once by combination of labels (cell), then by label over the few sums."""
+    """Sum once by combination of labels (a stratum), then by label over the few sums."""
     columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
     numbers = hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
     grids = choose_grids(numbers, metrics)
-    cells = find_cells()
-    n_rows, sums = _sum_by_cell(numbers, grids, cells)
+    strata = find_strata()
+    n_rows, sums = _sum_by_stratum(numbers, grids, strata)
     reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
     if reasons is None:
-        reasons = _count_reasons(rows.select(*key, "null_reasons"), metrics, cells)
+        reasons = _count_reasons(rows.select(*key, "null_reasons"), metrics, strata)
     return [
         {"group": name, **record}
-        for name, group in {ALL: cells.whole, **cells.groups}.items()
+        for name, group in {ALL: strata.whole, **strata.groups}.items()
         for record in _records(group, metrics, n_rows, sums, reasons)
     ]
 
@@ -180,30 +180,30 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
     return (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int128)
 
 
-def _sum_by_cell(
-    rows: Rows, grids: Mapping[str, int], cells: LabelCells
+def _sum_by_stratum(
+    rows: Rows, grids: Mapping[str, int], strata: Strata
 ) -> tuple[Longs, dict[str, ExactSums]]:
-    """Return by cell the number of rows, and by column the sums of its values."""
-    n_rows = np.zeros(cells.n_cells, np.int64)
+    """Return by stratum the number of rows, and by column the sums of its values."""
+    n_rows = np.zeros(strata.n_strata, np.int64)
     n_values = dict.fromkeys(grids, 0)
-    sums = {column: ExactSums(cells.n_cells, bits) for column, bits in grids.items()}
+    sums = {column: ExactSums(strata.n_strata, bits) for column, bits in grids.items()}
     for batch in batches_of(rows):
-        cell = cells.of_rows(batch)
-        n_rows += np.bincount(cell, minlength=n_rows.size)
+        stratum = strata.of_rows(batch)
+        n_rows += np.bincount(stratum, minlength=n_rows.size)
         for name, of_column in sums.items():
             values = batch[name]
             n_values[name] += values.len() - values.null_count()
             if values.null_count() < values.len():
-                _add(of_column, values, cell)
+                _add(of_column, values, stratum)
     for name, of_column in sums.items():
         if of_column.limbs[:, COUNT].sum() != n_values[name]:
             raise ValueError(f"column {name!r} holds NaN; expected null where there is no value")
     return n_rows, sums
 
 
-def _add(sums: ExactSums, values: pl.Series, cell: Longs) -> None:
+def _add(sums: ExactSums, values: pl.Series, stratum: Longs) -> None:
     try:
-        sums.add(values.to_numpy(), cell)
+        sums.add(values.to_numpy(), stratum)
     except ValueError as error:
         raise ValueError(
             f"column {values.name!r}, far out of its declared range: {error}"
@@ -233,20 +233,20 @@ def _known_reasons(
     return counted
 
 
-def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], cells: LabelCells) -> Longs:
-    """Count the nulls by metric, reason and cell: int64 (n_metrics, n_reasons, n_cells)."""
+def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], strata: Strata) -> Longs:
+    """Count the nulls by metric, reason and stratum: int64 (n_metrics, n_reasons, n_strata)."""
     asked, known = pl.Enum([metric.id for metric in metrics]), pl.Enum(NULL_REASONS)
-    counted = np.zeros((len(metrics), len(NULL_REASONS), cells.n_cells), np.int64)
+    counted = np.zeros((len(metrics), len(NULL_REASONS), strata.n_strata), np.int64)
     for batch in batches_of(rows):
         listed = batch["null_reasons"]
-        cell = np.repeat(cells.of_rows(batch), listed.list.len().fill_null(0).to_numpy())
+        stratum = np.repeat(strata.of_rows(batch), listed.list.len().fill_null(0).to_numpy())
         found = (
             listed.explode(empty_as_null=False, keep_nulls=False)
             .struct.unnest()
             .select(
                 pl.col("metric").cast(asked, strict=False).to_physical().cast(pl.Int64),
                 pl.col("reason").cast(known).to_physical().cast(pl.Int64),
-                pl.Series("cell", cell),
+                pl.Series("stratum", stratum),
             )
             .drop_nulls("metric")
         )
@@ -298,8 +298,13 @@ def _moments(count: int, total: int, squares: int, bits: int) -> dict[str, float
     if count == 1:
         return {"mean": mean}
     deviation = _deviation(total, squares, count, bits)
-    half = NORMAL_QUANTILE * deviation / math.sqrt(count)
-    return {"mean": mean, "sd": deviation, "ci_low": mean - half, "ci_high": mean + half}
+    half_width = NORMAL_QUANTILE * deviation / math.sqrt(count)
+    return {
+        "mean": mean,
+        "sd": deviation,
+        "ci_low": mean - half_width,
+        "ci_high": mean + half_width,
+    }
 
 
 def _micro(

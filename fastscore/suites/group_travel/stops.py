@@ -98,14 +98,14 @@ def _minutes(column: str) -> pl.Expr:
     """
     parts = pl.col(column).str.extract_groups(_CLOCK)
     hour, minute = (parts.struct[place].cast(pl.Int64, strict=False) for place in (0, 1))
-    half = parts.struct[2].str.to_lowercase()
+    half_of_day = parts.struct[2].str.to_lowercase()
     twelve = hour.is_between(1, 12)
     of_day = (
-        pl.when(half.is_null() & (hour <= 24))
+        pl.when(half_of_day.is_null() & (hour <= 24))
         .then(hour)
-        .when((half == "a") & twelve)
+        .when((half_of_day == "a") & twelve)
         .then(hour % 12)
-        .when((half == "p") & twelve)
+        .when((half_of_day == "p") & twelve)
         .then(hour % 12 + 12)
     )
     return pl.when(minute <= 59).then(of_day * 60 + minute).alias(column)

@@ -1,6 +1,6 @@
-"""Which rows count together: the combinations of labels that dialogues have, called cells.
+"""Which rows count together: the combinations of labels that dialogues have, called strata.
 
-Rows are added up once, by cell; the few sums of cells are then added up by each label's values.
+Rows are added up once, by stratum; the few sums of strata are then added up by each label's values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,31 +24,31 @@ _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The values of a label, and which cells have them.
+    """The values of a label, and which strata have them.
 
     Parameters
     ----------
     values
-        The distinct values, ascending; the one value None where all cells count together.
+        The distinct values, ascending; the one value None where all strata count together.
     order : int64 (n_labelled,)
-        The cells that have a value, those of one value side by side in the order of `values`.
+        The strata that have a value, those of one value side by side in the order of `values`.
     starts : int64 (n_values,)
-        Where in `order` the cells of each value begin.
+        Where in `order` the strata of each value begin.
     """
 
     values: Sequence[str | None]
     order: Longs
     starts: Longs
 
-    def add_counts(self, of_cells: Longs) -> Longs:
-        """Add up the counts of each value's cells, which are the last axis."""
-        return np.add.reduceat(of_cells[..., self.order], self.starts, axis=-1)
+    def add_counts(self, of_strata: Longs) -> Longs:
+        """Add up the counts of each value's strata, which are the last axis."""
+        return np.add.reduceat(of_strata[..., self.order], self.starts, axis=-1)
 
-    def add_sums(self, of_cells: ExactSums) -> ExactSums:
-        """Add up the sums of each value's cells."""
-        sums = ExactSums(len(self.values), of_cells.bits)
-        sums.limbs = np.add.reduceat(of_cells.limbs[self.order], self.starts)
-        least, largest = of_cells.extremes[self.order].T
+    def add_sums(self, of_strata: ExactSums) -> ExactSums:
+        """Add up the sums of each value's strata."""
+        sums = ExactSums(len(self.values), of_strata.bits)
+        sums.limbs = np.add.reduceat(of_strata.limbs[self.order], self.starts)
+        least, largest = of_strata.extremes[self.order].T
         sums.extremes[:, 0] = np.minimum.reduceat(least, self.starts)
         sums.extremes[:, 1] = np.maximum.reduceat(largest, self.starts)
         return sums
@@ -90,16 +90,16 @@ class _Combinations:
         return np.array(found, np.int32)[combined]
 
     def groups(self, used: Longs) -> dict[str, Group]:
-        """Return by label the values of the combinations that are used, which are the cells."""
+        """Return by label the values of the combinations that are used, which are the strata."""
         table = np.array(list(self._numbers), np.int64)[used]
         groups: dict[str, Group] = {}
         for (name, places), codes in zip(self.places.items(), table.T, strict=True):
             texts = list(places)
-            of_cells = [texts[code] for code in codes.tolist()]
-            values = sorted({text for text in of_cells if text is not None})
+            of_strata = [texts[code] for code in codes.tolist()]
+            values = sorted({text for text in of_strata if text is not None})
             ranks: dict[str | None, int] = {value: rank for rank, value in enumerate(values)}
-            # after the values: cells without one, and the one of no known dialogue
-            ranked = np.array([ranks.get(text, len(values)) for text in (*of_cells, None)])
+            # after the values: strata without one, and the one of no known dialogue
+            ranked = np.array([ranks.get(text, len(values)) for text in (*of_strata, None)])
             order = np.argsort(ranked, kind="stable")
             bounds = np.searchsorted(ranked[order], np.arange(len(values) + 1))
             if values:
@@ -108,24 +108,24 @@ class _Combinations:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelCells:
-    """The cells, and each dialogue's.
+class Strata:
+    """The strata, and each dialogue's.
 
     Parameters
     ----------
-    n_cells
+    n_strata
         How many there are. The last is of rows of no known dialogue, and has no label.
     groups
-        By name the labels that some dialogue has; without any all rows are of one cell.
+        By name the labels that some dialogue has; without any all rows are of one stratum.
     key
         The columns that name a dialogue together.
     hashes, numbers
-        Hashes of the dialogues' keys, ascending and distinct; their cells.
+        Hashes of the dialogues' keys, ascending and distinct; their strata.
     seed
         What the keys were hashed with.
     """
 
-    n_cells: int
+    n_strata: int
     groups: Mapping[str, Group]
     key: Sequence[str]
     hashes: Hashes
@@ -133,9 +133,7 @@ class LabelCells:
     seed: int
 
     @classmethod
-    def of_dialogues(
-        cls, dialogues: Rows, key: Sequence[str], labels: Sequence[str]
-    ) -> "LabelCells":
+    def of_dialogues(cls, dialogues: Rows, key: Sequence[str], labels: Sequence[str]) -> "Strata":
         """Give the combinations of labels numbers; of the rows of one key the first counts.
 
         Read a batch at a time: of a dialogue a hash and a number are kept.
@@ -146,8 +144,8 @@ class LabelCells:
         if not labels:
             return cls(1, {}, key, np.zeros(0, np.uint64), np.zeros(0, np.int32), 0)
         combinations = _Combinations(labels)
-        hashes, firsts, cells, seed = _read_distinct(dialogues, key, combinations)
-        numbers = cells[firsts]
+        hashes, firsts, strata, seed = _read_distinct(dialogues, key, combinations)
+        numbers = strata[firsts]
         used = np.flatnonzero(np.bincount(numbers, minlength=combinations.count))
         if used.size < combinations.count:
             # some are of later rows of a key alone
@@ -157,11 +155,11 @@ class LabelCells:
 
     @property
     def whole(self) -> Group:
-        """All cells together."""
-        return Group((None,), np.arange(self.n_cells), np.zeros(1, np.int64))
+        """All strata together."""
+        return Group((None,), np.arange(self.n_strata), np.zeros(1, np.int64))
 
     def of_rows(self, rows: pl.DataFrame) -> Longs:
-        """Return the cell of each row."""
+        """Return the stratum of each row."""
         if not self.groups:
             return np.zeros(rows.height, np.int64)
         columns = _hash_columns(rows.select(self.key), self.seed)
@@ -174,8 +172,8 @@ class LabelCells:
         order = np.argsort(of_runs)
         places = np.empty(of_runs.size, np.int64)
         places[order] = np.searchsorted(self.hashes[:-1], of_runs[order])
-        cells = np.where(self.hashes[places] == of_runs, self.numbers[places], self.n_cells - 1)
-        return np.repeat(cells.astype(np.int64), np.diff(starts, append=rows.height))
+        strata = np.where(self.hashes[places] == of_runs, self.numbers[places], self.n_strata - 1)
+        return np.repeat(strata.astype(np.int64), np.diff(starts, append=rows.height))
 
 
 def _hash_columns(keys: pl.DataFrame, seed: int) -> list[Hashes]:
@@ -193,7 +191,7 @@ def _combine(columns: Sequence[Hashes]) -> Hashes:
 def _read_distinct(
     dialogues: Rows, key: Sequence[str], combinations: _Combinations
 ) -> tuple[Hashes, Longs, Cells, int]:
-    """Return the hashes of keys, ascending, their first rows, each row's cell, and the seed."""
+    """Return the hashes of keys, ascending, their first rows, each row's stratum, and the seed."""
     asked = dialogues.select(*dict.fromkeys((*key, *combinations.places)))
     seed = 0
     while True:
@@ -202,16 +200,16 @@ def _read_distinct(
             for batch in batches_of(asked)
         ]
         hashes = np.concatenate([of_batch for of_batch, _ in read])
-        cells = np.concatenate([of_batch for _, of_batch in read])
+        strata = np.concatenate([of_batch for _, of_batch in read])
         del read
         firsts = np.argsort(hashes)
         ascending = hashes[firsts]
         repeats = ascending[1:] == ascending[:-1]
         if not repeats.any():
-            return ascending, firsts, cells, seed
+            return ascending, firsts, strata, seed
         if _are_of_one_key(dialogues.select(key), hashes, ascending[1:][repeats]):
             begins = np.concatenate(([True], ~repeats))
-            return ascending[begins], np.argsort(hashes, kind="stable")[begins], cells, seed
+            return ascending[begins], np.argsort(hashes, kind="stable")[begins], strata, seed
         seed += 1
 
 

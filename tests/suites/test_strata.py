@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites import label_cells, table_batches
-from fastscore.suites.label_cells import LabelCells
+from fastscore.suites import strata, table_batches
+from fastscore.suites.strata import Strata
 
 KEY = ("file", "line")
 LABELS = ("level", "kind", "absent")
@@ -54,13 +54,13 @@ def count_by_value(
     return expected
 
 
-def counted_by_cell(cells: LabelCells, rows: pl.DataFrame) -> dict[str, dict[str | None, int]]:
-    n_rows = np.bincount(cells.of_rows(rows), minlength=cells.n_cells)
-    assert n_rows.size == cells.n_cells
-    assert cells.whole.add_counts(n_rows).tolist() == [rows.height]
+def counted_by_stratum(strata: Strata, rows: pl.DataFrame) -> dict[str, dict[str | None, int]]:
+    n_rows = np.bincount(strata.of_rows(rows), minlength=strata.n_strata)
+    assert n_rows.size == strata.n_strata
+    assert strata.whole.add_counts(n_rows).tolist() == [rows.height]
     return {
         name: dict(zip(group.values, group.add_counts(n_rows).tolist(), strict=True))
-        for name, group in cells.groups.items()
+        for name, group in strata.groups.items()
     }
 
 
@@ -69,10 +69,10 @@ def test_rows_are_counted_by_every_label(
     dialogues: list[Dialogue], rows: list[tuple[Any, ...]]
 ) -> None:
     table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
-    cells = LabelCells.of_dialogues(table, KEY, LABELS)
+    strata = Strata.of_dialogues(table, KEY, LABELS)
     frame = pl.DataFrame(rows, schema={name: SCHEMA[name] for name in KEY}, orient="row")
-    assert counted_by_cell(cells, frame) == count_by_value(dialogues, rows)
-    for group in cells.groups.values():
+    assert counted_by_stratum(strata, frame) == count_by_value(dialogues, rows)
+    for group in strata.groups.values():
         assert list(group.values) == sorted(str(value) for value in group.values)
 
 
@@ -85,24 +85,24 @@ def test_cells_do_not_depend_on_batches(
     frame = pl.DataFrame(rows, schema={name: SCHEMA[name] for name in KEY}, orient="row")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_batches, "BATCH_ROWS", size)
-        cells = LabelCells.of_dialogues(table, KEY, LABELS)
-    assert counted_by_cell(cells, frame) == count_by_value(dialogues, rows)
+        strata = Strata.of_dialogues(table, KEY, LABELS)
+    assert counted_by_stratum(strata, frame) == count_by_value(dialogues, rows)
 
 
 @settings(max_examples=50)
 @given(dialogues=DIALOGUES.filter(bool))
 def test_keys_of_one_hash_are_told_apart(dialogues: list[Dialogue]) -> None:
     table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")
-    hash_columns = label_cells._hash_columns
+    hash_columns = strata._hash_columns
 
-    def hash_badly(keys: pl.DataFrame, seed: int) -> list[label_cells.Hashes]:
+    def hash_badly(keys: pl.DataFrame, seed: int) -> list[strata.Hashes]:
         mask = np.uint64([0, 1, 2**64 - 1][min(seed, 2)])
         return [column & mask for column in hash_columns(keys, seed)]
 
     expected = count_by_value(dialogues, [dialogue[:2] for dialogue in dialogues])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_cells, "_hash_columns", hash_badly)
+        patch.setattr(strata, "_hash_columns", hash_badly)
         patch.setattr(table_batches, "BATCH_ROWS", 3)
         for rows in (table, table.lazy()):
-            cells = LabelCells.of_dialogues(rows, KEY, LABELS)
-            assert counted_by_cell(cells, table) == expected
+            found = Strata.of_dialogues(rows, KEY, LABELS)
+            assert counted_by_stratum(found, table) == expected
