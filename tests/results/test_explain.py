@@ -25,7 +25,7 @@ from fastscore.results.runs import Run
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Evidence, Explanation
-from tests.conftest import fastscore_command, often
+from tests.conftest import fastscore_command
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -34,7 +34,7 @@ _DST = {
     for part in ("precision", "recall", "f1", "joint_accuracy")
     for end in ("", "_mean")
 }
-PAIRS = often(100, 200)
+PAIRS = 200
 NEVER = {
     "score_dialogue": {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"},
     "preference_shift": _DST,
