@@ -17,7 +17,7 @@ from fastscore.suites.ragged import first_of_each, number_keys
 from fastscore.suites.table_batches import Rows, batches_of, collected
 
 Hashes = npt.NDArray[np.uint64]
-Cells = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -72,7 +72,7 @@ class _Combinations:
         """How many there are."""
         return len(self._numbers)
 
-    def of_rows(self, rows: pl.DataFrame) -> Cells:
+    def of_rows(self, rows: pl.DataFrame) -> Numbers:
         """Return the number of each row's combination."""
         combined = np.zeros(rows.height, np.int64)
         codes = []
@@ -129,7 +129,7 @@ class Strata:
     groups: Mapping[str, Group]
     key: Sequence[str]
     hashes: Hashes
-    numbers: Cells
+    numbers: Numbers
     seed: int
 
     @classmethod
@@ -190,7 +190,7 @@ def _combine(columns: Sequence[Hashes]) -> Hashes:
 
 def _read_distinct(
     dialogues: Rows, key: Sequence[str], combinations: _Combinations
-) -> tuple[Hashes, Longs, Cells, int]:
+) -> tuple[Hashes, Longs, Numbers, int]:
     """Return the hashes of keys, ascending, their first rows, each row's stratum, and the seed."""
     asked = dialogues.select(*dict.fromkeys((*key, *combinations.places)))
     seed = 0
