@@ -29,6 +29,7 @@ ELSEWHERE = {
     r"models verify|doctor --warm|kernels compile": "minutes",
     r"dialogue-17|\bDIALOGUE\b|\bMETRIC\b": "a dialogue of one's own",
     r"--engine (dask|ray)": "a cluster; engines have tests of their own",
+    r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",
     r"\bmake ": "make",
     r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
