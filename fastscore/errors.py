@@ -70,6 +70,10 @@ class RunConflictError(RunError):
     exit_code = EXIT_USAGE
 
 
+class MemoryLimitError(RunError):
+    """Work that takes more memory than it may."""
+
+
 def counted(n: int, noun: str) -> str:
     """Write a count with its noun, given in the plural, in the right number."""
     return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"

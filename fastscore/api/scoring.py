@@ -198,8 +198,8 @@ def score(
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
     max_memory
-        The most MiB of memory that reading and scoring may take; None for three quarters of the
-        machine's.
+        The most MiB of memory that the process may take in any stage of a run, and while it reads
+        where no output is named; None for three quarters of the machine's.
     max_unpacked, max_ratio
         The most MiB that one compressed file may unpack to, and how many times larger it may
         become beyond 64 MiB.

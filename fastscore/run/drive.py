@@ -55,6 +55,7 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
+from fastscore.run.memory import kept_within
 from fastscore.run.missing import UNKNOWN_SCHEMA
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
@@ -111,7 +112,10 @@ class _Execution:
         """Show a stage and add its tasks and seconds to the manifest, however it ends."""
         started = time.monotonic()
         try:
-            with self.reporter.stage(name, total) as progress:
+            with (
+                kept_within(self.config.limits, name),
+                self.reporter.stage(name, total) as progress,
+            ):
                 yield progress
         finally:
             self.add_time(name, total, time.monotonic() - started)
@@ -190,14 +194,17 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
             engine = checked(engine, context, model)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
-        readable = _readable(run, files, screened)
-        manifest.left_aside = [*unread_inputs(config, suite, reporter.note), *readable.left_aside]
-        run.context = replace(context, chosen=readable.chosen)
-        plan = _plan(run, named_for_all(readable.files, config.engine))
+        with kept_within(config.limits, "plan"):
+            readable = _readable(run, files, screened)
+            unread_files = unread_inputs(config, suite, reporter.note)
+            manifest.left_aside = [*unread_files, *readable.left_aside]
+            run.context = replace(context, chosen=readable.chosen)
+            plan = _plan(run, named_for_all(readable.files, config.engine))
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
-        _complete(run, receipts, summary, readable.files)
+        with kept_within(config.limits, "summary"):
+            _complete(run, receipts, summary, readable.files)
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)

@@ -14,6 +14,7 @@ from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.inputs import readable_inputs, unread_inputs
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.manifest import read_manifest
+from fastscore.run.memory import kept_within
 from fastscore.run.progress import Reporter
 from fastscore.run.shared_files import absolute, check_workers, named_for_all
 
@@ -33,6 +34,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     unread_inputs(config, suite, reporter.note)
     with (
         open_engine(config.engine, config.address, config.workers) as engine,
+        kept_within(config.limits, "plan"),
         tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
     ):
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))

@@ -3,7 +3,7 @@
 Rows are added up once, by stratum; the few sums of strata are then added up by each label's values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,60 +108,29 @@ class _Combinations:
 
 
 @dataclass(frozen=True, slots=True)
-class Strata:
-    """The strata, and each dialogue's.
+class _Dialogues:
+    """Each dialogue's stratum.
 
     Parameters
     ----------
-    n_strata
-        How many there are. The last is of rows of no known dialogue, and has no label.
-    groups
-        By name the labels that some dialogue has; without any all rows are of one stratum.
     key
         The columns that name a dialogue together.
     hashes, numbers
         Hashes of the dialogues' keys, ascending and distinct; their strata.
     seed
         What the keys were hashed with.
+    others
+        The stratum of rows of no known dialogue.
     """
 
-    n_strata: int
-    groups: Mapping[str, Group]
     key: Sequence[str]
     hashes: Hashes
     numbers: Numbers
     seed: int
-
-    @classmethod
-    def of_dialogues(cls, dialogues: Rows, key: Sequence[str], labels: Sequence[str]) -> "Strata":
-        """Give the combinations of labels numbers; of the rows of one key the first counts.
-
-        Read a batch at a time: of a dialogue a hash and a number are kept.
-        """
-        if labels:
-            given = collected(dialogues.select(pl.col(labels).is_not_null().any()))
-            labels = [name for name in labels if given[name].item()]
-        if not labels:
-            return cls(1, {}, key, np.zeros(0, np.uint64), np.zeros(0, np.int32), 0)
-        combinations = _Combinations(labels)
-        hashes, firsts, strata, seed = _read_distinct(dialogues, key, combinations)
-        numbers = strata[firsts]
-        used = np.flatnonzero(np.bincount(numbers, minlength=combinations.count))
-        if used.size < combinations.count:
-            # some are of later rows of a key alone
-            numbers = np.searchsorted(used, numbers).astype(np.int32)
-        groups = combinations.groups(used)
-        return cls(used.size + 1, groups, key, hashes, numbers, seed)
-
-    @property
-    def whole(self) -> Group:
-        """All strata together."""
-        return Group((None,), np.arange(self.n_strata), np.zeros(1, np.int64))
+    others: int
 
     def of_rows(self, rows: pl.DataFrame) -> Longs:
-        """Return the stratum of each row."""
-        if not self.groups:
-            return np.zeros(rows.height, np.int64)
+        """Return the stratum of each row's dialogue."""
         columns = _hash_columns(rows.select(self.key), self.seed)
         begins = np.ones(rows.height, np.bool_)
         begins[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -172,8 +141,79 @@ class Strata:
         order = np.argsort(of_runs)
         places = np.empty(of_runs.size, np.int64)
         places[order] = np.searchsorted(self.hashes[:-1], of_runs[order])
-        strata = np.where(self.hashes[places] == of_runs, self.numbers[places], self.n_strata - 1)
+        strata = np.where(self.hashes[places] == of_runs, self.numbers[places], self.others)
         return np.repeat(strata.astype(np.int64), np.diff(starts, append=rows.height))
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """The strata, and which rows are of each.
+
+    Parameters
+    ----------
+    n_strata
+        How many there are. The last is of rows of no known dialogue, and has no label.
+    groups
+        By name the labels that some dialogue has; without any all rows are of one stratum.
+    of_rows
+        Returns the stratum of each row, int64 (n_rows,).
+    """
+
+    n_strata: int
+    groups: Mapping[str, Group]
+    of_rows: Callable[[pl.DataFrame], Longs]
+
+    @classmethod
+    def of_labels(cls, rows: Rows, labels: Sequence[str]) -> "Strata":
+        """Give the combinations of labels numbers where rows carry them: nothing is kept of one."""
+        labels = _given(rows, labels)
+        if not labels:
+            return cls(1, {}, _all_alike)
+        combinations = _Combinations(labels)
+        for batch in batches_of(rows.select(labels)):
+            combinations.of_rows(batch)
+        groups = combinations.groups(np.arange(combinations.count))
+        return cls(
+            combinations.count + 1,
+            groups,
+            lambda batch: combinations.of_rows(batch).astype(np.int64),
+        )
+
+    @classmethod
+    def of_dialogues(cls, dialogues: Rows, key: Sequence[str], labels: Sequence[str]) -> "Strata":
+        """Give the combinations of labels numbers; of the rows of one key the first counts.
+
+        Read a batch at a time: of a dialogue a hash and a number are kept.
+        """
+        labels = _given(dialogues, labels)
+        if not labels:
+            return cls(1, {}, _all_alike)
+        combinations = _Combinations(labels)
+        hashes, firsts, strata, seed = _read_distinct(dialogues, key, combinations)
+        numbers = strata[firsts]
+        used = np.flatnonzero(np.bincount(numbers, minlength=combinations.count))
+        if used.size < combinations.count:
+            # some are of later rows of a key alone
+            numbers = np.searchsorted(used, numbers).astype(np.int32)
+        of_dialogues = _Dialogues(key, hashes, numbers, seed, used.size)
+        return cls(used.size + 1, combinations.groups(used), of_dialogues.of_rows)
+
+    @property
+    def whole(self) -> Group:
+        """All strata together."""
+        return Group((None,), np.arange(self.n_strata), np.zeros(1, np.int64))
+
+
+def _given(rows: Rows, labels: Sequence[str]) -> Sequence[str]:
+    """Return the labels that some row has."""
+    if not labels:
+        return ()
+    found = collected(rows.select(pl.col(labels).is_not_null().any()))
+    return [name for name in labels if found[name].item()]
+
+
+def _all_alike(rows: pl.DataFrame) -> Longs:
+    return np.zeros(rows.height, np.int64)
 
 
 def _hash_columns(keys: pl.DataFrame, seed: int) -> list[Hashes]:
@@ -196,7 +236,10 @@ def _read_distinct(
     seed = 0
     while True:
         read = [
-            (_combine(_hash_columns(batch.select(key), seed)), combinations.of_rows(batch))
+            (
+                _combine(_hash_columns(batch.select(key), seed)),
+                combinations.of_rows(batch).astype(np.int32),
+            )
             for batch in batches_of(asked)
         ]
         hashes = np.concatenate([of_batch for of_batch, _ in read])

@@ -10,7 +10,7 @@ thousand million. What rounding costs is of the order of a double's own last bit
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
 
@@ -78,7 +78,7 @@ def summarise_metrics(
     suite
         The suite's name, for the first column.
     label_table, key
-        The table that holds the labels, and the columns by which the other tables join it.
+        The table that holds the labels, and the columns by which tables without them join it.
     switched_off
         Metrics that the options alone make null in every row, and the reason that stands there:
         it is counted without being read.
@@ -94,20 +94,25 @@ def summarise_metrics(
     of_table: defaultdict[str, list[Metric]] = defaultdict(list)
     for metric in metrics:
         of_table[metric.table].append(metric)
+    labelled = {name for name in of_table if set(groups) <= set(tables[name].collect_schema())}
     # a query alone does not fill the processors
     with ThreadPoolExecutor(max_workers=len(of_table) + 1) as pool:
-        strata = pool.submit(_find_strata, tables[label_table], key, groups)
-        summaries = pool.map(
-            lambda name: _summarise_table(
+        of_dialogues: Future[Strata] | None = None
+        if len(labelled) < len(of_table):
+            of_dialogues = pool.submit(_find_strata, tables[label_table], key, groups)
+
+        def summarise(name: str) -> list[dict[str, Any]]:
+            by_key = None if name in labelled else of_dialogues
+            return _summarise_table(
                 tables[name],
                 of_table[name],
-                key if groups else (),
-                strata.result,
+                key if by_key else groups,
+                lambda rows: by_key.result() if by_key else Strata.of_labels(rows, groups),
                 switched_off,
                 sole_reasons,
-            ),
-            of_table,
-        )
+            )
+
+        summaries = pool.map(summarise, of_table)
         records = [{"suite": suite, **record} for summary in summaries for record in summary]
     rank = {group: position for position, group in enumerate((ALL, *groups))}
     order = {metric.id: position for position, metric in enumerate(metrics)}
@@ -118,8 +123,6 @@ def summarise_metrics(
 
 
 def _find_strata(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> Strata:
-    if not groups:
-        return Strata.of_dialogues(pl.DataFrame(), key, ())
     labels = hold_if_small(table.select(*dict.fromkeys((*key, *groups))))
     return Strata.of_dialogues(labels, key, groups)
 
@@ -127,20 +130,20 @@ def _find_strata(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str])
 def _summarise_table(
     rows: pl.LazyFrame,
     metrics: Sequence[Metric],
-    key: Sequence[str],
-    find_strata: Callable[[], Strata],
+    named: Sequence[str],
+    find_strata: Callable[[Rows], Strata],
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
 ) -> list[dict[str, Any]]:
     """Sum once by combination of labels (a stratum), then by label over the few sums."""
     columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
-    numbers = hold_if_small(rows.select(*key, pl.col(*columns).cast(pl.Float64)))
+    numbers = hold_if_small(rows.select(*named, pl.col(*columns).cast(pl.Float64)))
     grids = choose_grids(numbers, metrics)
-    strata = find_strata()
+    strata = find_strata(numbers)
     n_rows, sums = _sum_by_stratum(numbers, grids, strata)
     reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
     if reasons is None:
-        reasons = _count_reasons(rows.select(*key, "null_reasons"), metrics, strata)
+        reasons = _count_reasons(rows.select(*named, "null_reasons"), metrics, strata)
     return [
         {"group": name, **record}
         for name, group in {ALL: strata.whole, **strata.groups}.items()

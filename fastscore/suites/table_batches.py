@@ -1,8 +1,9 @@
 """Reading a table of any length a batch of rows at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import polars as pl
+from fastscore_machine.stopping import raise_if_stopped
 
 BATCH_ROWS = 1 << 17
 
@@ -15,11 +16,16 @@ def hold_if_small(rows: pl.LazyFrame) -> Rows:
     return first.rechunk() if first.height <= BATCH_ROWS else rows
 
 
-def batches_of(rows: Rows) -> Iterable[pl.DataFrame]:
-    """Yield the rows in order; those that are held already, at once."""
+def batches_of(rows: Rows) -> Iterator[pl.DataFrame]:
+    """Yield the rows in order, until asked to stop; those that are held already, at once."""
     if isinstance(rows, pl.DataFrame):
-        return (rows,)
-    return rows.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming")
+        yield rows
+        return
+    for batch in rows.collect_batches(
+        chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming"
+    ):
+        raise_if_stopped()
+        yield batch
 
 
 def collected(rows: Rows) -> pl.DataFrame:

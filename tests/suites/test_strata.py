@@ -90,6 +90,21 @@ def test_cells_do_not_depend_on_batches(
 
 
 @settings(max_examples=50)
+@given(dialogues=DIALOGUES, size=st.integers(1, 4))
+def test_rows_that_carry_labels_are_counted_by_their_own(
+    dialogues: list[Dialogue], size: int
+) -> None:
+    """Whatever their keys: each row is a dialogue of its own here."""
+    own = [("own", line, *dialogue[len(KEY) :]) for line, dialogue in enumerate(dialogues)]
+    table = pl.LazyFrame(dialogues, schema=SCHEMA, orient="row")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "BATCH_ROWS", size)
+        strata = Strata.of_labels(table, LABELS)
+    expected = count_by_value(own, [dialogue[: len(KEY)] for dialogue in own])
+    assert counted_by_stratum(strata, table.collect()) == expected
+
+
+@settings(max_examples=50)
 @given(dialogues=DIALOGUES.filter(bool))
 def test_keys_of_one_hash_are_told_apart(dialogues: list[Dialogue]) -> None:
     table = pl.DataFrame(dialogues, schema=SCHEMA, orient="row")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fastscore.errors import InputError
+from fastscore.errors import InputError, MemoryLimitError
 
 MAX_RECORD_BYTES = 64 << 20
 """A line, a CSV record, an element of a document or the texts of a Parquet row are no longer."""
@@ -57,14 +57,19 @@ class Limits:
         return self.memory * _MIB
 
     def check_memory(self, reading: str, more: int = 0) -> None:
-        """Raise `InputError` where the process takes more memory than it may, with so much more."""
-        taken, most = own_memory() + more, self.memory_bytes
-        if taken > most:
-            raise InputError(
-                f"Reading {reading} takes {taken / _MIB:,.0f} MiB of memory, more than "
-                f"--max-memory allows ({most / _MIB:,.0f} MiB).",
-                "Allow more, or take fewer --workers or a smaller --shard-size.",
-            )
+        """Raise `MemoryLimitError` where the process takes too much, with so much more."""
+        taken = own_memory() + more
+        if taken > self.memory_bytes:
+            raise self.exceeded(f"Reading {reading}", taken)
+
+    def exceeded(self, doing: str, taken: int) -> MemoryLimitError:
+        """Return the error of something that takes more bytes than it may."""
+        return MemoryLimitError(
+            f"{doing} takes {taken / _MIB:,.0f} MiB of memory, more than --max-memory allows "
+            f"({self.memory_bytes / _MIB:,.0f} MiB).",
+            "Allow more, or take fewer --workers or a smaller --shard-size; the same command goes "
+            "on where it ended.",
+        )
 
     def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:
         """Raise `InputError` where a compressed file of ``packed`` bytes has become too large."""

@@ -207,15 +207,16 @@ def index_group(
     arrays = GroupArrays(folder, group.index)
     arrays.save("stretches", np.stack((stretches.start, stretches.line, ends)))
     _save_blocks(arrays, states, counts)
-    named = spans.filter(~pl.col("is_local"))
+    n_named = spans.height - int(spans["is_local"].sum())
     has_others = groups > 1 or len(states) > 1
-    if has_others and not source.key_within_file and not named.is_empty():
-        _save_keys(arrays, named.with_columns(pl.col("file") + group.first_file))
+    if has_others and not source.key_within_file and n_named:
+        named = spans.lazy().filter(~pl.col("is_local")).select(KEY_COLUMNS)
+        _save_keys(arrays, named.with_columns(pl.col("file") + group.first_file).collect())
     files = tuple(
         _indexed(state, int(count), int(size))
         for state, count, size in zip(states, counts, n_bytes, strict=True)
     )
-    return IndexedGroup(group.index, files, int(spans["dialogues"].sum()), named.height)
+    return IndexedGroup(group.index, files, int(spans["dialogues"].sum()), n_named)
 
 
 def _indexed(state: FileState, n_stretches: int, n_bytes: int) -> IndexedFile:

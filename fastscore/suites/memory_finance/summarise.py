@@ -43,7 +43,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
     # asked for several times
     columns = [metric.id for metric in schema.PROFILE_METRICS]
-    columns += ["file", "line", "dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
+    columns += ["dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
     dialogues = hold_if_small(tables["dialogues"].select(columns)).lazy()
     summarise = partial(
         summarise_metrics,
@@ -58,7 +58,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
             lambda: summarise({"dialogues": _merge_by_id(dialogues)}, schema.RATIOS)
         )
         placed = {**tables, "dialogues": dialogues}
-        parts = summarise(placed, of_lines, key=("file", "line")), of_ids.result()
+        parts = summarise(placed, of_lines), of_ids.result()
     return pl.concat(parts).sort(
         pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
         "value",

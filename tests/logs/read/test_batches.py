@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from fastscore.logs.read.batches import map_ordered
+from fastscore.logs.read.lines import MOST_LINES, read_lines
 
 
 def test_what_is_in_flight_runs_to_its_end_when_an_item_fails() -> None:
@@ -23,3 +24,15 @@ def test_what_is_in_flight_runs_to_its_end_when_an_item_fails() -> None:
     with pytest.raises(ValueError, match="the first one"):
         list(map_ordered(work, range(3), 2))
     assert sorted(ended) == [1, 2]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 8, 16, 61, 64])
+@pytest.mark.parametrize("head", [b"", b"{}\n", b"[1]\n"])
+def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
+    length: int, head: bytes
+) -> None:
+    """However the length of the lines and the distance of what is sampled go together."""
+    data = head + (b"x" * (length - 1) + b"\n") * ((4 << 20) // length)
+    parts = [bytes(lines.data) for lines in read_lines(iter([data]))]
+    assert b"".join(parts) == data
+    assert max(part.count(b"\n") for part in parts) <= 1.1 * MOST_LINES

@@ -1,0 +1,87 @@
+"""A run that takes more memory than it may ends with what to do, and goes on where it ended."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastscore_machine.stopping import STOP, StoppedError, raise_if_stopped
+
+from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
+from fastscore.logs.integrity.limits import Limits, own_memory
+from fastscore.run import drive, memory
+from fastscore.run.memory import kept_within
+from tests.run.logs import write_logs
+from tests.run.running import contents, run_lexical
+
+MIB = 1 << 20
+
+
+def held(mebibytes: int) -> np.ndarray:
+    return np.ones(mebibytes * MIB, np.uint8)
+
+
+def allowed(more: int) -> Limits:
+    """Allow so many MiB more than this process has."""
+    return Limits(memory=own_memory() // MIB + more)
+
+
+def until_stopped(seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        raise_if_stopped()
+        time.sleep(0.01)
+
+
+def test_work_that_takes_too_much_is_stopped() -> None:
+    limits = allowed(100)
+    kept: list[np.ndarray] = []
+
+    def work() -> None:
+        with kept_within(limits, "some"):
+            kept.append(held(300))
+            until_stopped()
+            kept.append(held(1))
+
+    with pytest.raises(MemoryLimitError, match=r"stage 'some'.*MiB.*--max-memory") as ended:
+        work()
+    assert ended.value.exit_code == EXIT_INCOMPLETE
+    assert len(kept) == 1
+    assert not STOP[0]
+
+
+def test_work_that_never_looks_is_an_error_when_it_ends() -> None:
+    limits = allowed(100)
+    with pytest.raises(MemoryLimitError), kept_within(limits, "some"):
+        taken = held(300)
+    assert taken.size == 300 * MIB
+    assert not STOP[0]
+
+
+def test_work_within_its_memory_is_left_alone() -> None:
+    with kept_within(allowed(400), "some"):
+        assert held(50).size == 50 * MIB
+        time.sleep(4 * memory.LOOK_SECONDS)
+        raise_if_stopped()
+    with pytest.raises(StoppedError), kept_within(allowed(400), "some"):
+        raise StoppedError  # another's wish
+
+
+@pytest.mark.parametrize("stage", ["plan", "score", "summary"])
+def test_a_run_beyond_its_memory_goes_on_with_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Every stage in its turn finds the process too large; what was committed before it stays."""
+    logs = write_logs(tmp_path / "logs")
+    run_lexical(logs, tmp_path / "whole", shard_bytes=1)
+
+    def kept(limits: Limits, name: str) -> object:
+        return kept_within(Limits(memory=1) if name == stage else limits, name)
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(drive, "kept_within", kept)
+        with pytest.raises(MemoryLimitError, match=f"stage '{stage}'"):
+            run_lexical(logs, run, shard_bytes=1)
+    run_lexical(logs, run, shard_bytes=1)
+    assert contents(run) == contents(tmp_path / "whole")
