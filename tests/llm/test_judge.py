@@ -21,7 +21,7 @@ from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import simulate
 from fastscore.simulation.world import Simulation
 from fastscore.statistics.agreement import krippendorff_alpha
-from tests.llm.stub_server import PATIENCE, Stub, serving
+from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE
 
 NAMES = ("proactiveness", "coherence", "personalization")
@@ -160,7 +160,7 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     stub.fault = lambda number: next(faults)
     answers = itertools.cycle((scores(4, 3, 5), scores(4, 11, 5)))
     stub.answer = lambda body: next(answers)
-    summary = run(stub, tmp_path, logs, repeats=3)
+    summary = run(stub, tmp_path, logs, repeats=3, models={"timeout": HASTE})
     assert max(stub.answered.values()) == 1
     repeats = pl.read_parquet(tmp_path / "judged" / "repeats.parquet")
     rejected = lines(tmp_path / "judged" / "rejects.jsonl")

@@ -18,7 +18,7 @@ from fastscore.run.progress import SilentReporter
 from fastscore.simulation.models import unknown_titles
 from fastscore.simulation.simulate import simulate
 from fastscore.simulation.world import Simulation
-from tests.llm.stub_server import PATIENCE, Stub, serving
+from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE, sample
 
 
@@ -56,7 +56,7 @@ FAULTS = (None, "busy", "broken", "late", "truncated", None, "hung_up", "empty",
 def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path):
     faults = itertools.cycle(FAULTS)
     stub.fault = lambda number: next(faults)
-    made = run(stub, tmp_path, models={"retries": 40})
+    made = run(stub, tmp_path, models={"retries": 40, "timeout": HASTE})
     assert max(stub.answered.values()) == 1  # no request that was answered was sent again
     assert sum(stub.answered.values()) == 15 == made.turns
     assert made.spent.requests == len(stub.asked) == 15 + made.spent.retries
