@@ -105,6 +105,13 @@ def default_model() -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store of vectors in which all tests of a session, in any process, embed once."""
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "store"
+
+
 @pytest.fixture
 def golden() -> Path:
     """Return the folder of hand-made logs with the published scorer's output."""

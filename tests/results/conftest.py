@@ -42,8 +42,9 @@ _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 class SuiteRuns(Mapping[str, Run]):
     """Runs of the suites, each scored when it is first asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
+        self._store = store
         self._runs: dict[str, Run] = {}
 
     def __getitem__(self, suite: str) -> Run:
@@ -71,11 +72,11 @@ class SuiteRuns(Mapping[str, Run]):
         logs = [Path(about["name"]) for about in base.manifest.inputs]
         output = self._folder / f"run-{suite}-{profile}"
         if profile in (SECOND, HOSTILE):
-            store = self._folder / "store" if base.manifest.embedder else None
+            store = self._store if base.manifest.embedder else None
             logs = [self._in_other_words(log, profile) for log in logs]
             return fastscore.score(logs, suite, output=output, store=store, **settings)
         settings |= {"profile": profile}
-        store = self._folder / "store" if profile == "legacy" else None
+        store = self._store if profile == "legacy" else None
         if suite == "preference_shift" and profile != "legacy":
             settings |= {"segments": "metadata"}
         embedder = {} if store else {"embedder": None}
@@ -94,7 +95,7 @@ class SuiteRuns(Mapping[str, Run]):
         return copy
 
     def _score(self, suite: str) -> Run:
-        folder, store = self._folder, self._folder / "store"
+        folder, store = self._folder, self._store
         output = folder / f"run-{SUITES.index(suite) + 1}"
         if suite == "score_dialogue":
             _write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
@@ -124,6 +125,8 @@ def _write(command: ModuleType, *arguments: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def suite_runs(tmp_path_factory: pytest.TempPathFactory, default_model: str) -> SuiteRuns:
+def suite_runs(
+    tmp_path_factory: pytest.TempPathFactory, default_model: str, store: Path
+) -> SuiteRuns:
     """Return a run of each suite over a few real dialogues."""
-    return SuiteRuns(tmp_path_factory.mktemp("runs"))
+    return SuiteRuns(tmp_path_factory.mktemp("runs"), store)

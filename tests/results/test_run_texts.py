@@ -14,10 +14,9 @@ from fastscore.vectors.embedder import Embedder
 
 
 def test_the_nearest_are_those_of_a_plain_search(
-    suite_runs: Mapping[str, Run], default_model: str
+    suite_runs: Mapping[str, Run], default_model: str, store: Path
 ) -> None:
     run = suite_runs["score_dialogue"]
-    store = run.path.parent / "store"
     texts = pl.concat(list(run_texts(run))).unique().sort()
     query = "I want to book a table"
     model = Embedder(default_model)

@@ -133,7 +133,7 @@ def test_a_failing_disk_loses_nothing_that_was_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
     """Every call fails: by day by one of the codes in turn, by night by each."""
-    logs = write_logs(tmp_path / "logs", files=2, dialogues=2)
+    logs = write_logs(tmp_path / "logs", files=2, dialogues=often(1, 2))
     run_lexical(logs, tmp_path / "expected", shard_bytes=1)
     expected = contents(tmp_path / "expected")
     place = durable if name == "open_new" else os

@@ -15,6 +15,7 @@ from fastscore.suites.preference_shift.catalogue import compile_records, load_ca
 from fastscore.suites.preference_shift.catalogue_files import Record
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
+from tests.conftest import often
 from tests.oracles.ngrams import Published
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -78,7 +79,8 @@ def test_real_texts_against_the_vectoriser(tmp_path: Path, profile: str) -> None
     _, movies = read_source(DATA)
     chosen = options(write_catalogue(tmp_path, movies), extract="ngrams", profile=profile)
     rows = read_lines(DATA, ("redial_sample.jsonl.gz",))
-    texts = list(dict.fromkeys(turn[1] for row in rows for turn in row["turns"]))[:400]
+    texts = list(dict.fromkeys(turn[1] for row in rows for turn in row["turns"]))
+    texts = texts[: often(200, 2_000)]
     concepts = concepts_of(load_catalogue(chosen.catalogue), chosen)
     assert len(concepts) > 1000
     check(texts, concepts, chosen)
