@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# what is imported is compiled then: most of what is installed never is
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LLM := .venv-llm
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
@@ -12,7 +13,7 @@ SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-ray wheel lint docs bench bench-full clean
+.PHONY: help kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,8 +63,13 @@ demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sampl
 	@echo; echo "What was found, and a page to open in a browser:"
 	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html
 
-test: $(VENV)/dev.installed $(VENV)/model.exported  ## Set up and run all tests
+kernels: $(VENV)/run.installed
 	$(BIN)/fastscore kernels compile
+
+kernels-checked: $(VENV)/run.installed
+	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
+
+test: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up and run all tests
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not llm"
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
@@ -103,18 +109,22 @@ fuzz: $(VENV)/dev.installed  ## Mutations of all formats beside Python's readers
 MUTATIONS ?= 160
 MUTATIONS_SEED ?= 1
 
-mutations: $(VENV)/dev.installed $(VENV)/model.exported  ## Single mutations of the suites' formulas, each to be noticed by a test; half an hour
-	$(BIN)/fastscore kernels compile
+mutations: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Single mutations of the suites' formulas, each to be noticed by a test; half an hour
 	$(BIN)/python -m tests.mutations --number $(MUTATIONS) --seed $(MUTATIONS_SEED)
 
-test-checked: $(VENV)/dev.installed  ## The tests of readers and kernels with the bounds of every access checked
-	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
+test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 
+# each test is named as it ends; where one takes longer than an hour and a half, all stacks are shown
+AT_NIGHT := -v -n auto --dist worksteal --durations 40 -o faulthandler_timeout=5400
+
 test-nightly: export FASTSCORE_NIGHTLY = 1
-test-nightly: export FASTSCORE_EXAMPLES ?= 200000
-test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported  ## All tests, the slow ones too, each as often as it takes; an hour or more
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not llm"
+test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; some two hours on two cores
+	$(BIN)/python -m pytest $(AT_NIGHT) -m "not llm"
+
+test-weekly: export FASTSCORE_EXAMPLES ?= 200000
+test-weekly: $(VENV)/dev.installed kernels  ## The properties of kernels and readers, 200,000 examples each; some five hours on two cores
+	$(BIN)/python -m pytest $(AT_NIGHT) -m "not slow" tests/kernels tests/readers tests/suites/*/kernels
 
 browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \

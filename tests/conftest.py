@@ -55,8 +55,8 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     """Load the profile of a module's properties: they take it when the module is imported."""
     asked = collector.config.getoption("hypothesis_profile", None)
     if isinstance(collector, pytest.Module) and asked is None:
-        folder = collector.path.relative_to(Path(__file__).parent).parts[0]
-        settings.load_profile("kernels" if folder in ("kernels", "readers") else "suites")
+        folders = collector.path.relative_to(Path(__file__).parent).parts
+        settings.load_profile("kernels" if {"kernels", "readers"} & {*folders} else "suites")
 
 
 def fastscore_command(

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import fastscore_kernels
@@ -36,7 +35,7 @@ ESSENTIALS = [
     "--hypothesis-profile",
     BRIEF,
     "-k",
-    "oracle or json or by_hand or known or layout",
+    "(oracle or json or by_hand or known or layout) and not long_lines",
 ]
 compiled_only = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -85,10 +84,10 @@ def warm_cache(tmp_path_factory):
 def test_several_processes_on_an_empty_cache(tmp_path, turn):
     cache = tmp_path / "cache"
     runs = [start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(cache)) for _ in range(often(3, 8))]
-    for run in runs:
-        shown, said, code = outcome(run)
-        assert (shown, code) == ("[1]\n", 0)
-        assert said.startswith("fastscore: compiling 1 kernel")
+    outcomes = [outcome(run) for run in runs]
+    assert [(shown, code) for shown, _, code in outcomes] == [("[1]\n", 0)] * len(runs)
+    # who comes when it is compiled already has nothing to say
+    assert any(said.startswith("fastscore: compiling 1 kernel") for _, said, _ in outcomes)
     assert [path.name.split("-")[0] for path in libraries(cache)] == [
         "fastscore_kernels.segments._first_argmax"
     ]
@@ -187,10 +186,8 @@ def test_loading_waits_for_no_lock(tmp_path, warm_cache):
     try:
         assert holder.stdout.readline() == "held\n"
         holder.send_signal(signal.SIGSTOP)
-        started = time.monotonic()
         run = start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(warm_cache))
-        assert outcome(run) == ("[1]\n", "", 0)
-        assert time.monotonic() - started < 20, "it waited"
+        assert outcome(run) == ("[1]\n", "", 0)  # after a second's wait it would say so
     finally:
         holder.kill()
         holder.communicate()
@@ -362,6 +359,8 @@ def test_a_digest_covers_constants_of_other_modules(tmp_path):
 @compiled_only
 def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):
     tests = Path(__file__).parents[1]
+    # a hundred times slower: by night no more often than by day
+    environment = {name: os.environ[name] for name in os.environ if name != "FASTSCORE_NIGHTLY"}
     run = subprocess.run(
         [
             sys.executable,
@@ -376,7 +375,7 @@ def test_kernels_agree_with_the_oracles_where_nothing_is_compiled(chosen):
             *chosen,
         ],
         cwd=tests.parent,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        env={**environment, "NUMBA_DISABLE_JIT": "1", "FASTSCORE_EXAMPLES": "100"},
         capture_output=True,
         text=True,
         check=False,
