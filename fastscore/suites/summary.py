@@ -49,6 +49,8 @@ fewer than two values; ``micro`` is the ratio of the two sums."""
 ALL = "all"
 NORMAL_QUANTILE = 1.96
 """Half the width of a published 95 % interval, in standard errors."""
+COLUMNS_AT_ONCE = 16
+"""A table is read ahead by some million rows, whatever is done with them: so many columns of it."""
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
@@ -140,7 +142,7 @@ def _summarise_table(
     numbers = hold_if_small(rows.select(*named, pl.col(*columns).cast(pl.Float64)))
     grids = choose_grids(numbers, metrics)
     strata = find_strata(numbers)
-    n_rows, sums = _sum_by_stratum(numbers, grids, strata)
+    n_rows, sums = _sum_by_stratum(numbers, named, grids, strata)
     reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
     if reasons is None:
         reasons = _count_reasons(rows.select(*named, "null_reasons"), metrics, strata)
@@ -184,20 +186,23 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
 
 
 def _sum_by_stratum(
-    rows: Rows, grids: Mapping[str, int], strata: Strata
+    rows: Rows, named: Sequence[str], grids: Mapping[str, int], strata: Strata
 ) -> tuple[Longs, dict[str, ExactSums]]:
     """Return by stratum the number of rows, and by column the sums of its values."""
-    n_rows = np.zeros(strata.n_strata, np.int64)
     n_values = dict.fromkeys(grids, 0)
     sums = {column: ExactSums(strata.n_strata, bits) for column, bits in grids.items()}
-    for batch in batches_of(rows):
-        stratum = strata.of_rows(batch)
-        n_rows += np.bincount(stratum, minlength=n_rows.size)
-        for name, of_column in sums.items():
-            values = batch[name]
-            n_values[name] += values.len() - values.null_count()
-            if values.null_count() < values.len():
-                _add(of_column, values, stratum)
+    columns = list(grids)
+    for first in range(0, len(columns), COLUMNS_AT_ONCE):
+        some = columns[first : first + COLUMNS_AT_ONCE]
+        n_rows = np.zeros(strata.n_strata, np.int64)
+        for batch in batches_of(rows.select(*named, *some)):
+            stratum = strata.of_rows(batch)
+            n_rows += np.bincount(stratum, minlength=n_rows.size)
+            for name in some:
+                values = batch[name]
+                n_values[name] += values.len() - values.null_count()
+                if values.null_count() < values.len():
+                    _add(sums[name], values, stratum)
     for name, of_column in sums.items():
         if of_column.limbs[:, COUNT].sum() != n_values[name]:
             raise ValueError(f"column {name!r} holds NaN; expected null where there is no value")

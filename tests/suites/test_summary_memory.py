@@ -16,7 +16,8 @@ from tests.conftest import often
 pytestmark = pytest.mark.slow
 
 PART_ROWS = 100_000
-FEW, MANY = often(2, 10), often(10, 40)
+FEW, MANY = often(12, 20), often(20, 60)
+"""Parts; tables are read ahead by some million rows, which are as many of either."""
 BYTES_OF_A_DIALOGUE = {"score_dialogue": 64, "memory_finance": 64}
 """Of tables without labels a hash and a number, of ids that may come again a hash; while they are
 sorted, more. Other suites keep nothing."""
