@@ -50,7 +50,7 @@ ALL = "all"
 NORMAL_QUANTILE = 1.96
 """Half the width of a published 95 % interval, in standard errors."""
 COLUMNS_AT_ONCE = 16
-"""A table is read ahead by some million rows, whatever is done with them: so many columns of it."""
+"""A table is read ahead by some four million rows, whatever is done with them: so many columns."""
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
