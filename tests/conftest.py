@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from fastscore import cli
 from fastscore.paths import cache_root
@@ -41,7 +42,7 @@ for _name, _examples in EXAMPLES.items():
         settings.get_profile(settings.get_current_profile_name()),
         max_examples=_examples,
         deadline=None,  # kernels are compiled when they are first called
-        suppress_health_check=[HealthCheck.too_slow] if _name != "suites" else [],
+        suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is
     )
 
 
@@ -57,6 +58,17 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     if isinstance(collector, pytest.Module) and asked is None:
         folders = collector.path.relative_to(Path(__file__).parent).parts
         settings.load_profile("kernels" if {"kernels", "readers"} & {*folders} else "suites")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """In CI, have properties draw constants of the modules that are loaded before any test runs.
+
+    Hypothesis draws from those that are loaded at the moment: from others wherever tests that load
+    more ran before, which depends on how workers share them.
+    """
+    if os.environ.get("CI") and hasattr(providers, "_get_local_constants"):
+        constants = providers._get_local_constants()
+        providers._get_local_constants = lambda: constants
 
 
 def fastscore_command(
