@@ -69,7 +69,7 @@ def score(log: Path, *options: str, suite: str = "score_dialogue") -> tuple[int,
         [sys.executable, "-c", SCRIPT, *words, *options],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=often(280, 3_600),
         check=False,
     )
     said, _, peak = done.stderr.rpartition("peak ")
@@ -191,7 +191,7 @@ def read(log: Path) -> tuple[int, int, int, str]:
         [sys.executable, "-c", READ, str(log)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=often(280, 3_600),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -46,7 +46,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 def peak_memory(logs: list[Path], output: Path) -> int:
     """Return the most memory that a process holds that scores each log as a shard."""
     words = [sys.executable, "-c", MEASURED, str(output), *map(str, logs)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=900, check=True)
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=often(900, 5_400), check=True
+    )
     return int(done.stdout)
 
 
