@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
@@ -63,6 +64,7 @@ def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravelO
     similarity = Similarity.of(events, vectors)
     texts = TextCodes.of({name: frames[name][column] for name, column in _TOKENISED.items()})
     informative = find_informative(texts, "pairs", frames["pairs"]["slot"], lexicon)
+    raise_if_stopped()
     wishes = state_wishes(frames, lexicon, options)
     words = informative.words(texts.tokens).gather(informative.row)
     pairs = pl.concat(
@@ -75,7 +77,9 @@ def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravelO
         ],
         how="horizontal",
     )
+    raise_if_stopped()
     places = score_places(frames, texts, similarity, options)
+    raise_if_stopped()
     scored = _score(frames, pairs, places, wishes, informative, lexicon, similarity.is_on)
     return {
         "pairs": _placed(frames["dialogues"], pairs).select(*schema.PAIRS.schema),

@@ -74,11 +74,13 @@ def score_logs(
     segments = find_segments(turns, dialogues, shifts, sets.user, vectors, options)
     if options.is_legacy:
         shifts = with_boundaries(turns, dialogues, shifts, segments)
+    raise_if_stopped()
     recovered = recover_shifts(turns, dialogues.height, shifts, scores, options)
     of_topics: Mapping[str, Reals] = {}
     if options.is_legacy:
         recovered, interference = recover_topics(turns, recovered, segments, vectors)
         of_topics = topic_scores(turns, dialogues.height, recovered, interference, vectors, options)
+    raise_if_stopped()
     tables = {
         "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
