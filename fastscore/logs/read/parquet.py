@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from fastscore.errors import InputError
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
@@ -103,6 +102,8 @@ def _stored(byte_range: ByteRange, columns: Sequence[Column]) -> StoredColumns:
 
 def _rows_at_once(byte_range: ByteRange) -> int:
     """Return how many rows are read together, by what a row takes in the mean."""
+    import pyarrow.parquet as pq  # late: it loads file systems of clouds
+
     try:
         footer = pq.read_metadata(byte_range.path)
     except (OSError, ValueError) as error:
