@@ -21,6 +21,7 @@ from fastscore_machine.utf8 import decode
 from fastscore_kernels._lane_instructions import LANES, STATE_ROWS, advance_diagonal
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels._myers import dense_symbols
+from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
@@ -30,6 +31,7 @@ _NEVER = np.uint64(1 << 62)
 _PLUS = np.uint8(1)
 _SMALLEST_BOUND = 512
 _GROWTH = 8
+_ROW = 0xFFFFFFFF
 
 
 @inlined
@@ -222,6 +224,18 @@ def _side_by_side(rows, pairs, shapes, matches, state, equal, stop, out):  # typ
         lane += words
 
 
+@inlined
+def _by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
+    """Return rows, those of few columns first."""
+    keys = np.empty(count, np.int64)
+    for at in range(count):
+        keys[at] = (columns[at] << 32) | rows[at]
+    sort_ascending(keys, 0, count, np.empty(STACK_SIZE, np.int64))
+    for at in range(count):
+        keys[at] &= _ROW
+    return keys
+
+
 @kernel(
     "int64[:], int64[:], int64[:], int64[:], int64[:], out(int32[:])",
     fastmath=False,
@@ -259,8 +273,8 @@ def long_distances(  # type: ignore[no-untyped-def]
         shapes[row, 0], shapes[row, 1] = m, n
         open_rows[count], columns[count] = row, n
         count += 1
-    order = open_rows[:count][np.argsort(columns[:count])]
-    first = 0
+    order = _by_columns(open_rows, columns, count)
+    first = np.int64(0)
     while first < count and not is_stopped(stop):
         after, lanes = first, np.int64(0)
         while after < count and lanes + ((shapes[order[after], 0] + 63) >> 6) <= LANES:

@@ -13,6 +13,8 @@ from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
 
+from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
+
 _GROUPS_PER_CHUNK = 1 << 12
 
 Values = npt.NDArray[np.int32]
@@ -107,13 +109,13 @@ def _run(work: Any, groups: int, threads: int | None) -> None:
 @kernel("out(int32[:]), int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untyped-def]
     """Sort each group in its place, and count its distinct values."""
+    stack = np.empty(STACK_SIZE, np.int64)
     for group in range(start, stop):
-        members = values[offsets[group] : offsets[group + 1]]
-        if members.size > 1:
-            members.sort()
-        distinct = np.int64(members.size > 0)
-        for at in range(1, members.size):
-            distinct += np.int64(members[at] != members[at - 1])
+        first, after = offsets[group], offsets[group + 1]
+        sort_ascending(values, first, after, stack)
+        distinct = np.int64(after > first)
+        for at in range(first + 1, after):
+            distinct += np.int64(values[at] != values[at - 1])
         sizes[group] = distinct
 
 

@@ -4,9 +4,11 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector
+
+from fastscore_kernels._sorting import STACK_SIZE, insert_sorted, sort_ascending
 
 _GROUPS_PER_CHUNK = 1 << 14
 _INSERTION_LIMIT = 48
@@ -60,18 +62,12 @@ def gini_ragged(
     return out
 
 
-@inlined
-def _insert_sorted(ordered, size, value):  # type: ignore[no-untyped-def]
-    at = size
-    while at > 0 and ordered[at - 1] > value:
-        ordered[at] = ordered[at - 1]
-        at -= 1
-    ordered[at] = value
-
-
 @kernel("float64[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False)
 def _gini(values, offsets, minimum_mean, out, start, stop):  # type: ignore[no-untyped-def]
-    scratch = np.empty(_INSERTION_LIMIT, np.float64)
+    largest = np.int64(0)
+    for group in range(start, stop):
+        largest = max(largest, offsets[group + 1] - offsets[group])
+    ordered, stack = np.empty(largest, np.float64), np.empty(STACK_SIZE, np.int64)
     for group in range(start, stop):
         first = offsets[group]
         size = offsets[group + 1] - first
@@ -88,11 +84,12 @@ def _gini(values, offsets, minimum_mean, out, start, stop):  # type: ignore[no-u
             out[group] = 0.0
             continue
         if size <= _INSERTION_LIMIT:
-            ordered = scratch
             for at in range(size):
-                _insert_sorted(ordered, at, values[first + at])
+                insert_sorted(ordered, 0, at, values[first + at])
         else:
-            ordered = np.sort(values[first : first + size])
+            for at in range(size):
+                ordered[at] = values[first + at]
+            sort_ascending(ordered, 0, size, stack)
         weighted = 0.0
         for at in range(size):
             weighted += np.float64(2 * at + 1 - size) * ordered[at]
