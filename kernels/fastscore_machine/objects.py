@@ -217,7 +217,7 @@ def source_digest(kernel: Kernel) -> str:
     flags = sorted(kernel.fastmath) if kernel.fastmath else False
     parts = [kernel.identity, kernel.parameters, kernel.returns]
     parts += [f"{flags} {kernel.allocates} {CHECKED}", *sorted(constants)]
-    parts += [_file_digest(file) for file in sorted(files)]
+    parts += sorted(map(_file_digest, files))  # wherever they are installed
     parts += [_file_digest(str(_HERE / name)) for name in _MAKERS]
     return _digest("\n".join(parts).encode())
 
@@ -268,11 +268,14 @@ def _constant(value: Any) -> str | None:
     return None
 
 
-def reach(kernel: Kernel) -> int:
-    """Return about how much code a kernel is compiled from: what takes long is begun first."""
+def reach(kernel: Kernel) -> dict[Any, int]:
+    """Return the functions that a kernel is compiled from, and the sizes of their code.
+
+    A function counts twice where it is compiled twice, with references counted and without.
+    """
     seen: set[Any] = set()
     _reach(kernel.function, set(), set(), seen)
-    return sum(len(function.__code__.co_code) for function in seen)
+    return {(each, kernel.allocates): len(each.__code__.co_code) for each in seen}
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

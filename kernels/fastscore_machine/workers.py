@@ -8,7 +8,6 @@ they compile it themselves, for a lock may be held by a process that was stopped
 """
 
 import os
-import queue
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastscore_machine import objects
 from fastscore_machine.compiling import Kernel, declared_kernels
@@ -104,21 +104,54 @@ def _say_once() -> Listener:
     return listen
 
 
+class _Queue:
+    """Kernels to be compiled by several processes, each of which keeps what it has compiled."""
+
+    def __init__(self, kernels: Iterable[Kernel], processes: int) -> None:
+        self._open = {kernel: objects.reach(kernel) for kernel in kernels}
+        self._compiled: list[set[Any]] = [set() for _ in range(processes)]
+        self._lock = threading.Lock()
+
+    def take(self, process: int) -> Iterator[Kernel]:
+        """Yield the kernels that a process compiles.
+
+        Large ones first, so that none is left to the end; rather those whose functions this process
+        has compiled than those whose functions another one has.
+        """
+        own = self._compiled[process]
+        while True:
+            with self._lock:
+                if not self._open:
+                    return
+                others = set().union(*self._compiled) - own
+                kernel = max(self._open, key=lambda each: _worth(self._open[each], own, others))
+                own.update(self._open.pop(kernel))
+            yield kernel
+
+
+def _worth(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
+    shared = sum(2 * size for each, size in functions.items() if each in own)
+    doubled = sum(2 * size for each, size in functions.items() if each in others)
+    return sum(functions.values()) + shared - doubled
+
+
 class _Compilation:
     """Kernels that are compiled by processes, each of which asks for the next when it is done."""
 
     def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
         self._telling = threading.Lock()
-        self._open: queue.SimpleQueue[Kernel] = queue.SimpleQueue()
-        for kernel in sorted(kernels, key=objects.reach, reverse=True):
-            self._open.put(kernel)
+        self._processes = min(thread_count(None), self._total)
+        self._open = _Queue(kernels, self._processes)
 
     def start(self) -> None:
         self._tell()
-        for number in range(min(thread_count(None), self._total)):
+        for number in range(self._processes):
             threading.Thread(
-                target=self._run_worker, name=f"fastscore-compile-{number}", daemon=True
+                target=self._run_worker,
+                args=(number,),
+                name=f"fastscore-compile-{number}",
+                daemon=True,
             ).start()
 
     def _tell(self, note: str = "", done: int = 0) -> None:
@@ -126,17 +159,10 @@ class _Compilation:
             self._done += done
             self._listener(Step(self._done, self._total, note))
 
-    def _taken(self) -> Iterator[Kernel]:
-        while True:
-            try:
-                yield self._open.get_nowait()
-            except queue.Empty:
-                return
-
-    def _run_worker(self) -> None:
+    def _run_worker(self, number: int) -> None:
         with tempfile.TemporaryFile("w+") as errors:
             worker = None
-            for kernel in self._taken():
+            for kernel in self._open.take(number):
                 try:
                     if worker is None or worker.poll() is not None:
                         worker = _started_worker(errors.fileno())

@@ -336,6 +336,32 @@ def test_a_digest_covers_what_a_kernel_is_made_of(tmp_path, change, total_change
 
 
 @compiled_only
+def test_a_digest_is_the_same_wherever_packages_are_installed(tmp_path):
+    texts = {
+        "made": "from fastscore_machine.compiling import kernel\nfrom part import after\n\n"
+        '@kernel("int64", returns="int64", fastmath=False)\n'
+        "def second_after(number):\n    return after(after(number))\n",
+        "part": "from fastscore_machine.compiling import inlined\n\n"
+        "@inlined\ndef after(number):\n    return number + 1\n",
+    }
+    program = (
+        "import made; from fastscore_machine.objects import source_digest as digest;"
+        "print(digest(made.second_after))"
+    )
+    digests = set()
+    for order in ("az", "za"):
+        folders = [tmp_path / order / name for name in order]
+        for folder, (module, text) in zip(folders, texts.items(), strict=True):
+            folder.mkdir(parents=True)
+            (folder / f"{module}.py").write_text(text)
+        paths = os.pathsep.join(map(str, [*folders, FOLDERS[0].parent]))
+        shown, said, code = outcome(start(program, tmp_path, PYTHONPATH=paths))
+        assert code == 0, said
+        digests.add(shown)
+    assert len(digests) == 1
+
+
+@compiled_only
 def test_a_digest_covers_constants_of_other_modules(tmp_path):
     (tmp_path / "constants.py").write_text("STEP = 1\n")
     source = SUM_OF_BYTES.replace("STEP = 1", "from constants import STEP")
