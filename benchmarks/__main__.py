@@ -45,6 +45,7 @@ QUICK = {
     "simulation": ["--quick"],
     "engines": ["--quick", "--engine", "dask"],
     "process_settings": ["--quick"],
+    "compile_kernels": ["--quick"],
     "screening": ["--quick"],
     "verification": ["--scale", "0.02"],
     "report_page": ["--quick"],

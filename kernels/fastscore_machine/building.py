@@ -16,8 +16,10 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, codegen, compiler, typed_passes, types, untyped_passes
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
 
@@ -46,7 +48,8 @@ def build(kernel: Kernel, level: Level) -> bytes:
     level
         The processors that it is for; Numba must have been imported for the same ones.
     """
-    module = llvm.parse_assembly(_compiled(kernel))
+    _let_kernels_alone_be_optimised()
+    module = _compiled(kernel)
     module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
     triple = llvm.get_process_triple()
     machine = llvm.Target.from_triple(triple).create_target_machine(
@@ -56,27 +59,101 @@ def build(kernel: Kernel, level: Level) -> bytes:
     return code
 
 
-def _compiled(kernel: Kernel) -> str:
-    """Return the kernel's LLVM IR, with its entry."""
+def _compiled(kernel: Kernel) -> Any:
+    """Return the kernel's LLVM module, with its entry."""
     names = kernel.function.__globals__
     parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
     given = tuple(_numba_type(kind) for kind in parameters)
-    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     counted = kernel.allocates or CHECKED
-    if not counted:
-        options["_nrt"] = False
+    options = {} if counted else {"_nrt": False}
     dispatcher = _jit(kernel.fastmath, options)(_realised_function(kernel.function, counted))
     dispatcher.compile(given)
     result = dispatcher.overloads[given]
     _check_returned(kernel, returns, result.signature.return_type)
-    library = result.target_context.codegen().create_library("entry")
+    library = result.target_context.codegen().create_library(ENTRY)
     library.add_linking_library(result.library)
-    module = library.create_ir_module("entry")
+    module = library.create_ir_module(ENTRY)
     _write_entry(module, result, given)
     library.add_ir_module(module)
     library.finalize()
-    text: str = library.get_llvm_str()
-    return text
+    return library.module
+
+
+_UNNEEDED = frozenset(
+    (
+        untyped_passes.WithLifting,
+        untyped_passes.RewriteDynamicRaises,
+        untyped_passes.MakeFunctionToJitFunction,
+        untyped_passes.InlineInlinables,
+        untyped_passes.FindLiterallyCalls,
+        untyped_passes.LiteralUnroll,
+        untyped_passes.LiteralPropagationSubPipelinePass,
+        typed_passes.InlineOverloads,
+        typed_passes.AnnotateTypes,
+        typed_passes.NopythonRewrites,
+        typed_passes.DumpParforDiagnostics,
+    )
+)
+"""What Numba does for ``with``, closures, mixed tuples and arrays as a whole: kernels have none."""
+
+
+class _Pipeline(compiler.CompilerBase):
+    """How Numba compiles our functions; its own are compiled as always."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return Numba's passes but for those that find nothing in our functions."""
+        passes: list[Any] = []
+        for each in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            again = each[0] is untyped_passes.DeadBranchPrune and each in passes
+            if each[0] not in _UNNEEDED and not again:
+                passes.append(each)
+        chosen = PassManager("kernel")
+        chosen.passes = passes
+        chosen.finalize()
+        return [chosen]
+
+
+class _Functions(codegen.JITCodeLibrary):
+    """Functions that become part of a kernel, which alone is optimised and made machine code."""
+
+    @property
+    def module(self) -> Any:
+        """The LLVM module."""
+        return self._final_module
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # nothing is called here
+
+    def _optimize_final_module(self) -> None:
+        if self.name == ENTRY:
+            super()._optimize_final_module()
+
+    def _finalize_specific(self) -> None:
+        pass
+
+
+class _Codegen(codegen.JITCPUCodegen):
+    """Numba's own, but for machine code of each function, which takes longer than all else."""
+
+    _library_class = _Functions
+
+    def _add_module(self, module: Any) -> None:
+        pass
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        pass
+
+
+@cache
+def _let_kernels_alone_be_optimised() -> None:
+    """Have Numba link what a kernel calls, instead of running all of LLVM on each function.
+
+    What Numba's own run time needs is compiled first.
+    """
+    context = cpu_target.target_context
+    context.refresh()
+    context._internal_codegen = _Codegen("kernels")
 
 
 def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> None:
@@ -157,8 +234,15 @@ def _callable(function: Callable[..., Any], fastmath: Any, counted: bool) -> Any
 
 
 def _jit(fastmath: Any, options: dict[str, Any]) -> Any:
+    unwrapped: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(
-        nogil=True, fastmath=fastmath, error_model="numpy", boundscheck=CHECKED, **options
+        nogil=True,
+        fastmath=fastmath,
+        error_model="numpy",
+        boundscheck=CHECKED,
+        pipeline_class=_Pipeline,
+        **unwrapped,
+        **options,
     )
 
 
