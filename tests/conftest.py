@@ -84,7 +84,6 @@ def fastscore_command(
         mock.patch.dict(os.environ, environment),
         mock.patch.object(sys, "argv", words),
         mock.patch("click.core._detect_program_name", return_value="fastscore"),
-        mock.patch("fastscore.allocation.keep_freed_memory"),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(error),

@@ -12,7 +12,7 @@ import click
 
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
-from fastscore.garbage import seldom_collected
+from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
 from fastscore.version import __version__
 
 EXIT_TERMINATED = 143
@@ -61,10 +61,6 @@ class _Verbs(SuggestingGroup):
         if cmd_name not in VERBS:
             entry = suite_verbs().get(cmd_name)
             return None if entry is None else cast("click.Command", entry.load())
-        if cmd_name == "score":
-            from fastscore.allocation import keep_freed_memory
-
-            keep_freed_memory()
         module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
         command: click.Command = module.command
         return command
@@ -92,7 +88,16 @@ class _Verbs(SuggestingGroup):
     "130 interrupted; 143 terminated.",
 )
 @click.version_option(__version__, prog_name="fastscore")
-def cli() -> None:
+@click.option(
+    "--collect-at-exit",
+    is_flag=True,
+    envvar=COLLECT_AT_EXIT,
+    show_envvar=True,
+    help="Let Python search all objects for garbage once more as the process ends, which takes as "
+    "long as importing them did.",
+)
+@click.pass_context
+def cli(ctx: click.Context, collect_at_exit: bool) -> None:
     """Score dialogue logs by published metrics: exact, fast, on one workstation.
 
     \b
@@ -101,6 +106,8 @@ def cli() -> None:
     fastscore summary run                                                show what came out
     fastscore metrics score_dialogue                                     what each number means
     """
+    if ctx.obj and not collect_at_exit:
+        ctx.call_on_close(skip_last_collection)
 
 
 class _Interrupted(KeyboardInterrupt):
@@ -137,14 +144,12 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         signal.signal(signal.SIGINT, _interrupt)
-    with seldom_collected():
-        code = _run()
-    sys.exit(code)
+    sys.exit(_run(ends_process=True))
 
 
-def _run() -> int:
+def _run(*, ends_process: bool = False) -> int:
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, obj=ends_process)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.compat.score_files import log_to, write_document
 from fastscore.errors import FastscoreError
-from fastscore.garbage import seldom_collected
+from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,8 +141,9 @@ def prime_score_jsonl_events(
 
 def command() -> NoReturn:
     """Run the command ``score-dialogue`` and exit with its code."""
-    with seldom_collected():
-        code = main()
+    code = main()
+    if not os.environ.get(COLLECT_AT_EXIT):
+        skip_last_collection()
     sys.exit(code)
 
 
@@ -183,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="score-dialogue",
         description="Score how early and how well each utterance of a dialogue log was predicted.",
         epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED, PPPL_MODEL, "
-        "PPPL_WEIGHT.",
+        "PPPL_WEIGHT, FASTSCORE_COLLECT_AT_EXIT.",
     )
     parser.add_argument("--jsonl", required=True, metavar="LOG", help="the dialogue log")
     parser.add_argument(

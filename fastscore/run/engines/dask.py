@@ -22,14 +22,12 @@ import dask.config
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
 from distributed.comm import CommClosedError
 
-from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
 from fastscore.processors import THREADS_VARIABLE
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
     attempt,
     load_tasks,
-    prepare_own,
     result_of,
     set_threads,
     thread_variables,
@@ -65,7 +63,7 @@ class WorkerSetup(WorkerPlugin):
         """Set up a worker; what tasks import is there before the first of them begins."""
         set_threads(self.threads or worker.state.nthreads)
         await worker.set_resources(**{ALONE: 1})
-        await asyncio.to_thread(load_tasks if self.threads is None else prepare_own)
+        await asyncio.to_thread(load_tasks)
 
 
 class DaskEngine:
@@ -230,7 +228,6 @@ def _own_processes(threads: int) -> Iterator[None]:
     begun_with = {
         "OMP_NUM_THREADS": str(threads),
         **thread_variables(threads),
-        **kept_memory_variables(),
     }
     del begun_with[THREADS_VARIABLE]  # which we listen to ourselves: workers are told later
     before = {name: os.environ.get(name) for name in begun_with}

@@ -24,12 +24,11 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fastscore.allocation import kept_memory_variables
 from fastscore.errors import RunError
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
     attempt,
-    prepare_own,
+    load_tasks,
     result_of,
     thread_variables,
     threads_each,
@@ -182,8 +181,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
     own: dict[str, Any] = {}
     if address is None:
         own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
-        runtime["env_vars"] |= kept_memory_variables()
-        runtime["worker_process_setup_hook"] = prepare_own
+        runtime["worker_process_setup_hook"] = load_tasks
     try:
         context = ray.init(
             address="local" if address is None else address,

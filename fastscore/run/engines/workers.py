@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastscore.errors import FastscoreError
-from fastscore.garbage import collect_seldom
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run.engines.engine import Done, Key
 
@@ -35,15 +34,6 @@ def threads_each(processes: int) -> int:
 def load_tasks() -> None:
     """Import what tasks import: a second or more of a process that has just begun."""
     importlib.import_module("fastscore.run.tasks")
-
-
-def prepare_own() -> None:
-    """Make a process that does nothing but our tasks as fast as the command itself is.
-
-    It has `kept_memory_variables` in its environment besides.
-    """
-    collect_seldom()
-    load_tasks()
 
 
 class TaskError(Exception):
