@@ -16,24 +16,22 @@ Usage: python -m benchmarks.end_to_end [--quick] [--data FOLDER] [--output resul
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks.agreement import DisagreementError, check_agreement
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.agreement import check_agreement
 from benchmarks.miner_logs import generate
 from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
 from benchmarks.predictions import N_STEPS
-from benchmarks.processes import Cost, ProcessFailedError, measure
+from benchmarks.processes import Cost, measure
+from benchmarks.scenarios import Result, Side, alternate, report, working_folder
 from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
 from benchmarks.whole_process_options import whole_process_options
 
@@ -63,32 +61,6 @@ class Settings:
     workers: int | None
     scratch: Path
     weights: Path
-
-
-@dataclass(slots=True)
-class Side:
-    """One side of a scenario: what it scored and what each run cost."""
-
-    rows: int
-    costs: list[Cost] = field(default_factory=list)
-
-    def values(self, quantity: str) -> list[float]:
-        """Return ``wall``, ``cpu`` or ``peak_mb`` of every run."""
-        return [getattr(cost, quantity) for cost in self.costs]
-
-    def median(self, quantity: str) -> float:
-        """Return the median of ``wall``, ``cpu`` or ``peak_mb``."""
-        return statistics.median(self.values(quantity))
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A scenario's sides, the ratios between them, and how their numbers agree."""
-
-    scenario: str
-    sides: dict[str, Side]
-    ratios: dict[str, float]
-    notes: dict[str, Any]
 
 
 def old_command(logs: Path, output: Path, settings: Settings, weight: float) -> list[str]:
@@ -147,13 +119,6 @@ class Bench:
     def run(self, command: Sequence[str]) -> Cost:
         """Measure a command, from the repository's root."""
         return measure(command, cwd=ROOT)
-
-
-def alternate(actions: Sequence[Callable[[], None]], repeats: int) -> None:
-    """Run the actions in turn, in reverse every second time."""
-    for number in range(repeats):
-        for action in actions if number % 2 == 0 else reversed(actions):
-            action()
 
 
 def run_mixed(settings: Settings) -> Result:
@@ -260,22 +225,6 @@ def run_parse(settings: Settings) -> Result:
     return Result("parse", sides, ratios, {"distinct_pairs": distinct_pairs(logs)})
 
 
-def figures(result: Result, aims: Mapping[str, float]) -> Iterator[Figure]:
-    """Yield a scenario's ratios; the first side is the peer."""
-    peer, rows = next(iter(result.sides)), max(side.rows for side in result.sides.values())
-    for name, ratio in result.ratios.items():
-        yield Figure(
-            what=f"{result.scenario}: {name}",
-            rows=rows,
-            unit="times",
-            ours=ratio,
-            peer=peer,
-            theirs=1.0,
-            ratio=ratio,
-            aim=aims.get(name),
-        )
-
-
 def net_rate(sides: dict[str, Side], name: str, clock: str) -> float:
     """Return a side's rows a second of ``clock``, its start-up taken off."""
     side, start_up = sides[name], sides[f"{name} start-up"]
@@ -312,31 +261,6 @@ def distinct_pairs(logs: Path) -> int:
                     pairs.update(hash((text, row["ground_truth"])) for text in predictions)
                     predictions.clear()
     return len(pairs)
-
-
-def table(result: Result) -> str:
-    """Lay out a scenario as a Markdown table, then its ratios and notes."""
-    lines = [
-        f"## {result.scenario}",
-        "",
-        "| | rows | wall s (min-max) | CPU s (min-max) | peak MB | rows/s |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for name, side in result.sides.items():
-        wall, cpu = spread(side, "wall"), spread(side, "cpu")
-        lines.append(
-            f"| {name} | {side.rows:,} | {wall} | {cpu} "
-            f"| {side.median('peak_mb'):,.0f} | {side.rows / side.median('wall'):,.0f} |"
-        )
-    lines += ["", *(f"- {name}: **{ratio:,.2f}**" for name, ratio in result.ratios.items())]
-    lines += [f"- {name}: {json.dumps(value)}" for name, value in result.notes.items()]
-    return "\n".join([*lines, ""])
-
-
-def spread(side: Side, clock: str) -> str:
-    """Lay out a clock's median and extremes."""
-    values = side.values(clock)
-    return f"{side.median(clock):,.2f} ({min(values):,.2f}-{max(values):,.2f})"
 
 
 def download_weights(folder: Path) -> Path:
@@ -379,35 +303,18 @@ def main(
 ) -> None:
     """Measure fastscore against the published script's way, as whole processes, interleaved."""
     chosen = SCENARIOS if scenario == "all" else (scenario,)
-    if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="end-to-end-") as folder:
-        work = Path(folder)
+    with working_folder(scratch, "end-to-end-") as work:
         if weights is None and "mixed" in chosen:
             weights = download_weights(work / "weights")
         settings = Settings(**options, scratch=work, weights=(weights or work).resolve())
-        report(chosen, settings, output)
-
-
-def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> None:
-    """Run the scenarios, print each as it ends, and write the JSON file."""
-    host = describe_host()
-    sizes = ("dialogues", "lexical_dialogues", "rows", "repeats", "seed", "baseline_pairs", "dim")
-    shown = host | {name: getattr(settings, name) for name in sizes}
-    click.echo("".join(f"{name}: {value}\n" for name, value in shown.items()))
-    runners = {"mixed": run_mixed, "lexical": run_lexical, "parse": run_parse}
-    results = []
-    for name in chosen:
-        try:
-            result = runners[name](settings)
-        except (DisagreementError, ProcessFailedError) as error:
-            raise click.ClickException(f"{name}: {error}") from None
-        click.echo(table(result))
-        results.append(asdict(result))
-        publish(figures(result, AIMS))
-    if output is not None:
-        content = {"host": host, "settings": asdict(settings), "results": results}
-        output.write_text(json.dumps(content, indent=2, default=str) + "\n")
+        runners = {"mixed": run_mixed, "lexical": run_lexical, "parse": run_parse}
+        report(
+            {name: partial(runners[name], settings) for name in chosen},
+            asdict(settings),
+            ("dialogues", "lexical_dialogues", "rows", "repeats", "seed", "baseline_pairs", "dim"),
+            aims=AIMS,
+            output=output,
+        )
 
 
 if __name__ == "__main__":

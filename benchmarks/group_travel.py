@@ -18,9 +18,9 @@ Usage: python -m benchmarks.group_travel [--quick] [--data FOLDER] [--output res
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ import click
 import polars as pl
 
 from benchmarks.agreement import DisagreementError
-from benchmarks.end_to_end import Result, Side, alternate, download_weights, figures, table
-from benchmarks.figures import publish
+from benchmarks.end_to_end import download_weights
 from benchmarks.group_travel_logs import write_logs
-from benchmarks.host import describe_host
-from benchmarks.processes import ProcessFailedError, measure
+from benchmarks.processes import measure
+from benchmarks.scenarios import Result, Side, alternate, report, working_folder
 from benchmarks.whole_process_options import whole_process_options
 from fastscore.vectors.models import open_store
 from tests.oracles.group_travel_vectors import read_vectors
@@ -250,37 +249,20 @@ def main(
 ) -> None:
     """Measure the suite group_travel against a plain scorer, as whole processes, interleaved."""
     chosen = SCENARIOS if scenario == "all" else (scenario,)
-    if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="group-travel-") as folder:
-        work = Path(folder)
+    with working_folder(scratch, "group-travel-") as work:
         if weights is None and "vectors" in chosen:
             weights = download_weights(work / "weights")
         resolved = weights.resolve() if weights else None
-        report(chosen, Settings(**options, scratch=work, weights=resolved), output)
-
-
-def report(chosen: Sequence[str], settings: Settings, output: Path | None) -> None:
-    """Run the scenarios, print each as it ends, and write the JSON file."""
-    host = describe_host()
-    sizes = ("dialogues", "first", "variants", "repeats", "seed", "layout")
-    shown = host | {name: getattr(settings, name) for name in sizes}
-    click.echo("".join(f"{name}: {value}\n" for name, value in shown.items()))
-    click.echo("A row is a dialogue.\n")
-    bench = Bench(settings)
-    runners = {"words": run_words, "vectors": run_vectors}
-    results = []
-    for name in chosen:
-        try:
-            result = runners[name](bench)
-        except (DisagreementError, ProcessFailedError) as error:
-            raise click.ClickException(f"{name}: {error}") from None
-        click.echo(table(result))
-        results.append(asdict(result))
-        publish(figures(result, AIMS))
-    if output is not None:
-        content = {"host": host, "settings": asdict(settings), "results": results}
-        output.write_text(json.dumps(content, indent=2, default=str) + "\n")
+        settings = Settings(**options, scratch=work, weights=resolved)
+        bench, runners = Bench(settings), {"words": run_words, "vectors": run_vectors}
+        click.echo("A row is a dialogue.\n")
+        report(
+            {name: partial(runners[name], bench) for name in chosen},
+            asdict(settings),
+            ("dialogues", "first", "variants", "repeats", "seed", "layout"),
+            aims=AIMS,
+            output=output,
+        )
 
 
 if __name__ == "__main__":

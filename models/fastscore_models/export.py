@@ -26,6 +26,8 @@ from fastscore_models.publishing import (
     check_files,
     expect_hash,
     file_sha256,
+    published,
+    read_manifest,
     write_synced,
 )
 from fastscore_models.recipe import (
@@ -158,14 +160,8 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
     folder = models_folder(cache_dir) / name
     path = folder / "manifest.json"
     hint = f"Run `fastscore models export {name}`."
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NotExportedError(
-            f"The model {name!r} has not been exported to {folder.parent}.", hint
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelExportError(f"The manifest {path} cannot be read: {error}.", hint) from error
+    missing = f"The model {name!r} has not been exported to {folder.parent}."
+    manifest = read_manifest(path, missing, hint)
     try:
         if manifest["format"] != MANIFEST_FORMAT:
             raise ModelExportError(f"The manifest {path} has another format.", hint)
@@ -182,8 +178,7 @@ def find_exported(name: str, cache_dir: Path) -> ExportedModel:
 
 def list_exported(cache_dir: Path) -> list[str]:
     """Return the names of the models in the cache, sorted."""
-    found = models_folder(cache_dir).glob("*/manifest.json")
-    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+    return published(models_folder(cache_dir))
 
 
 def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:

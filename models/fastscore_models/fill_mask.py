@@ -13,6 +13,8 @@ from fastscore_models.export import read_source, source_hashes
 from fastscore_models.publishing import (
     build_and_publish,
     check_files,
+    published,
+    read_manifest,
     write_synced,
 )
 
@@ -112,8 +114,10 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
     folder = masked_models_folder(cache_dir) / name
     path = folder / "manifest.json"
     hint = f"Run `fastscore models export FOLDER --name {name} --task fill-mask`."
+    listed = f" Exported: {', '.join(known)}." if (known := list_masked(cache_dir)) else ""
+    missing = f"The masked language model {name!r} has not been exported to {folder.parent}."
+    manifest = read_manifest(path, missing + listed, hint)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["exporter"]
         model = MaskedModel(
             name=name,
@@ -123,15 +127,8 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
             mask_id=int(manifest["mask_id"]),
             max_tokens=int(manifest["max_tokens"]),
         )
-    except (FileNotFoundError, NotADirectoryError):
-        known = list_masked(cache_dir)
-        listed = f" Exported: {', '.join(known)}." if known else ""
-        raise NotExportedError(
-            f"The masked language model {name!r} has not been exported to {folder.parent}.{listed}",
-            hint,
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelExportError(f"The manifest {path} cannot be read: {error!r}.", hint) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelExportError(f"The manifest {path} is damaged: {error!r}.", hint) from error
     if version != FILL_MASK_EXPORTER_VERSION:
         raise NotExportedError(
             f"The masked language model {name!r} was made by version {version} of the exporter: "
@@ -143,8 +140,7 @@ def find_masked(name: str, cache_dir: Path) -> MaskedModel:
 
 def list_masked(cache_dir: Path) -> list[str]:
     """Return the names of the masked language models in the cache, sorted."""
-    found = masked_models_folder(cache_dir).glob("*/manifest.json")
-    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+    return published(masked_models_folder(cache_dir))
 
 
 def _build(source: Path, built: Path) -> None:

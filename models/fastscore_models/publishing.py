@@ -6,6 +6,7 @@ A model is built in a folder beside its place and renamed into it; an older one 
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -13,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from fastscore_models.errors import HashMismatchError, ModelExportError
+from fastscore_models.errors import HashMismatchError, ModelExportError, NotExportedError
 
 _ABANDONED_AFTER = 3600.0
 _NAMED_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")
@@ -49,6 +51,40 @@ def check_files(files: Iterable[tuple[Path, str]], name: str) -> None:
                 f"The exported model lacks {path}.", f"Run `fastscore models export {name}`."
             )
         expect_hash(path, file_sha256(path), expected)
+
+
+def published(parent: Path) -> list[str]:
+    """Return the names of the models that lie in a folder, sorted."""
+    found = parent.glob("*/manifest.json")
+    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def read_manifest(path: Path, missing: str, hint: str) -> dict[str, Any]:
+    """Read the manifest of a published model.
+
+    Parameters
+    ----------
+    path
+        The manifest.
+    missing
+        What is said where there is none.
+    hint
+        What to do then, or where it is damaged.
+
+    Raises
+    ------
+    NotExportedError
+        If there is none.
+    ModelExportError
+        If it cannot be read.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotExportedError(missing, hint) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelExportError(f"The manifest {path} cannot be read: {error}.", hint) from error
+    return manifest
 
 
 def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], None]) -> None:

@@ -11,18 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.agreement import DisagreementError, check_agreement
-from benchmarks.end_to_end import (
-    Result,
-    Side,
-    alternate,
-    dialogues_for,
-    distinct_pairs,
-    net_rate,
-    table,
-)
+from benchmarks.end_to_end import dialogues_for, distinct_pairs, net_rate
 from benchmarks.miner_logs import generate
 from benchmarks.old_way import main as old_way
 from benchmarks.processes import Cost, ProcessFailedError, measure
+from benchmarks.scenarios import Result, Side, alternate, table
 from benchmarks.source_dialogues import Dialogue, Turn
 
 STEP = {
