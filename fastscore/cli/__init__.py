@@ -13,6 +13,7 @@ import click
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
+from fastscore.terminal import write_note
 from fastscore.version import __version__
 
 EXIT_TERMINATED = 143
@@ -156,7 +157,7 @@ def _run(*, ends_process: bool = False) -> int:
     except FastscoreError as error:
         if _signalled:
             return _say_interrupted()
-        click.echo(f"Error: {error}", err=True)
+        write_note(f"Error: {error}")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say_interrupted()
@@ -172,5 +173,5 @@ def _run(*, ends_process: bool = False) -> int:
 
 
 def _say_interrupted() -> int:
-    click.echo("Interrupted; the same command finishes the work.", err=True)
+    write_note("Interrupted; the same command finishes the work.")
     return _signalled[0] if _signalled else EXIT_INTERRUPTED

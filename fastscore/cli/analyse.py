@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from fastscore.terminal import write_line, write_note
+
 
 @click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -61,5 +63,5 @@ def command(
         seed=seed,
     )
     for note in made.notes:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(made.page)
+        write_note(f"Note: {note}")
+    write_line(made.page)

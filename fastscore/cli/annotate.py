@@ -8,6 +8,7 @@ import click
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
+from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated
@@ -95,5 +96,5 @@ def states(
 
 def _say(done: "Annotated", output: Path, *, quiet: bool) -> None:
     if not quiet:
-        click.echo(done.spent.line(), err=True)
-        click.echo(f"{output}: {done.read:,} annotations, {done.unread:,} that could not be read")
+        write_note(done.spent.line())
+        write_line(f"{output}: {done.read:,} annotations, {done.unread:,} that could not be read")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED, UsageError, nearest
+from fastscore.terminal import write_line
 
 if TYPE_CHECKING:
     from fastscore.results.checks import Check
@@ -137,14 +138,14 @@ def _show(found: Sequence["Check"], format: str) -> None:
     import json
 
     from fastscore.results.checks import checks_grid, github_lines
-    from fastscore.results.grids import print_grid
-    from fastscore.results.show import result_console
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import print_grid
 
     if format == "json":
-        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        write_line(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     elif format == "github":
         for line in github_lines(found):
-            click.echo(line)
+            write_line(line)
     else:
         print_grid(result_console(), checks_grid(found))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.cli.headings import HeadedCommand, HeadedOption
-from fastscore.results.grids import FORMATS, Format
+from fastscore.terminal.grids import FORMATS, Format
 
 SAMPLES = 2_000
 ALPHA = 0.05

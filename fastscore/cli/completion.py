@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from fastscore.terminal import write_line
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -18,4 +20,4 @@ def command(shell: str) -> None:
     completion = get_completion_class(shell)
     if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(completion(cli, {}, "fastscore", "_FASTSCORE_COMPLETE").source())
+    write_line(completion(cli, {}, "fastscore", "_FASTSCORE_COMPLETE").source())

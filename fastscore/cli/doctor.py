@@ -3,6 +3,7 @@
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.terminal import write_line
 
 
 @click.command("doctor", epilog="Example: fastscore doctor --warm")
@@ -15,6 +16,6 @@ def command(ctx: click.Context, warm: bool) -> None:
     fine = True
     for finding in examine(warm=warm):
         fine = fine and finding.fine
-        click.echo(f"{'ok' if finding.fine else '!!'}  {finding.topic:<22} {finding.text}")
+        write_line(f"{'ok' if finding.fine else '!!'}  {finding.topic:<22} {finding.text}")
     if not fine:
         ctx.exit(EXIT_CHECK_FAILED)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.examples import example_names, write_example
+from fastscore.terminal import write_line
 
 
 @click.command("example", epilog="Example: fastscore example score_dialogue -o example")
@@ -20,5 +21,5 @@ def command(suite: str, output: Path) -> None:
     """Write a small real log of SUITE, with its licence and what scores it."""
     example = write_example(suite, output)
     for name, size in example.files:
-        click.echo(f"{output / name}  {size:,} bytes")
-    click.echo(f"\nScore it:\n  {example.command('run')}\n  fastscore summary run")
+        write_line(f"{output / name}  {size:,} bytes")
+    write_line(f"\nScore it:\n  {example.command('run')}\n  fastscore summary run")

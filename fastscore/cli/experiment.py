@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.processors import available_processors
+from fastscore.terminal import write_line
 
 
 @click.command(
@@ -50,10 +51,10 @@ def command(
     if dry_run:
         expectation = expect(experiment)
         if as_json:
-            click.echo(orjson.dumps(dataclasses.asdict(expectation)).decode())
+            write_line(orjson.dumps(dataclasses.asdict(expectation)).decode())
         else:
             for line in expectation_lines(experiment, expectation):
-                click.echo(line)
+                write_line(line)
         return
     if output is None:
         raise UsageError("No folder is named.", "Name one with -o EXPERIMENT.")
@@ -61,7 +62,7 @@ def command(
         experiment, output, reporter(quiet=quiet), workers=workers, replay=replay
     )
     if as_json:
-        click.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     elif not quiet:
-        click.echo(f"report     {summary['report']}")
-        click.echo(f"analysis   {summary['analysis']}")
+        write_line(f"report     {summary['report']}")
+        write_line(f"analysis   {summary['analysis']}")

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from fastscore.terminal import write
+
 
 @click.command(
     "explain",
@@ -43,10 +45,10 @@ def command(
         choose_dialogue,
         explain,
         explanations_json,
-        print_explanations,
     )
     from fastscore.results.runs import open_run
-    from fastscore.results.show import result_console
+    from fastscore.results.show_explanations import print_explanations
+    from fastscore.terminal import result_console
 
     dialogues = Dialogues(open_run(run))
     if (worst or best or at_random) and dialogue is not None and metric is None:
@@ -65,6 +67,6 @@ def command(
     found = explain(dialogues, row, metrics)
     if as_json:
         file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]
-        click.echo(explanations_json(dialogues.names["name"][row], file, found), nl=False)
+        write(explanations_json(dialogues.names["name"][row], file, found))
     else:
         print_explanations(result_console(), dialogues, row, found)

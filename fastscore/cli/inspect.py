@@ -2,6 +2,8 @@
 
 import click
 
+from fastscore.terminal import write_line
+
 
 @click.command("inspect", epilog="Examples: fastscore inspect logs; fastscore inspect logs --json")
 @click.argument("logs", nargs=-1, required=True)
@@ -17,14 +19,14 @@ def command(logs: tuple[str, ...], as_json: bool) -> None:
 
     from fastscore.api.reading import inspect
     from fastscore.logs.inputs.inspection import as_json as plain_values
-    from fastscore.results.show import result_console
     from fastscore.results.show_inspection import commands, show_inspection
     from fastscore.suites.registry import load_suite, suite_names
+    from fastscore.terminal import result_console
 
     suites = {name: load_suite(name) for name in suite_names()}
     found = inspect(*logs)
     if as_json:
         values = plain_values(found, commands(found, suites))
-        click.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
+        write_line(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode())
         return
     show_inspection(result_console(), found, suites)

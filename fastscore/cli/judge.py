@@ -7,6 +7,7 @@ import click
 
 from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
+from fastscore.terminal import write_note
 
 
 @click.command(
@@ -65,6 +66,6 @@ def command(
     )
     summary, spent = run_judge(asked, reporter(quiet=quiet))
     if not quiet:
-        click.echo(spent.line(), err=True)
+        write_note(spent.line())
     if as_json or not quiet:
         show_judgements(summary, output, as_json=as_json)

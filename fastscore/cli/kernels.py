@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from fastscore.cli.groups import SuggestingGroup
+from fastscore.terminal import write_line, write_note
 
 
 @click.group("kernels", cls=SuggestingGroup)
@@ -34,7 +35,7 @@ def compile_command(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> N
     if ship is not None:
         ship_kernels(kernels, ship)
     if not quiet:
-        click.echo(f"{len(kernels)} kernels are compiled", err=True)
+        write_note(f"{len(kernels)} kernels are compiled")
 
 
 @command.command("list", epilog="Example: fastscore kernels list group_travel")
@@ -44,4 +45,4 @@ def list_command(suite: tuple[str, ...]) -> None:
     from fastscore.run.kernels import listed_kernels
 
     for name, place in listed_kernels(suite):
-        click.echo(f"{name:<60} {place or 'not compiled'}")
+        write_line(f"{name:<60} {place or 'not compiled'}")

@@ -4,6 +4,7 @@ import click
 
 from fastscore.results.metric_cards import metrics_json, metrics_text
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.terminal import write_line
 
 
 @click.command("metrics", epilog="Example: fastscore metrics score_dialogue")
@@ -16,6 +17,6 @@ def command(suite: tuple[str, ...], as_json: bool) -> None:
     """
     suites = [load_suite(name) for name in suite or suite_names()]
     if as_json:
-        click.echo(metrics_json(suites))
+        write_line(metrics_json(suites))
     else:
-        click.echo("\n\n".join(metrics_text(suite) for suite in suites))
+        write_line("\n\n".join(metrics_text(suite) for suite in suites))

@@ -36,10 +36,10 @@ def check(ctx: click.Context, run: Path, old_scores: tuple[Path, ...], tolerance
     all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding, or differ,
     with the option that would explain it; exit 1 then.
     """
-    from fastscore.results.grids import print_grid
     from fastscore.results.migration import agreement_grids, check_migration, explained, verdict
     from fastscore.results.runs import open_run
-    from fastscore.results.show import result_console
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import print_grid
 
     found = check_migration(open_run(run), old_scores, tolerance=tolerance)
     console = result_console()

@@ -6,6 +6,7 @@ import click
 
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import UsageError
+from fastscore.terminal import write_line
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
@@ -23,11 +24,11 @@ def list_() -> None:
     from fastscore.vectors.models import list_masked_models, list_models
 
     for listing in list_models():
-        click.echo(listing.line)
+        write_line(listing.line)
         for accuracy in listing.accuracies:
-            click.echo(f"    {accuracy.precision} against fp32: {accuracy}")
+            write_line(f"    {accuracy.precision} against fp32: {accuracy}")
     for line in list_masked_models():
-        click.echo(line)
+        write_line(line)
 
 
 @command.command(
@@ -70,14 +71,14 @@ def export(name: str, folder: Path | None, task: str, precision: str, alias: str
         if precision != EXACT:
             raise UsageError("--precision is for --task embedding.")
         masked = export_masked_model(folder or Path(name), alias)
-        click.echo(f"{masked.name} is in {masked.folder}")
+        write_line(f"{masked.name} is in {masked.folder}")
         return
     if alias is not None:
         raise UsageError("--name is for --task fill-mask.", "A recipe names its model itself.")
     exported = export_model(name, folder)
-    click.echo(f"{exported.recipe.name} is in {exported.folder}")
+    write_line(f"{exported.recipe.name} is in {exported.folder}")
     if precision == "int8":
-        click.echo(f"its int8 form is {export_int8(exported).path}")
+        write_line(f"its int8 form is {export_int8(exported).path}")
 
 
 @command.command(
@@ -118,23 +119,23 @@ def verify(name: str, task: str | None, precision: str | None, texts: Path | Non
         _verify_masked(name, precision, lines)
         return
     found = verify_model(name, precision=precision, texts=lines)
-    click.echo(
+    write_line(
         f"{found.exported.recipe.name}: files intact, test vector within "
         f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
     )
     if found.reference_difference is not None:
-        click.echo(
+        write_line(
             f"fp32: within {found.reference_difference:.1e} of sentence-transformers' vectors"
         )
-    click.echo(f"{'':<6}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}")
+    write_line(f"{'':<6}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}")
     for row in found.accuracies:
-        click.echo(
+        write_line(
             f"{row.precision:<6}{row.cosine_mean:>10.5f}{row.cosine_min:>10.5f}"
             f"{row.spearman:>10.5f}{row.difference_p99:>10.5f}{row.batch_dependence:>10.0e}"
             f"   {row.texts:,} texts, {row.runtime}"
         )
     for refused, reason in found.refused.items():
-        click.echo(f"{refused:<6}{reason}")
+        write_line(f"{refused:<6}{reason}")
 
 
 def _verify_masked(name: str, precision: str | None, texts: list[str] | None) -> None:
@@ -146,12 +147,12 @@ def _verify_masked(name: str, precision: str | None, texts: list[str] | None) ->
             f"runs in {EXACT} only."
         )
     found = verify_masked_model(name, texts=texts)
-    click.echo(f"{name}: files intact (ONNX SHA-256 {found.onnx_sha256})")
-    click.echo(
+    write_line(f"{name}: files intact (ONNX SHA-256 {found.onnx_sha256})")
+    write_line(
         f"{EXACT}: pseudo-perplexities of {found.texts:,} texts ({found.without_tokens:,} without "
         f"tokens), batch dependence {found.batch_dependence:.0e}"
     )
-    click.echo(
+    write_line(
         f"There is no table of accuracy: a masked language model runs in {EXACT} alone, which "
         "is what precisions of embedding models are compared with."
     )

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from fastscore.terminal import write_line
+
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -33,5 +35,5 @@ def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
     path = write_report(opened, output)
     if len(opened) == 1 and not quiet:
         for line in findings_lines(opened[0]):
-            click.echo(line)
-    click.echo(path)
+            write_line(line)
+    write_line(path)

@@ -9,6 +9,7 @@ from fastscore.cli.groups import SuggestingGroup
 from fastscore.cli.headings import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.processors import available_processors
+from fastscore.terminal import write_note
 
 
 @click.group(
@@ -114,9 +115,8 @@ def preference_shift(
     done = simulate(asked, reporter(quiet=quiet))
     if not quiet:
         if done.spent is not None:
-            click.echo(done.spent.line(), err=True)
-        click.echo(
+            write_note(done.spent.line())
+        write_note(
             f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
-            "--segments metadata --embedder none -o RUN",
-            err=True,
+            "--segments metadata --embedder none -o RUN"
         )

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from fastscore.errors import EXIT_CHECK_FAILED
-from fastscore.results.grids import FORMATS, Format
+from fastscore.terminal import write_note
+from fastscore.terminal.grids import FORMATS, Format
 
 
 @click.command(
@@ -66,7 +67,7 @@ def command(
     if verify:
         damaged = opened.damaged()
         for path in damaged:
-            click.echo(f"{run / path}: not what was committed.", err=True)
+            write_note(f"{run / path}: not what was committed.")
         if damaged:
             ctx.exit(EXIT_CHECK_FAILED)
     show_summary(

@@ -8,6 +8,7 @@ import click
 
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.terminal import write_line, write_note
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
@@ -54,7 +55,7 @@ def stats(embedder: str, precision: str, store: Path | None) -> None:
     from fastscore.vectors.models import open_store
 
     found = open_store(embedder, store, precision).stats()
-    click.echo(
+    write_line(
         f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
         f"{found.damaged:,} segments set aside as damaged: {found.folder}"
     )
@@ -83,10 +84,10 @@ def nearest(
 
     The store holds vectors without texts: these are read again from the runs' logs.
     """
-    from fastscore.results.grids import Column, Grid, print_grid
     from fastscore.results.run_texts import nearest_texts
     from fastscore.results.runs import open_run
-    from fastscore.results.show import result_console
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import Column, Grid, print_grid
 
     found = nearest_texts(
         text, [open_run(run) for run in runs], k, embedder=embedder, precision=precision, root=store
@@ -111,9 +112,9 @@ def verify(ctx: click.Context, embedder: str, precision: str, store: Path | None
     from fastscore.vectors.models import open_store
 
     check = open_store(embedder, store, precision).verify()
-    click.echo(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
+    write_line(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
     for name, reason in check.damaged:
-        click.echo(f"{name}: {reason}; set aside, its texts will be embedded again", err=True)
+        write_note(f"{name}: {reason}; set aside, its texts will be embedded again")
     if check.damaged:
         ctx.exit(EXIT_CHECK_FAILED)
 
@@ -129,4 +130,4 @@ def compact(embedder: str, precision: str, store: Path | None) -> None:
     from fastscore.vectors.models import open_store
 
     found = open_store(embedder, store, precision).compact()
-    click.echo(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")
+    write_line(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fastscore.compat.score_files import log_to, write_document
 from fastscore.errors import FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
+from fastscore.terminal import write_note
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--pppl-weight needs a masked language model: name one with --pppl-model")
     _forgive_encoding(sys.stdout, sys.stderr)
     if not os.path.exists(parsed.jsonl):
-        print(f"score-dialogue: there is no file {parsed.jsonl}.", file=sys.stderr)
+        write_note(f"score-dialogue: there is no file {parsed.jsonl}.")
         return 1
     stem = Path(parsed.jsonl).stem
     base = f"{stem}_run_{time.strftime('%Y%m%d_%H%M%S')}-score"
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             document = _score(parsed.jsonl, parsed.lex_weight, True, logging.INFO, penalty)
             write_document(document, f"{output}.json")
     except (FastscoreError, OSError) as error:
-        print(f"score-dialogue: {error}", file=sys.stderr)
+        write_note(f"score-dialogue: {error}")
         return 1
     return 0
 

@@ -1,38 +1,47 @@
 """Showing a judge's summary in a terminal."""
 
-import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
-from rich.table import Table
+
+from fastscore.terminal import result_console, write_line
+from fastscore.terminal.grids import Column, Grid, print_grid
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
     """Print the summary: as JSON, or a table a dimension and what was rejected."""
     if as_json:
-        sys.stdout.write(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode() + "\n")
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
-    console = Console(highlight=False)
+    console = result_console()
     low, high = summary["scale"]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("dimension", "n", "mean", "95 % interval", "alpha", "agree", "length rho"):
-        table.add_column(name, justify="left" if name == "dimension" else "right")
-    for name, found in summary["dimensions"].items():
-        interval = f"{_number(found['low'])} to {_number(found['high'])}"
-        rest = (found["alpha"], found["all_repeats_agree"], found["length_rho"])
-        table.add_row(
-            name, f"{found['n']:,}", _number(found["mean"]), interval, *map(_number, rest)
-        )
-    console.print(table)
+    dimensions = summary["dimensions"]
+    columns = (
+        Column("dimension", tuple(dimensions), right=False, wraps=True),
+        *(
+            Column(header, tuple(write(found) for found in dimensions.values()))
+            for header, write in _COLUMNS.items()
+        ),
+    )
+    print_grid(console, Grid("", columns))
     console.print(
         f"{summary['dialogues_judged']:,} of {summary['dialogues']:,} dialogues judged by "
-        f"{summary['model']} on {low} to {high}; {summary['repeats_rejected']:,} repeats rejected",
-        markup=False,
+        f"{summary['model']} on {low} to {high}; {summary['repeats_rejected']:,} repeats rejected"
     )
-    console.print(f"files      {folder}", markup=False)
+    console.print(f"files      {folder}")
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "n": lambda found: f"{found['n']:,}",
+    "mean": lambda found: _number(found["mean"]),
+    "95 % interval": lambda found: f"{_number(found['low'])} to {_number(found['high'])}",
+    "alpha": lambda found: _number(found["alpha"]),
+    "agree": lambda found: _number(found["all_repeats_agree"]),
+    "length rho": lambda found: _number(found["length_rho"]),
+}

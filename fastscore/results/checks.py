@@ -10,12 +10,13 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.compare import compare
 from fastscore.results.comparison import Comparison
-from fastscore.results.grids import Column, Grid, plain
 from fastscore.results.number_text import interval_text, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
+from fastscore.terminal import plain
+from fastscore.terminal.grids import Column, Grid
 
 Outcome = Literal["passed", "failed", "undecided"]
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.results.grids import plain
 from fastscore.results.number_text import counted, decimals_for, number_text
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
@@ -17,6 +16,7 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL, NORMAL_QUANTILE
+from fastscore.terminal import plain
 
 Kind = Literal["high", "low", "reading", "null", "rejects", "groups", "none"]
 EACH = 3

@@ -9,10 +9,10 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError
 from fastscore.options import build_options
-from fastscore.results.grids import Column, Grid
 from fastscore.results.runs import Run
 from fastscore.suites import published_scores as published
 from fastscore.suites.registry import load_suite
+from fastscore.terminal.grids import Column, Grid
 
 _PLACES = ("utterance_index", "step", "turn_pair_id")
 _LABELS = ("experiment_level", "model")

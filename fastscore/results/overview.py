@@ -5,10 +5,10 @@ from html import escape
 
 import polars as pl
 
-from fastscore.results.grids import Grid
 from fastscore.results.number_text import counted
 from fastscore.results.summary_table import choose_metrics, whole_grid
 from fastscore.suites.base import Suite
+from fastscore.terminal.grids import Grid
 
 LINES = 10
 WIDTH = 100

@@ -2,16 +2,13 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from rich.console import Console
 
 from fastscore.errors import RunError
-from fastscore.results.grids import Column, Format, Grid, latex, markdown, print_grid
 from fastscore.results.groups import summarise_by
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
@@ -26,6 +23,11 @@ from fastscore.run.layout import CUT_TEXTS, REJECTS, SUMMARY_JSON
 from fastscore.suites.base import CountsCases, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
+from fastscore.terminal import result_console, write, write_line, write_note
+from fastscore.terminal.grids import Column, Format, Grid, latex, markdown, print_grid
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LABELS_SHOWN = 8
 
@@ -34,9 +36,9 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     """Show a run's summary, where its tables lie and what to type next."""
     run = open_run(path)
     if as_json:
-        sys.stdout.write(_summary_json(path))
+        write(_summary_json(path))
     for note in (*run.manifest.lacking, *run.manifest.notes):
-        print(note, file=sys.stderr if as_json else sys.stdout)
+        (write_note if as_json else write_line)(note)
     if as_json:
         return
     show_summary(run)
@@ -70,7 +72,7 @@ def show_summary(
         ``csv`` and ``json`` hold every statistic at full precision.
     """
     if format == "json" and not (by or metrics):
-        sys.stdout.write(_summary_json(run.path))
+        write(_summary_json(run.path))
         return
     suite = load_suite(run.manifest.suite)
     summary = summarise_by(run, by) if by else run.summary
@@ -78,7 +80,7 @@ def show_summary(
     if format in ("csv", "json"):
         records = summary_records(suite, summary, ids)
         content = {"signature": run.signature, "summary": records.to_dicts()}
-        sys.stdout.write(
+        write(
             write_csv(records)
             if format == "csv"
             else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -99,8 +101,8 @@ def show_summary(
         for line in more:
             console.print(line)
     else:
-        write = markdown if format == "markdown" else latex
-        sys.stdout.write("\n".join(write(grid) for grid in grids))
+        lay_out = markdown if format == "markdown" else latex
+        write("\n".join(map(lay_out, grids)))
 
 
 def _first_groups(
@@ -154,25 +156,14 @@ def _summary_json(path: Path) -> str:
         ) from error
 
 
-def result_console() -> Console:
-    """Return a console on stdout, as wide as the terminal or COLUMNS says, without markup."""
-    return _Console(highlight=False, markup=False)
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        """Leave a closed pipe to the command line: it is no failed check."""
-        raise BrokenPipeError
-
-
 def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what a run would do."""
     if as_json:
-        print(json.dumps(plan, indent=2))
+        write_line(json.dumps(plan, indent=2))
         return
     for name, value in plan.items():
         shown = f"{value:,}" if isinstance(value, int) else value
-        print(f"{name.replace('_', ' '):<14} {shown}")
+        write_line(f"{name.replace('_', ' '):<14} {shown}")
 
 
 def _counted(run: Run) -> str:
@@ -188,7 +179,7 @@ def _counted(run: Run) -> str:
     return f"{run.manifest.suite}: {tables}; from {lines} of {files}, {rejects}{more}"
 
 
-def _show_files(console: Console, run: Run) -> None:
+def _show_files(console: "Console", run: Run) -> None:
     first = next(iter(run.manifest.tables))
     console.print(f"tables     {run.path}/{{{','.join(run.manifest.tables)}}}/*.parquet")
     if run.manifest.counts.get("rejects", 0):

@@ -1,7 +1,6 @@
 """Showing a comparison to a person, or to a program as data."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
@@ -10,16 +9,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.results.comparison import Comparison
-from fastscore.results.grids import (
-    Column,
-    Format,
-    Grid,
-    latex,
-    markdown,
-    plain,
-    print_grid,
-    print_notes,
-)
 from fastscore.results.number_text import (
     NONE,
     counted,
@@ -28,11 +17,20 @@ from fastscore.results.number_text import (
     number_text,
     p_text,
 )
-from fastscore.results.show import result_console
 from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
+from fastscore.terminal import plain, result_console, write
+from fastscore.terminal.grids import (
+    Column,
+    Format,
+    Grid,
+    latex,
+    markdown,
+    print_grid,
+    print_notes,
+)
 
 EMPTY: Mapping[int, str] = MappingProxyType({})
 NAMED = 4
@@ -49,9 +47,9 @@ Difference = Mapping[str, Any]
 def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
     """Show how the sides differ, what they hold and what a reader must know beside that."""
     if format == "json":
-        sys.stdout.write(comparison_json(comparison))
+        write(comparison_json(comparison))
     elif format == "csv":
-        sys.stdout.write(write_csv(_named(comparison)))
+        write(write_csv(_named(comparison)))
     elif format == "table":
         console = result_console()
         console.print(plain(headline(comparison)))
@@ -60,8 +58,8 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
             print_grid(console, grid)
         print_notes(console, [*comparison.notes, *_nowhere(comparison)])
     else:
-        write = markdown if format == "markdown" else latex
-        sys.stdout.write("\n".join(write(grid) for grid in comparison_grids(comparison)))
+        lay_out = markdown if format == "markdown" else latex
+        write("\n".join(map(lay_out, comparison_grids(comparison))))
 
 
 def comparison_json(comparison: Comparison) -> str:

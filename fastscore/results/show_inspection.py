@@ -11,9 +11,10 @@ from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
 from fastscore.logs.inputs.needs import Need
 from fastscore.options import flag_name, other_ways
-from fastscore.results.grids import Column, Grid, plain, print_grid
 from fastscore.results.number_text import counted
 from fastscore.suites.base import Suite
+from fastscore.terminal import plain
+from fastscore.terminal.grids import Column, Grid, print_grid
 
 _NAMED = 3
 

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.results.grids import Column, Grid
 from fastscore.results.number_text import (
     NONE,
     decimals_for,
@@ -17,6 +16,7 @@ from fastscore.results.readings import reading_of
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.summary import ALL
+from fastscore.terminal.grids import Column, Grid
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
 INTERVAL_HEADER = "mean ± 95 %"

@@ -1,11 +1,12 @@
 """Progress on stderr: live bars on a terminal, one line a stage elsewhere, or nothing."""
 
 import resource
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
+
+from fastscore.terminal import note_console, stderr_is_terminal, write_note
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -79,9 +80,9 @@ class SilentReporter:
 
 
 class LineReporter:
-    """One line a stage, when it ends: for logs and pipes."""
+    """One line a stage, when it ends: for logs and pipes; on stderr, unless a stream is named."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream
 
     @contextmanager
@@ -93,7 +94,7 @@ class LineReporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        print(text, file=self.stream, flush=True)
+        write_note(text, self.stream)
 
 
 class _LiveStage(_Counter):
@@ -110,10 +111,8 @@ class _LiveStage(_Counter):
 class LiveReporter:
     """A bar a stage with rates and the time that remains: for terminals."""
 
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-
-        self.console = Console(file=stream)
+    def __init__(self) -> None:
+        self.console = note_console()
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[StageProgress]:
@@ -150,7 +149,7 @@ def reporter(*, quiet: bool) -> Reporter:
     """Return the reporter for this process: silent, live, or a line a stage."""
     if quiet:
         return SilentReporter()
-    return LiveReporter(sys.stderr) if sys.stderr.isatty() else LineReporter(sys.stderr)
+    return LiveReporter() if stderr_is_terminal() else LineReporter()
 
 
 def peak_memory_bytes() -> int:

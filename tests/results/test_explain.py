@@ -18,10 +18,9 @@ from fastscore.results.explaining import (
     choose_dialogue,
     explain,
     explanations_json,
-    print_evidence,
-    print_explanations,
 )
 from fastscore.results.runs import Run
+from fastscore.results.show_explanations import print_evidence, print_explanations
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Evidence, Explanation

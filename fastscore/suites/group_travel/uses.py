@@ -4,6 +4,7 @@
 """
 
 from fastscore.suites.group_travel.metrics import METRICS, SOURCES
+from fastscore.terminal import write
 
 
 def uses_table() -> str:
@@ -18,4 +19,4 @@ def uses_table() -> str:
 
 
 if __name__ == "__main__":
-    print(uses_table(), end="")
+    write(uses_table())

@@ -3,12 +3,11 @@
 import json
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from fastscore.errors import UsageError, nearest
 from fastscore.suites.preference_shift.catalogue import Catalogue, inverse_document_frequency
+from fastscore.terminal import result_console, write_line
+from fastscore.terminal.grids import Column, Grid, print_grid
 
 
 def list_fields(catalogue: Catalogue) -> pl.DataFrame:
@@ -65,15 +64,19 @@ def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:
 def show_listing(listing: pl.DataFrame, *, as_json: bool) -> None:
     """Print a listing as a table or as JSON."""
     if as_json:
-        print(json.dumps(listing.to_dicts(), ensure_ascii=False, indent=2))
+        write_line(json.dumps(listing.to_dicts(), ensure_ascii=False, indent=2))
         return
-    table = RichTable(box=SIMPLE_HEAD)
     shown = [column for column in listing.columns if listing[column].null_count() < listing.height]
-    for column in shown:
-        table.add_column(column, justify="right" if listing[column].dtype.is_numeric() else "left")
-    for row in listing.select(shown).iter_rows():
-        table.add_row(*map(_cell, row))
-    Console().print(table)
+    columns = tuple(
+        Column(
+            name,
+            tuple(map(_cell, listing[name])),
+            right=listing[name].dtype.is_numeric(),
+            wraps=listing[name].dtype == pl.String,
+        )
+        for name in shown
+    )
+    print_grid(result_console(), Grid("", columns))
 
 
 def _cell(value: object) -> str:

@@ -2,6 +2,8 @@
 
 import click
 
+from fastscore.terminal import write_line
+
 
 @click.group("catalogue", epilog="Example: fastscore catalogue show movies.jsonl --field genre")
 def command() -> None:
@@ -19,8 +21,8 @@ def build(file: str) -> None:
     from fastscore.suites.preference_shift.catalogue import catalogue_folder, load_catalogue
 
     catalogue = load_catalogue(file)
-    click.echo(f"{file}: {len(catalogue):,} items, {catalogue.terms.height:,} terms")
-    click.echo(f"compiled in {catalogue_folder(catalogue.digest)}")
+    write_line(f"{file}: {len(catalogue):,} items, {catalogue.terms.height:,} terms")
+    write_line(f"compiled in {catalogue_folder(catalogue.digest)}")
 
 
 @command.command("show", epilog="Example: fastscore catalogue show movies.json --field genre")

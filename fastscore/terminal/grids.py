@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fastscore.terminal import plain
+
 Format = Literal["table", "markdown", "csv", "latex", "json"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
 
@@ -92,14 +94,6 @@ class Grid:
     title: str
     columns: tuple[Column, ...]
     headings: frozenset[int] = frozenset()
-
-
-def plain(text: str) -> str:
-    """Return a text without what a terminal would obey: control characters by their escapes."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def print_grid(console: Console, grid: Grid) -> None:

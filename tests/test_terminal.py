@@ -1,0 +1,72 @@
+"""Text leaves for people and pipes in one place; nothing else of the product prints."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastscore import terminal
+
+PRODUCT = Path(__file__).parents[1] / "fastscore"
+HOME = "terminal"
+LAYS_OUT = {
+    "results/show_explanations.py": "marks set off by colour in folded texts",
+    "run/progress.py": "live bars",
+}
+"""Modules that lay text out with rich for a console of `fastscore.terminal`."""
+HOLDS_STREAMS = {
+    "cli/__init__.py": "stdout goes to the null device when its reader has gone",
+    "compat/score_dialogue.py": "encoding errors are forgiven, as the published script does",
+    "compat/score_files.py": "the logging of the published script goes to stdout",
+}
+"""Modules that hand a stream on, or exchange it, but write nothing to it."""
+CONSOLE = {("rich.console", "Console")}
+"""The type of what `fastscore.terminal` hands out."""
+WRITERS = {"print", "click.echo", "click.secho", "shutil.get_terminal_size", "os.get_terminal_size"}
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PRODUCT.rglob("*.py")):
+        name = path.relative_to(PRODUCT).as_posix()
+        if not name.startswith(f"{HOME}/"):
+            yield name, ast.parse(path.read_text())
+
+
+def test_nothing_else_prints_or_asks_for_the_width() -> None:
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node.func)}"
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in WRITERS
+    ]
+    assert found == []
+
+
+def test_streams_and_rich_are_used_where_it_is_said_why() -> None:
+    streams, layouts = set(), set()
+    for name, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in {
+                "sys.stdout",
+                "sys.stderr",
+            }:
+                streams.add(name)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich"):
+                layouts |= {name} if (node.module, node.names[0].name) not in CONSOLE else set()
+    assert streams == set(HOLDS_STREAMS)
+    assert layouts == set(LAYS_OUT)
+
+
+def test_results_and_notes_have_streams_of_their_own(capfd: pytest.CaptureFixture[str]) -> None:
+    terminal.write("a\x1b[1mb\n")
+    terminal.write_line("line")
+    terminal.write_note("note")
+    terminal.result_console().print("[red]as it is[/red]")
+    found = capfd.readouterr()
+    assert found.out == "a\x1b[1mb\nline\n[red]as it is[/red]\n"
+    assert found.err == "note\n"
+
+
+def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
+    assert terminal.plain("a\x1b[2J\tb\u202e ü") == "a\\x1b[2J\\tb\\u202e ü"
