@@ -14,6 +14,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
 from fastscore.vectors.view import VectorView
 
+ATTRIBUTES = "get_message_generation_attributes_for_next_message"
 Row = dict[str, Any]
 
 ADA = {
@@ -126,3 +127,11 @@ def only(dialogues: pl.DataFrame) -> Row:
     assert dialogues.height == 1
     row["null_reasons"] = {each["metric"]: each["reason"] for each in row["null_reasons"]}
     return row
+
+
+def calls(*cells: str | None) -> list[Row]:
+    """Return messages of a guest with these cells of tool calls."""
+    return [guest("hi", tool_calls=cell) for cell in cells]
+
+
+ORDER, BEHAVIOUR, BASIC = call("update_order_tracking"), call(ATTRIBUTES), call("get_name_of_self")

@@ -1,6 +1,7 @@
 """Conversations, catalogues and scores in few words, for the tests of the suite."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,11 @@ from fastscore.suites.base import Events
 from fastscore.suites.declarations import ROW_SCHEMA
 from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
 from fastscore.vectors.view import VectorView
+
+DRAMA, HORROR = "drama", "horror"
+GOOD, BAD = (DRAMA, DRAMA), (DRAMA, HORROR)
+# of four items: in one item ln(5/2) + 1, in two ln(5/3) + 1
+ONE, TWO = math.log(5 / 2) + 1, math.log(5 / 3) + 1
 
 MOVIES = {
     "Alien": {
@@ -102,3 +108,13 @@ def score(
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema
     return tables
+
+
+def turn_rows(tables: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
+    """Return the rows of ``turns``."""
+    return tables["turns"].to_dicts()
+
+
+def shifted(*texts: str, points: Sequence[int]) -> dict[str, Any]:
+    """Return a log of these texts, taken in turn, in which preferences shift at these turns."""
+    return log(*exchange(*texts), shift_events=[{"turn": point} for point in points])

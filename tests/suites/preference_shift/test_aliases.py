@@ -27,11 +27,6 @@ De Niro,Robert De Niro,actor
 """
 
 
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
-
-
 def write_aliases(folder: Path, content: str = ALIASES) -> str:
     path = folder / "aliases.csv"
     path.write_text(content)

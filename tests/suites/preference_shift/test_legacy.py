@@ -3,11 +3,9 @@
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from fastscore.suites.preference_shift import SUITE
 from tests.suites.preference_shift.conversing import (
@@ -17,7 +15,6 @@ from tests.suites.preference_shift.conversing import (
     score,
     system,
     user,
-    write_catalogue,
 )
 
 RESULT_KEYS = [
@@ -67,11 +64,6 @@ SEGMENT_KEYS = [
     "hallucinated_concepts",
 ]
 META = {"turn": 1, "note": 'a "quote"\n', "nested": {"x": [1, None]}, "shift_event": True}
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
 
 
 def files(catalogue: str, **values: Any) -> dict[str, bytes]:

@@ -22,13 +22,7 @@ from tests.suites.preference_shift.conversing import (
     score,
     system,
     user,
-    write_catalogue,
 )
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
 
 
 def texts(events: Any) -> list[tuple[str, str]]:

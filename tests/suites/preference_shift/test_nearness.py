@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
 import fastscore
 from fastscore.suites.preference_shift import SUITE
@@ -22,11 +21,6 @@ from tests.suites.preference_shift.conversing import (
     score,
     write_catalogue,
 )
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
 
 
 def view(texts: list[str], vectors: list[list[float]]) -> VectorView:

@@ -26,11 +26,6 @@ from tests.suites.preference_shift.conversing import (
 )
 
 
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
-
-
 def check(texts: list[str], concepts: Concepts, chosen: PreferenceShiftOptions) -> None:
     """Compare every set with what the vectoriser finds field by field."""
     found = concepts.names(concepts_by_ngrams(pl.Series(texts), concepts, chosen)).to_list()

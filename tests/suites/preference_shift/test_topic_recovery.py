@@ -2,7 +2,6 @@
 
 import random
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from fastscore.suites.preference_shift import SUITE
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.topics import joined_topics
 from fastscore.vectors.view import VectorView
-from tests.suites.preference_shift.conversing import exchange, log, read, score, write_catalogue
+from tests.suites.preference_shift.conversing import exchange, log, read, score
 
 WORDS = (
     "love",
@@ -131,11 +130,6 @@ class Plain:
 
 def legacy(catalogue: str, **more: Any) -> PreferenceShiftOptions:
     return PreferenceShiftOptions(catalogue=catalogue, profile="legacy", **more)
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> str:
-    return write_catalogue(tmp_path)
 
 
 def embedded(logs: list[dict[str, Any]], chosen: PreferenceShiftOptions) -> VectorView:

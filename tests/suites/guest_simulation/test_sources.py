@@ -1,0 +1,139 @@
+"""Where states, orders and test cases come from: columns, tools, words, files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.suites.guest_simulation.guests import (
+    ADA,
+    ATTRIBUTES,
+    BASIC,
+    call,
+    calls,
+    case,
+    dialogue,
+    guest,
+    items,
+    order_cell,
+    restaurant,
+    score,
+    state,
+    tracking,
+)
+
+
+def test_states_come_from_columns_then_tools_then_words() -> None:
+    cell = call(ATTRIBUTES, "is_ordering_complete=<IsOrderingComplete.YES: 'yes'> "
+                "next_message_menu_exploration_style=<MenuExplorationStyle.DOES_NOT_EXPLORE_MENU: "
+                "'does_not_explore_menu'> next_message_mood_tone=<MessageMoodTone.FRUSTRATED: "
+                "'frustrated'> next_message_ordering_style=<OrderingStyle.ONE_BY_ONE: "
+                "'one_by_one'>")  # fmt: skip
+    rows = (guest("What do you have?", tool_calls=cell), guest("fine"))
+    by_tools = score(*rows)["messages"]
+    assert by_tools["state_source"].to_list() == ["tools", None]
+    assert by_tools.row(0, named=True)["mood_tone"] == "frustrated"
+    assert by_tools.row(0, named=True)["menu_exploration_style"] == "does_not_explore_menu"
+    assert by_tools.row(0, named=True)["is_ordering_complete"] == "yes"
+    by_columns = score(*rows, state())["messages"]
+    assert by_columns["state_source"].to_list() == [None, None, "columns"]
+    by_words = score(*rows, states="heuristic")["messages"]
+    assert by_words["state_source"].to_list() == ["heuristic"] * 2
+    assert by_words["menu_exploration_style"].to_list() == [
+        "explores_menu", "does_not_explore_menu"]  # fmt: skip
+    assert score(*rows, states="columns")["messages"]["state_source"].to_list() == [None, None]
+
+
+def test_order_and_behaviour_have_sources_of_their_own() -> None:
+    rows = (state(tool_calls=order_cell("Cola")), state(), case(ADA, "Cola"))
+    found = dialogue(*rows, level=3)
+    assert (found["state_source"], found["order_source"], found["ORA"]) == ("columns", "tools", 1.0)
+
+
+def test_the_heuristic() -> None:
+    rows = [
+        guest("Hi, what's on the menu?"),
+        guest("I'll take the soup. Is it spicy?"),
+        guest("ugh, hurry up"),
+        guest("I'm not sure... a cola and the Caesar salad"),
+        restaurant("Great! Your order has been placed."),
+        guest("Awesome"),
+        restaurant("Bye"),
+        guest("see you"),
+        guest("exit"),
+        case(ADA, "Soup", "Cola", "Caesar Salad", "Fries"),
+    ]
+    found = score(*rows)["messages"]
+    assert found["menu_exploration_style"].to_list() == [
+        "explores_menu", "explores_menu", "does_not_explore_menu", "does_not_explore_menu",
+        "does_not_explore_menu", "does_not_explore_menu", None]  # fmt: skip
+    assert found["mood_tone"].to_list() == [
+        "casual", "casual", "frustrated", "confused", "enthusiastic", "casual", None]  # fmt: skip
+    assert found["ordering_style"].to_list() == [
+        "all_at_once", "one_by_one", "one_by_one", "all_at_once", "all_at_once", "all_at_once",
+        None]  # fmt: skip
+    assert found["is_ordering_complete"].to_list() == ["no"] * 4 + ["yes", "no", None]
+
+
+def test_the_heuristic_takes_all_that_is_left_for_all_at_once() -> None:
+    rows = [guest("a cola"), guest("now soup"), case(ADA, "Soup", "Cola")]
+    found = score(*rows)["messages"]["ordering_style"].to_list()
+    assert found == ["one_by_one", "all_at_once"]
+
+
+def test_stems_repeat_across_levels() -> None:
+    rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
+    found = score(*rows)["dialogues"]
+    assert found["dialogue"].to_list() == ["c", "c"]
+    assert found["experiment_level"].to_list() == [1, 2]
+    assert found["DEI"].to_list() == [0.0, 0.2]
+
+
+def test_rows_of_two_conversations_may_alternate() -> None:
+    rows = [row | {"conversation_id": each}
+            for row in (state(), state(mood="confused")) for each in "ab"]  # fmt: skip
+    found = score(*rows)
+    assert found["dialogues"]["n_states"].to_list() == [2, 2]
+    assert found["dialogues"]["n_transitions"].to_list() == [1, 1]
+    assert found["messages"]["dialogue"].to_list() == ["a", "a", "b", "b"]
+    assert found["messages"]["line"].to_list() == [1, 3, 2, 4]
+
+
+def test_test_cases_are_known_by_the_file_name() -> None:
+    name = "chat_with_guest_simulation_llm_messages_log_Ada-Okoro_test_case_number_7"
+    found = dialogue(state() | {"conversation_id": name})
+    assert found["test_case"] == "Ada-Okoro_test_case_number_7"
+    assert dialogue(state())["test_case"] == "c"
+    assert dialogue(state(test_case="t"))["test_case"] == "t"
+
+
+def test_test_cases_come_from_columns_and_files_too(tmp_path: Path) -> None:
+    order = {"items": items("Cola")}
+    rows = (state(current_items_in_order=items("Cola")),)
+    inline = dialogue(rows[0] | {"guest_persona": ADA, "target_order": order})
+    assert (inline["PAS"], inline["ORA"]) == (1.0, 1.0)
+    path = tmp_path / "cases.json"
+    case_ = {"test_case": "c", "guest_persona": ADA, "target_order": order}
+    path.write_text(json.dumps({"test_cases": [case_]}))
+    filed = dialogue(*rows, personas=str(path))
+    assert (filed["PAS"], filed["ORA"]) == (1.0, 1.0)
+    assert dialogue(rows[0] | {"guest_persona": "Ada"}, personas=str(path))["persona"] == "Ada"
+
+
+def test_tracked_orders_in_tools_and_exits() -> None:
+    last = guest("exit", tool_calls=order_cell("Cola", "Nonna's"))
+    rows = (guest("hi", tool_calls=order_cell("Cola")), last, case(ADA, "Cola", "Nonna's"))
+    assert dialogue(*rows)["ORA"] == 1.0
+    # an exit has no order there: C = {cola}, T = {cola, nonna s}, 2/3
+    assert dialogue(*rows, profile="published")["ORA"] == pytest.approx(2 / 3)
+    double = call("update_order_tracking", tracking("Soup") + tracking("Cola"))
+    assert dialogue(guest("hi", tool_calls=double), case(ADA, "Cola"))["ORA"] == 1.0
+
+
+@pytest.mark.parametrize("profile", ["default", "published"])
+@pytest.mark.parametrize("states", ["auto", "columns", "tools", "heuristic"])
+def test_what_is_nearly_nothing_is_scored(profile: str, states: str) -> None:
+    for row in (restaurant(), case(), guest(), guest(current_items_in_order="  ")):
+        tables = score(row, profile=profile, states=states)
+        assert tables["dialogues"].height == 1
+        assert tables["messages"].height == (row["role"] == "agent")
