@@ -20,7 +20,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.inputs import readable_inputs
 from fastscore.run.notes import notes_on_run
-from fastscore.run.refusals import no_row_error, nothing_error, strict_error, told_reject
+from fastscore.run.refusals import describe_reject, no_row_error, nothing_error, strict_error
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.declarations import Source
 
@@ -50,7 +50,7 @@ def score_in_memory(config: RunConfig, given: Given) -> Scores:
     said = notes_on_run(counts, unknown, declared, summary, options, given.records(declared))
     finest = suite.tables[0].name
     if tables[finest].is_empty():
-        where = None if rejects.is_empty() else told_reject(rejects.row(0, named=True)) + "."
+        where = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."
         raise no_row_error(finest, counts, said.notes, str(given), where)
     if said.nothing_scored:
         raise nothing_error(suite.name, said.lacking)

@@ -101,7 +101,7 @@ def command(
 
     A run that is not complete, or whose files are not what was committed, ends with 4.
     """
-    from fastscore.results.checks import Limits, check, junit
+    from fastscore.results.checks import CheckLimits, check, junit
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes
 
@@ -109,7 +109,7 @@ def command(
     rejects = max_rejects if max_rejects is not None else given.get("max_rejects")
     other = against if against is not None else given.get("against")
     opened = open_run(run)
-    limits = Limits(
+    limits = CheckLimits(
         minimum=_values("--min", opened.manifest.suite, given.get("min", {}), minimum),
         maximum=_values("--max", opened.manifest.suite, given.get("max", {}), maximum),
         nulls=_values(

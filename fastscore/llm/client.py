@@ -211,20 +211,20 @@ class ChatClient:
         except openai.APITimeoutError:
             raise _Failure(f"nothing within {self.options.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            cause = self._blotted(str(error.__cause__ or error))
+            cause = self._redacted(str(error.__cause__ or error))
             raise _Failure(f"a broken connection ({cause})") from None
         except (openai.APIError, ValueError) as error:
-            raise _Failure(f"what cannot be read ({self._blotted(str(error))})") from None
+            raise _Failure(f"what cannot be read ({self._redacted(str(error))})") from None
         try:
             answer = read_answer(content, request, round(time.monotonic() - started, 3))
         except ValueError as error:
-            raise _Failure(self._blotted(str(error))) from None
-        return replace(answer, text=self._blotted(answer.text, None))
+            raise _Failure(self._redacted(str(error))) from None
+        return replace(answer, text=self._redacted(answer.text, None))
 
     def _said(self, error: Any) -> str:
         body = error.body if isinstance(error.body, dict) else {}
         message = body.get("message") or str(error.message)
-        return f"{error.status_code}: {self._blotted(str(message))}"
+        return f"{error.status_code}: {self._redacted(str(message))}"
 
     def _refusal(self, status: int, said: str) -> ModelServerError:
         hints = {
@@ -235,7 +235,7 @@ class ChatClient:
         hint = _hint(said) or hints.get(status)
         return ModelServerError(f"{self.options.endpoint} refuses: {said}.", hint)
 
-    def _blotted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:
+    def _redacted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:
         """Return a text without the key in it; in an answer a short word such as "none" stays."""
         shortest = _SHORTEST_SECRET if length is None else _SHORTEST_KEY
         is_secret = self._key is not None and len(self._key) >= shortest

@@ -22,7 +22,7 @@ Outcome = Literal["passed", "failed", "undecided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CheckLimits:
     """What a run must keep to.
 
     Parameters
@@ -65,7 +65,7 @@ class Check:
 
 def check(
     run: Run,
-    limits: Limits,
+    limits: CheckLimits,
     against: Run | None = None,
     *,
     pair_by: str | None = None,
@@ -129,7 +129,7 @@ def _refuse_damage(run: Run) -> None:
         )
 
 
-def _declared(suite_name: str, limits: Limits) -> dict[str, Metric]:
+def _declared(suite_name: str, limits: CheckLimits) -> dict[str, Metric]:
     """Return a suite's metrics by name; refuse limits of a metric that is none of them."""
     suite = load_suite(suite_name)
     declared = {metric.id: metric for metric in suite.metrics}
@@ -176,7 +176,9 @@ def _rejects(run: Run, limit: float) -> Check:
     )
 
 
-def _drops(compared: Comparison, declared: Mapping[str, Metric], limits: Limits) -> list[Check]:
+def _drops(
+    compared: Comparison, declared: Mapping[str, Metric], limits: CheckLimits
+) -> list[Check]:
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
     return [
         _drop(declared[id], rows.get(id), allowed, fail_undecided=limits.fail_undecided)

@@ -48,7 +48,7 @@ def choose_metrics(
     return chosen
 
 
-def of_one_suite(runs: Sequence[Run]) -> None:
+def require_one_suite(runs: Sequence[Run]) -> None:
     """Refuse runs of different suites."""
     a, b = runs[0], runs[-1]
     if a.manifest.suite != b.manifest.suite:
@@ -58,7 +58,7 @@ def of_one_suite(runs: Sequence[Run]) -> None:
         )
 
 
-def differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
+def check_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
     """Say what differs between two signatures; refuse that unless it is allowed."""
     first, second = (
         dict(part.partition("=")[::2] for part in run.signature.split("|")) for run in (a, b)
@@ -77,7 +77,7 @@ def differing_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
     return [f"signatures differ: {difference}" for difference in differing]
 
 
-def differing_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
+def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
     """Say what judges' files refuse, and who judged where that is not one and the same."""
     notes = [note for run in runs for note in run.notes]
     judges = dict.fromkeys(judge for run in runs for judge in run.judges)
@@ -92,7 +92,7 @@ def differing_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
     return notes
 
 
-def several_rows(run: Run, selection: Selection, *, may_mix: bool) -> list[str]:
+def check_repeated_dialogues(run: Run, selection: Selection, *, may_mix: bool) -> list[str]:
     """Say how many dialogues have several rows; refuse to mix conversations unless it is asked."""
     found = repeated_dialogues(run, key=selection.key, by=selection.by, levels=selection.levels)
     if not found.dialogues:
@@ -116,7 +116,7 @@ def several_rows(run: Run, selection: Selection, *, may_mix: bool) -> list[str]:
     ]
 
 
-def without_partner(
+def check_pairs(
     pairs: Sequence[tuple[Side, Side]], *, by: str | None, must_pair: bool
 ) -> list[str]:
     """Say how many dialogues are not paired; refuse sides that share none if they must."""

@@ -15,12 +15,12 @@ import polars as pl
 from fastscore.errors import UsageError, counted, nearest
 from fastscore.results.comparable import (
     Selection,
+    check_judges,
+    check_pairs,
+    check_repeated_dialogues,
+    check_signatures,
     choose_metrics,
-    differing_judges,
-    differing_signatures,
-    of_one_suite,
-    several_rows,
-    without_partner,
+    require_one_suite,
 )
 from fastscore.results.comparison import ALPHA, DIFFERENCES_SCHEMA, SIDES_SCHEMA, Comparison
 from fastscore.results.dialogue_sums import (
@@ -116,7 +116,7 @@ def compare(
     first = _opened(a)
     second = None if b is None else _opened(b)
     runs = [first] if second is None else [first, second]
-    of_one_suite(runs)
+    require_one_suite(runs)
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(runs, files, judge_columns, judge_scale) if files else []
     runs = [*judged] or runs
@@ -125,7 +125,7 @@ def compare(
     selection = _selected(by, levels, pair_by, has_two=second is not None)
     notes = _differing(first, second, judged, allow=allow_different_signatures)
     for run in runs:
-        notes += several_rows(run, selection, may_mix=pair_by is not None)
+        notes += check_repeated_dialogues(run, selection, may_mix=pair_by is not None)
     described, rows = _compare_tables(
         runs,
         chosen,
@@ -161,8 +161,8 @@ def _differing(
     first: Run, second: Run | None, judged: Sequence[JudgedRun], *, allow: bool
 ) -> list[str]:
     """Say in what ways runs were scored and judged otherwise; refuse that unless it is allowed."""
-    notes = [] if second is None else differing_signatures(first, second, allow=allow)
-    return notes + differing_judges(judged, allow=allow)
+    notes = [] if second is None else check_signatures(first, second, allow=allow)
+    return notes + check_judges(judged, allow=allow)
 
 
 def _compare_tables(
@@ -189,7 +189,7 @@ def _compare_tables(
         )
         described += _describe(pairs, ids, published=published)
         if not unpaired:
-            notes += without_partner(pairs, by=selection.by, must_pair=has_two)
+            notes += check_pairs(pairs, by=selection.by, must_pair=has_two)
             for pair in pairs:
                 rows += paired_differences(*pair, ids, resampling)
         if unpaired or not has_two:

@@ -173,10 +173,10 @@ def _keyed(run: Run, table: str, key: str, by: str | None) -> pl.LazyFrame:
 def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
     """Fetch a column from ``dialogues`` where a table lacks it."""
     dtype = rows.collect_schema().get(column)
-    if dtype is not None and names_things(dtype):
+    if dtype is not None and can_label(dtype):
         return rows
     labels = run.table(LABEL_TABLE)
-    known = [name for name, dtype in labels.collect_schema().items() if names_things(dtype)]
+    known = [name for name, dtype in labels.collect_schema().items() if can_label(dtype)]
     if column not in known:
         raise UsageError(f"{run.path}: no table has labels {column!r}.", nearest(column, known))
     found = labels.select(KEY, column).drop_nulls(KEY).unique()
@@ -190,6 +190,6 @@ def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.La
     return rows.join(found, on=KEY, how="left")
 
 
-def names_things(dtype: pl.DataType) -> bool:
+def can_label(dtype: pl.DataType) -> bool:
     """Return whether values of a type can be labels."""
     return not (dtype.is_nested() or dtype.is_float())

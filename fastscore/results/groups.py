@@ -7,7 +7,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, nearest
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE, names_things
+from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
 from fastscore.results.runs import Run
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
@@ -45,7 +45,7 @@ def summarise_by(run: Run, columns: Sequence[str]) -> pl.DataFrame:
         return summary.filter(pl.col("group") == columns[0])
     dialogues = run.table(LABEL_TABLE)
     schema = dialogues.collect_schema()
-    known = [name for name, dtype in schema.items() if names_things(dtype)]
+    known = [name for name, dtype in schema.items() if can_label(dtype)]
     for column in columns:
         if column not in known:
             raise UsageError(

@@ -31,7 +31,7 @@ PACKAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One thing that was looked at.
 
     Parameters
@@ -49,7 +49,7 @@ class Finding:
     text: str
 
 
-def examine(*, warm: bool) -> Iterator[Finding]:
+def examine(*, warm: bool) -> Iterator[Diagnosis]:
     """Look at the installation, one finding after the other.
 
     Parameters
@@ -57,7 +57,7 @@ def examine(*, warm: bool) -> Iterator[Finding]:
     warm
         Compile every kernel now, so that no later run has to.
     """
-    yield Finding(
+    yield Diagnosis(
         "fastscore",
         True,
         f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
@@ -73,20 +73,20 @@ def examine(*, warm: bool) -> Iterator[Finding]:
     yield _checked("kernels", lambda: _compiled(warm=warm))
 
 
-def _package(name: str) -> Finding:
+def _package(name: str) -> Diagnosis:
     try:
-        return Finding(name, True, version(name))
+        return Diagnosis(name, True, version(name))
     except PackageNotFoundError:
-        return Finding(name, False, f"not installed; run `pip install {name}`")
+        return Diagnosis(name, False, f"not installed; run `pip install {name}`")
 
 
-def _checked(topic: str, look: Callable[[], str]) -> Finding:
+def _checked(topic: str, look: Callable[[], str]) -> Diagnosis:
     try:
-        return Finding(topic, True, look())
+        return Diagnosis(topic, True, look())
     except FastscoreError as error:
-        return Finding(topic, False, str(error))
+        return Diagnosis(topic, False, str(error))
     except OSError as error:
-        return Finding(topic, False, f"{error.filename}: {error.strerror}")
+        return Diagnosis(topic, False, f"{error.filename}: {error.strerror}")
 
 
 def _writable(folder: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, names_things
+from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, can_label
 from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric
@@ -104,7 +104,7 @@ def _joined(
 ) -> tuple[pl.DataFrame, Judged]:
     """Return the run's dialogues with their labels, and what a file says of them."""
     dialogues = run.table(LABEL_TABLE)
-    labels = [name for name, dtype in dialogues.collect_schema().items() if names_things(dtype)]
+    labels = [name for name, dtype in dialogues.collect_schema().items() if can_label(dtype)]
     rows = dialogues.select(labels).collect(engine="streaming")
     place = pl.format("{}:{}", "file", "line") if "line" in labels else pl.col("file")
     conversations = rows.with_row_index("conversation").select(

@@ -38,9 +38,9 @@ def overview(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         for row in cells
     ]
-    room = LINES - 3
-    more = [f"and {counted(len(rows) - room + 1, 'metrics')} more in .summary"]
-    shown = rows if len(rows) <= room else [*rows[: room - 1], *more]
+    left = LINES - 3
+    more = [f"and {counted(len(rows) - left + 1, 'metrics')} more in .summary"]
+    shown = rows if len(rows) <= left else [*rows[: left - 1], *more]
     lines = [title, _counts(counts), *(f"  {row}" for row in shown), f"signature: {signature}"]
     return "\n".join(_cut(line.rstrip()) for line in lines)
 

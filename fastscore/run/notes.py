@@ -99,7 +99,7 @@ class Lacking:
     null: tuple[str, ...]
     swayed: tuple[str, ...]
 
-    def told(self, found: FoundKeys, source: Source) -> str:
+    def describe(self, found: FoundKeys, source: Source) -> str:
         """Say so, with the keys that were found and what to type."""
         lost = [
             f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
@@ -217,7 +217,7 @@ def notes_on_run(
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
     whole = summary.filter(pl.col("group") == ALL)
     return NotesOnRun(
-        [each.told(found, source) for each in lacking],
+        [each.describe(found, source) for each in lacking],
         [*notes_on_missing(missing, source), *_note_on_lines(counts, source)],
         any(each.need.column.needed_by == ALL_METRICS for each in lacking)
         or (whole.height > 0 and not (whole["n"] > 0).any()),

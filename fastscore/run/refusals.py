@@ -44,7 +44,7 @@ def no_row_error(
     )
 
 
-def told_reject(reject: Mapping[str, Any]) -> str:
+def describe_reject(reject: Mapping[str, Any]) -> str:
     """Tell of a reject, a row of `REJECT_SCHEMA`."""
     field = f", field {reject['field']}" if reject["field"] else ""
     return (
@@ -110,4 +110,4 @@ def _named_inputs(manifest: Manifest) -> str:
 def _first_reject(run: Path, manifest: Manifest) -> str:
     parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
     first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
-    return f"{told_reject(first)}; all are listed in {run / REJECTS}."
+    return f"{describe_reject(first)}; all are listed in {run / REJECTS}."

@@ -98,7 +98,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """A worker's answer: its host and process, and what it does not see as it should, or None."""
 
     host: str
@@ -229,11 +229,11 @@ class _Look:
 
     expected: Expected
 
-    def __call__(self) -> Seen:
+    def __call__(self) -> Observed:
         trouble = _trouble(self.expected)
         if trouble is None:
             load_kernels(self.expected.context.suite, self.expected.unused)
-        return Seen(socket.gethostname(), os.getpid(), trouble)
+        return Observed(socket.gethostname(), os.getpid(), trouble)
 
 
 def _trouble(expected: Expected) -> str | None:

@@ -103,18 +103,18 @@ def run_experiment(
         A stage cannot go on; the same command does later.
     """
     _check_folder(experiment, folder)
-    purse = _Purse(replace(experiment.models, answers=folder / ANSWERS, replay=replay), Spent())
+    budget = _Budget(replace(experiment.models, answers=folder / ANSWERS, replay=replay), Spent())
     for agent in experiment.agents:
-        asked = _simulation(experiment, agent, folder / LOGS / _folder_name(agent), purse, workers)
-        purse.spend(simulate(asked, reporter).spent)
-        reporter.note(f"simulated {agent}{_costs(experiment, purse)}")
+        asked = _simulation(experiment, agent, folder / LOGS / _folder_name(agent), budget, workers)
+        budget.spend(simulate(asked, reporter).spent)
+        reporter.note(f"simulated {agent}{_costs(experiment, budget)}")
     if experiment.judge is not None:
         try:
-            purse.spend(run_judge(_judging(experiment.judge, folder, purse), reporter)[1])
+            budget.spend(run_judge(_judging(experiment.judge, folder, budget), reporter)[1])
         except NothingJudgedError as error:
-            purse.spend(error.spent)
+            budget.spend(error.spent)
             reporter.note(f"{error} The experiment goes on without a judge.")
-        reporter.note(f"judged{_costs(experiment, purse)}")
+        reporter.note(f"judged{_costs(experiment, budget)}")
     _score(experiment, folder, reporter, workers)
     _compare(experiment, folder)
     pages = {
@@ -129,13 +129,13 @@ def run_experiment(
     inside = {name: str(page.relative_to(folder)) for name, page in pages.items()}
     commit_json(folder / SUMMARY, {**summary, **inside})
     summary |= {name: str(page) for name, page in pages.items()}
-    cost = experiment.prices.cost(purse.spent.prompt_tokens, purse.spent.completion_tokens)
-    spent = {**dataclasses.asdict(purse.spent), "cost": cost}
+    cost = experiment.prices.cost(budget.spent.prompt_tokens, budget.spent.completion_tokens)
+    spent = {**dataclasses.asdict(budget.spent), "cost": cost}
     return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}
 
 
 @dataclass(slots=True)
-class _Purse:
+class _Budget:
     """How models are asked, and what was spent so far: the budget is the whole experiment's."""
 
     options: ModelOptions
@@ -160,12 +160,12 @@ class _Purse:
         )
 
 
-def _costs(experiment: Experiment, purse: _Purse) -> str:
+def _costs(experiment: Experiment, budget: _Budget) -> str:
     """Say what was spent so far; nothing where no model takes part."""
     if not experiment.asks_models:
         return ""
-    cost = experiment.prices.cost(purse.spent.prompt_tokens, purse.spent.completion_tokens)
-    return f"; {purse.spent.line()}, {cost:.4f} {experiment.prices.currency}"
+    cost = experiment.prices.cost(budget.spent.prompt_tokens, budget.spent.completion_tokens)
+    return f"; {budget.spent.line()}, {cost:.4f} {experiment.prices.currency}"
 
 
 def _folder_name(agent: str) -> str:
@@ -201,13 +201,13 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
 
 
 def _simulation(
-    experiment: Experiment, agent: str, output: Path, purse: _Purse, workers: int
+    experiment: Experiment, agent: str, output: Path, budget: _Budget, workers: int
 ) -> Simulation:
     return Simulation(
         catalogue=experiment.catalogue,
         agent=agent,
         user=experiment.user,
-        models=purse.left,
+        models=budget.left,
         off_catalogue=experiment.off_catalogue,
         sessions=experiment.sessions,
         turns=experiment.turns,
@@ -218,7 +218,7 @@ def _simulation(
     )
 
 
-def _judging(part: JudgePart, folder: Path, purse: _Purse) -> Judging:
+def _judging(part: JudgePart, folder: Path, budget: _Budget) -> Judging:
     return Judging(
         inputs=(str(folder / LOGS),),
         model=part.model,
@@ -226,7 +226,7 @@ def _judging(part: JudgePart, folder: Path, purse: _Purse) -> Judging:
         rubric=part.rubric,
         repeats=part.repeats,
         seed=part.seed,
-        models=purse.left,
+        models=budget.left,
         files_from=folder,
     )
 
@@ -320,8 +320,8 @@ def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, 
     """Simulate an agent's first session without a model."""
     counting = _Counting(experiment.models)
     is_model = agent.startswith(OPENAI)
-    purse = _Purse(experiment.models, Spent())
-    local = _simulation(experiment, "offline" if is_model else agent, Path(), purse, 1)
+    budget = _Budget(experiment.models, Spent())
+    local = _simulation(experiment, "offline" if is_model else agent, Path(), budget, 1)
     world: World = open_world(replace(local, user=TEMPLATE))
     if is_model:
         model = agent.removeprefix(OPENAI)

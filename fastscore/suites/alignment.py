@@ -40,7 +40,7 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
             i -= 1
         else:
             j -= 1
-    return runs_of(sorted(kept), label="matched")
+    return join_places(sorted(kept), label="matched")
 
 
 def edit_distance(text: str, other: str) -> int:
@@ -50,8 +50,8 @@ def edit_distance(text: str, other: str) -> int:
     return _distances(text, other)[-1][-1]
 
 
-def runs_of(places: list[int], *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
-    """Join ascending places of characters into runs."""
+def join_places(places: list[int], *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
+    """Join ascending places of characters into marks."""
     marks: list[Mark] = []
     for place in places:
         if marks and marks[-1].stop == place:

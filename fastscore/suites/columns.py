@@ -152,6 +152,6 @@ def _listed(kinds: tuple[tuple[tuple[str, NullReason], ...], ...]) -> pl.Series:
     return pl.Series("null_reasons", [*listed, []], dtype=NULL_REASONS_DTYPE)
 
 
-def without_halves(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Return a text with U+FFFD for each half of a surrogate pair, which no column can hold."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

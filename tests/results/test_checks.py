@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import RunError, UsageError
-from fastscore.results.checks import Limits, _drop, check, github_lines, junit
+from fastscore.results.checks import CheckLimits, _drop, check, github_lines, junit
 from fastscore.results.runs import Run, open_run
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command
@@ -29,7 +29,7 @@ def mean_of(run: Run, metric: str) -> float:
 
 def test_bounds_nulls_and_rejects(run: Run) -> None:
     mean = mean_of(run, "PAS")
-    limits = Limits(
+    limits = CheckLimits(
         minimum={"PAS": mean, "CRRS": 1.0},
         maximum={"PAS": mean, "CRRS": 0.0},
         nulls={"PAS": 0.0},
@@ -66,18 +66,18 @@ def test_drops_go_by_the_interval(low: float, high: float, allowed: float, outco
 
 def test_a_run_has_not_dropped_against_itself(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["group_travel"]
-    (found,) = check(run, Limits(drops={"M9": 0.0}), run)
+    (found,) = check(run, CheckLimits(drops={"M9": 0.0}), run)
     assert found.outcome == "passed"
     assert found.detail.startswith("not worse")
 
 
 def test_what_cannot_be_checked_is_said(run: Run) -> None:
     with pytest.raises(UsageError, match="nothing to check"):
-        check(run, Limits())
+        check(run, CheckLimits())
     with pytest.raises(UsageError, match="no metric 'PAZ'"):
-        check(run, Limits(minimum={"PAZ": 0.5}))
+        check(run, CheckLimits(minimum={"PAZ": 0.5}))
     with pytest.raises(UsageError, match="from another run"):
-        check(run, Limits(drops={"PAS": 0.1}))
+        check(run, CheckLimits(drops={"PAS": 0.1}))
 
 
 def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
     part = next((copy / "dialogues").glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     with pytest.raises(RunError):
-        check(open_run(copy), Limits(minimum={"PAS": 0.0}))
+        check(open_run(copy), CheckLimits(minimum={"PAS": 0.0}))
     assert fastscore_command(["check", copy, "--min", "PAS=0"]).returncode == 4
 
 
 def test_reports_for_build_servers(run: Run) -> None:
-    found = check(run, Limits(minimum={"PAS": 2.0}, rejects=1.0))
+    found = check(run, CheckLimits(minimum={"PAS": 2.0}, rejects=1.0))
     root = ElementTree.fromstring(junit(found, run))
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
     (line,) = github_lines(found)
@@ -159,4 +159,6 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
 
 def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRuns) -> None:
     with pytest.raises(UsageError, match="numbers of different suites do not compare"):
-        check(suite_runs["group_travel"], Limits(drops={"M9": 0.1}), suite_runs["memory_finance"])
+        check(
+            suite_runs["group_travel"], CheckLimits(drops={"M9": 0.1}), suite_runs["memory_finance"]
+        )

@@ -10,16 +10,16 @@ from fastscore.errors import InputError
 from fastscore.logs.integrity.fingerprints import changed, stamp
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.plan.file_groups import GroupArrays, IndexedFile
-from fastscore.logs.plan.packing import Part
+from fastscore.logs.plan.packing import Extent
 
 DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadPart:
+class UnreadRange:
     """A part whose file is known, with the hashes of the file's blocks, from one on, on disk."""
 
-    part: Part
+    part: Extent
     file: IndexedFile
     arrays: GroupArrays
     first_block: int
@@ -30,7 +30,7 @@ class UnreadShard:
     """A shard whose fingerprint is not known yet."""
 
     index: int
-    parts: tuple[UnreadPart, ...]
+    parts: tuple[UnreadRange, ...]
 
 
 def read_shards(unread: Sequence[UnreadShard]) -> list[Shard]:
@@ -67,7 +67,7 @@ def _read_shard(unread: UnreadShard) -> Shard:
     return Shard(unread.index, tuple(byte_ranges), size, fingerprint.hexdigest())
 
 
-def _byte_range(unread: UnreadPart) -> ByteRange:
+def _byte_range(unread: UnreadRange) -> ByteRange:
     file, part = unread.file, unread.part
     return ByteRange(
         file.file.path,
@@ -83,7 +83,7 @@ def _byte_range(unread: UnreadPart) -> ByteRange:
     )
 
 
-def _content(unread: UnreadPart) -> bytes:
+def _content(unread: UnreadRange) -> bytes:
     """Hash a part of a file; of a Parquet file, whose rows lie scattered, all of it."""
     file, part = unread.file, unread.part
     if _is_whole(unread) or file.file.format == "parquet":
@@ -98,7 +98,7 @@ def _content(unread: UnreadPart) -> bytes:
 class _StoredHashes:
     """The hashes of a file's blocks, read when they are asked for."""
 
-    unread: UnreadPart
+    unread: UnreadRange
 
     def __len__(self) -> int:
         return self.unread.file.n_blocks
@@ -109,7 +109,7 @@ class _StoredHashes:
         return [row.tobytes() for row in of_file[part]]
 
 
-def _fingerprint(unread: UnreadPart, content: bytes) -> str:
+def _fingerprint(unread: UnreadRange, content: bytes) -> str:
     """Return a byte range's fingerprint; a file that is cut must be as it was indexed."""
     file = unread.file
     if file.unpacked:
@@ -119,5 +119,5 @@ def _fingerprint(unread: UnreadPart, content: bytes) -> str:
     return file.stamp if file.file.format == "parquet" else content.hex()
 
 
-def _is_whole(unread: UnreadPart) -> bool:
+def _is_whole(unread: UnreadRange) -> bool:
     return unread.part.start == 0 and unread.part.stop == unread.file.size

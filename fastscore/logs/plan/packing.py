@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Extent:
     """Neighbouring stretches of one file: from which byte (or row) to which, their size."""
 
     file: int
@@ -77,7 +77,7 @@ class Stretched:
         ends = self._stretches(file)[2]
         return self._place(file, int(np.searchsorted(ends, n_bytes - self._ends[file], "right")))
 
-    def parts(self, first: Place, last: Place) -> Iterator[Part]:
+    def parts(self, first: Place, last: Place) -> Iterator[Extent]:
         """Yield what lies between two places, file by file."""
         for file in range(first.file, last.file + (last.stretch > 0)):
             begin = first if file == first.file else self.beginning(file)
@@ -85,7 +85,7 @@ class Stretched:
             stop, before = last.start, last.before
             if not is_cut:
                 stop, before = self.files[file].size, int(self._ends[file + 1])
-            yield Part(file, begin.start, stop, begin.line, before - begin.before)
+            yield Extent(file, begin.start, stop, begin.line, before - begin.before)
 
     def block_hashes(self, file: int) -> tuple[GroupArrays, int]:
         """Return the arrays of a file's group, and how many blocks other files have there."""
@@ -118,7 +118,7 @@ def _before(counts: Sequence[int], first: npt.NDArray[np.int64]) -> npt.NDArray[
     return ends[:-1] - ends[first]
 
 
-def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Part, ...]]:
+def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Extent, ...]]:
     """Pack stretches in order, as many as fit; neighbours in one file become one.
 
     The last shards are smaller, so that no worker is left alone with a large one.
@@ -129,8 +129,8 @@ def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Part, ...]]:
     while place.file < end.file:
         left = end.before - place.before
         even = -(-left // max(1, round(left / smallest)))
-        room = min(shard_bytes, max(left // LEFT_PARTS, even))
-        last = stretched.last_before(place.before + room)
+        size = min(shard_bytes, max(left // LEFT_PARTS, even))
+        last = stretched.last_before(place.before + size)
         if (last.file, last.stretch) <= (place.file, place.stretch):
             last = stretched.after(place)
         yield tuple(stretched.parts(place, last))

@@ -18,13 +18,13 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
-from fastscore.logs.plan.contents import UnreadPart, UnreadShard, read_shards
+from fastscore.logs.plan.contents import UnreadRange, UnreadShard, read_shards
 from fastscore.logs.plan.file_groups import (
     IndexedGroup,
     file_groups,
     index_group,
 )
-from fastscore.logs.plan.packing import Part, Stretched, pack
+from fastscore.logs.plan.packing import Extent, Stretched, pack
 from fastscore.logs.plan.split_dialogues import KeyRange, split_dialogue
 from fastscore.logs.read.batches import map_ordered
 from fastscore.suites.declarations import Source
@@ -176,8 +176,8 @@ def _packed(stretched: Stretched, shard_bytes: int, threads: int, mapped: Mapped
     return [shard for batch in mapped(read_shards, batches) for shard in batch]
 
 
-def _unread(stretched: Stretched, part: Part) -> UnreadPart:
-    return UnreadPart(part, stretched.files[part.file], *stretched.block_hashes(part.file))
+def _unread(stretched: Stretched, part: Extent) -> UnreadRange:
+    return UnreadRange(part, stretched.files[part.file], *stretched.block_hashes(part.file))
 
 
 def _map_here(

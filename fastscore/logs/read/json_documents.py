@@ -129,9 +129,9 @@ def read_document(
             line=line,
             final=ended and not entry.goes_on,
         )
-        yield from _pieces(found, file, pending, offset, stream.damage if ended else None)
+        yield from _element_lines(found, file, pending, offset, stream.damage if ended else None)
         if found.fault >= 0 and (stream.damage is None or not ended):
-            yield _behind_fault(stream, found, file, pending, offset)
+            yield _after_fault(stream, found, file, pending, offset)
             return
         pending, place, line = pending[found.stop :], found.place, found.next_line
         offset += found.stop
@@ -156,7 +156,7 @@ def opening_bracket(path: str) -> bytes:
     return b""
 
 
-def _pieces(
+def _element_lines(
     found: JsonElements, file: str, text: bytes, offset: int, damage: Damage | None
 ) -> Iterator[Lines]:
     """Hand elements on as lines, very many in several parts; damage stands after the last."""
@@ -185,7 +185,7 @@ def _pieces(
         yield Lines(b"", offset + found.data.size, 1, damage=damage, numbers=numbers)
 
 
-def _behind_fault(
+def _after_fault(
     stream: _Blocks, found: JsonElements, file: str, pending: bytes, offset: int
 ) -> Lines:
     """Read what stands after a fault between two elements: it is left aside, or damaged."""

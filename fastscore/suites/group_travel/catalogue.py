@@ -10,7 +10,7 @@ import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
-from fastscore.suites.columns import without_halves
+from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
@@ -188,7 +188,7 @@ def _cut_categories(text: str) -> str:
 
 def _join_categories(parts: Sequence[Any]) -> str:
     texts = (text for part in parts if (text := as_text(part)) is not None)
-    stripped = (without_halves(text).strip() for text in texts)
+    stripped = (replace_lone_surrogates(text).strip() for text in texts)
     return _SEPARATOR.join(part for part in stripped if part.casefold() not in ABSENT_CELLS)
 
 

@@ -30,7 +30,7 @@ from fastscore_readers.json.tokens import (
 from fastscore_readers.json.trees import Nodes, find_nodes
 from fastscore_readers.python_literals.trees import literals_to_json
 
-from fastscore.suites.columns import without_halves
+from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
 from fastscore.suites.json_scalars import raw_texts, texts
@@ -159,7 +159,7 @@ class CellTrees:
         values, problems = self._values(rows), Problems()
         found = texts(values, problems)
         for row in problems.by_dialogue:
-            found = found.scatter([row], [without_halves(values.python(row))])
+            found = found.scatter([row], [replace_lone_surrogates(values.python(row))])
         return found
 
     def scalars(self, rows: Indices) -> pl.Series:

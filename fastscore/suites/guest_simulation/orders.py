@@ -18,7 +18,7 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.suites.columns import (
     counts_of,
     gather_or_null,
-    without_halves,
+    replace_lone_surrogates,
 )
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import (
@@ -171,7 +171,7 @@ def _unescaped_texts(data: Bytes, start: Indices, end: Indices) -> pl.Series:
     halved = np.flatnonzero(ends < 0)
     ends[halved] = begins[halved]
     whole = [
-        without_halves(json.loads(b'"%b"' % data[start[row] : end[row]].tobytes()))
+        replace_lone_surrogates(json.loads(b'"%b"' % data[start[row] : end[row]].tobytes()))
         for row in halved.tolist()
     ]
     return texts_between(texts, begins, ends).scatter(halved, whole)

@@ -26,7 +26,7 @@ def of_labels(
     labels
         The distinct texts; null for no text.
     meaning
-        Makes a number, a truth or a tuple of numbers of a text; called once for each label of the
+        Makes a number, a boolean or a tuple of numbers of a text; called once for each label of the
         column.
     otherwise
         A value of the same type, which no row gets.

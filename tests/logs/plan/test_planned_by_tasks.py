@@ -14,7 +14,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.logs.plan import file_groups, shards
 from fastscore.logs.plan.file_groups import GroupArrays, IndexedFile, IndexedGroup
-from fastscore.logs.plan.packing import Part, Stretched, pack
+from fastscore.logs.plan.packing import Extent, Stretched, pack
 from fastscore.logs.plan.shards import Plan, plan_shards
 from tests.logs.plan.test_shards import SOURCE, dialogue, log
 
@@ -111,11 +111,11 @@ def test_a_file_is_read_no_further_when_its_task_is_to_end(logs: Path, tmp_path:
     assert not list((tmp_path / "scratch").iterdir())
 
 
-def oracle(files: list[list[int]], shard_bytes: int) -> list[list[Part]]:
+def oracle(files: list[list[int]], shard_bytes: int) -> list[list[Extent]]:
     """Pack the sizes of stretches, one after another, as the rule says it."""
     stretches = [(file, number) for file, sizes in enumerate(files) for number in range(len(sizes))]
     size = {(file, number): files[file][number] for file, number in stretches}
-    packed: list[list[Part]] = []
+    packed: list[list[Extent]] = []
     waiting = stretches
     while waiting:
         left = sum(size[each] for each in waiting)
@@ -132,7 +132,7 @@ def oracle(files: list[list[int]], shard_bytes: int) -> list[list[Part]]:
             numbers = [number for other, number in taken if other == file]
             start = sum(files[file][: numbers[0]])
             stop = sum(files[file][: numbers[-1] + 1])
-            parts.append(Part(file, start, stop, numbers[0] + 1, stop - start))
+            parts.append(Extent(file, start, stop, numbers[0] + 1, stop - start))
         packed.append(parts)
     return packed
 

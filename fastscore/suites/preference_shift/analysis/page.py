@@ -38,7 +38,7 @@ th,td{padding:.1rem .35rem}@page{margin:16mm}}
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of the page: an id, a heading, what it answers, its figures and its table's HTML."""
 
     name: str
@@ -49,20 +49,20 @@ class Section:
 
 
 _SECTIONS = (
-    Section(
+    PageSection(
         "parts",
         "Scores and their parts",
         "TAS and CAS with what they are made of, over conversations.",
         ("distributions", "radar"),
         lambda tables: components_table(tables.components),
     ),
-    Section(
+    PageSection(
         "turns",
         "Turn by turn",
         "How CC, CR and copying move in one dialogue, and on average around shifts.",
         ("timelines", "around_shifts"),
     ),
-    Section(
+    PageSection(
         "concepts",
         "Concepts that are missing or hallucinated",
         "Which concepts of the user the answers lack, and which they bring in unasked, by the "
@@ -70,7 +70,7 @@ _SECTIONS = (
         (),
         lambda tables: top_concepts_table(tables.top_concepts),
     ),
-    Section(
+    PageSection(
         "recovery",
         "Recovery",
         "How soon the answers fit again after a shift. The window is varied over the scores of the "
@@ -78,7 +78,7 @@ _SECTIONS = (
         ("recovery",),
         lambda tables: sweep_table(tables.window_sweep),
     ),
-    Section(
+    PageSection(
         "ablations",
         "Ablations",
         "Each score without some of its parts. Differences are paired by conversation; p by "
@@ -86,14 +86,14 @@ _SECTIONS = (
         ("ablations",),
         lambda tables: ablations_table(tables.ablations),
     ),
-    Section(
+    PageSection(
         "weights",
         "Weights",
         "Whether the order of models hangs on the choice of weights. The whole grid is in "
         "tables/weight_grid.csv.",
         ("weights",),
     ),
-    Section(
+    PageSection(
         "construct",
         "Construct validity",
         "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
@@ -102,7 +102,7 @@ _SECTIONS = (
         ("construct",),
         lambda tables: construct_table(tables.construct_validity),
     ),
-    Section(
+    PageSection(
         "convergent",
         "Convergent validity",
         "Whether the scores order conversations as the judge does. Rank correlations over all "
@@ -151,7 +151,7 @@ def make_page(
     )
 
 
-def _section(section: Section, drawn: dict[str, Drawn], tables: Tables) -> str:
+def _section(section: PageSection, drawn: dict[str, Drawn], tables: Tables) -> str:
     shown = [drawn[name] for name in section.figures if name in drawn]
     figures = (
         f"<figure>{figure.svg}<figcaption><strong>{escape(figure.title)}.</strong> "
