@@ -265,18 +265,30 @@ def _score(
     _report_baseline(tables, options)
 
     steps = tables["steps"].rows(named=True)
+    _report_utterances(document, steps if show_steps else None, judged, table_level)
+    return document
+
+
+def _report_utterances(
+    document: dict[str, Any],
+    steps: Sequence[dict[str, Any]] | None,
+    penalty: dict[str, Any] | None,
+    table_level: int,
+) -> None:
+    """Log the best step of each utterance, after a table of its steps where they are given."""
+    from fastscore.compat.document import average_line, best_line, table_lines
+
     start = 0
     for utterance in document["utterances"]:
         stop = start + utterance["total_steps"]
-        if show_steps:
-            for line in documents.table_lines(utterance, steps[start:stop], judged):
+        if steps is not None:
+            for line in table_lines(utterance, steps[start:stop], penalty):
                 _logger.log(table_level, "%s", line)
-        _logger.info("%s", documents.best_line(utterance))
+        _logger.info("%s", best_line(utterance))
         _logger.info("")
         start = stop
-    _logger.info("%s", documents.average_line(document))
+    _logger.info("%s", average_line(document))
     _logger.info("")
-    return document
 
 
 def _no_labels(labels: Iterable[str]) -> dict[str, "pl.Expr"]:

@@ -145,7 +145,7 @@ def test_not_exported_says_how_and_lists_what_is(tmp_path):
     with pytest.raises(NotExportedError, match=r"'other'.*Exported: mlm\..*--task fill-mask"):
         find_masked("other", tmp_path)
     (tmp_path / "masked-models" / "mlm" / "manifest.json").write_text("{}")
-    with pytest.raises(ModelExportError, match="cannot be read"):
+    with pytest.raises(ModelExportError, match="is damaged"):
         find_masked("mlm", tmp_path)
 
 

@@ -457,8 +457,6 @@ DIALOGUE_METRICS = (
 METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
 """Every metric of the suite, those of dialogues first."""
 
-_NULL_RULES = {metric.id: metric.null_rule for metric in METRICS}
-
 
 def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = REAL) -> list[OutputColumn]:
     return [
