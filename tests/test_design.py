@@ -1,9 +1,14 @@
 """docs/design.md says of the code what is so."""
 
 import inspect
+import re
 import tomllib
+from collections import defaultdict
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
+
+import grimp
 
 from fastscore.suites.base import ChecksOptions, ComparesLongTexts, ScoresPerplexity, Suite
 
@@ -31,3 +36,27 @@ def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> Non
     rows = [[table.index(f"`{name}`") for name in layer.split(" | ")] for layer in layers]
     # what may import the other stands below it
     assert all(min(above) > max(below) for above, below in pairwise(rows))
+
+
+def test_the_table_of_packages_is_the_graph_of_imports() -> None:
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    graph = grimp.build_graph(
+        *configuration["root_packages"], exclude_type_checking_imports=True, cache_dir=None
+    )
+    rows = DESIGN.split("| Package |")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    packages = {first.strip("`"): set(re.findall(r"`(\w+)`", last)) for first, _, last in cells}
+    imported = defaultdict(set)
+    for module in graph.modules:
+        if ".verbs." in module:  # part of the command line
+            continue
+        for other in graph.find_modules_directly_imported_by(module):
+            names = [_package(name, packages) for name in (module, other)]
+            if names[0] and names[1] and names[0] != names[1]:
+                imported[names[0]].add(re.sub(r"^fastscore[._]", "", names[1]))
+    assert {name: imported[name] for name in packages} == packages
+
+
+def _package(module: str, packages: Collection[str]) -> str | None:
+    """Return the package of the table that a module lies in."""
+    return next((name for name in packages if f"{module}.".startswith(f"{name}.")), None)
