@@ -18,8 +18,18 @@ from fastscore.suites.group_travel import GroupTravelOptions
 from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
 from fastscore.suites.group_travel.lexicon import load_lexicon
 from fastscore.suites.group_travel.terms import NULLS, SLOT_ALIASES
-from tests.suites.group_travel.test_plans import CATALOGUE, DAY, presented, satisfied
-from tests.suites.group_travel.travelling import dialogue, opening, pairs_of, ratio, score, turn
+from tests.suites.group_travel.test_wishes import satisfied
+from tests.suites.group_travel.travelling import (
+    CATALOGUE,
+    DAY,
+    dialogue,
+    opening,
+    pairs_of,
+    presented,
+    ratio,
+    score,
+    turn,
+)
 
 ACTIONABLE = ("lodging", "cuisine", "event", "attraction")
 

@@ -104,3 +104,51 @@ def pairs_of(*turns: Turn, **more: Any) -> dict[tuple[str, str], dict[str, Any]]
     """Return the pairs of one dialogue by member and slot."""
     rows = score(turns, **more)["pairs"].to_dicts()
     return {(row["member"], row["slot"]): row for row in rows}
+
+
+DAY = {
+    "breakfast": "Dial A Cake, Rockford",
+    "lunch": "Flying Mango, Rockford",
+    "dinner": "Cafe Southall, Rockford",
+    "accommodation": "Pure luxury one bdrm + sofa bed on Central Park, Rockford",
+}
+
+
+def presented(plan: Any, **cells: Any) -> list[dict[str, Any]]:
+    return [opening("C4"), turn("System", "sys_present_plan", "", plan=plan, **cells)]
+
+
+RESTAURANTS = [
+    {"Name": "Dial A Cake", "Cuisines": "Bakery, Tea", "Average Cost": 20},
+    {"Name": "Flying Mango", "Cuisines": "['Seafood', 'BBQ']"},
+    {"name": "Cafe Southall", "cuisines": ["Italian"]},
+]
+
+
+STAYS = [
+    {"NAME": "Pure luxury one bdrm + sofa bed on Central Park", "room type": "Entire home/apt",
+     "house_rules": "No smoking"},
+]  # fmt: skip
+
+
+CATALOGUE = {
+    "ref_info_restaurants": str({"In Rockford": RESTAURANTS}),
+    "ref_info_accommodations": STAYS,
+}
+
+
+def wish(speaker: str, slot: str, text: str) -> dict[str, Any]:
+    return turn(speaker, f"user_provide_{slot}", text)
+
+
+PLAN = {
+    "days": [{"lunch": "A", "dinner": "B", "hotel": "C", "attraction": "D;E"}],
+    "raw_output": "A quiet zoo",
+}
+
+
+RECORDS = {
+    "ref_info_restaurants": [{"name": "A", "cuisines": "Italian"}, {"name": "B"}],
+    "ref_info_accommodations": [{"name": "C", "room_type": "private_room"}],
+    "ref_info_attractions": [{"name": "D", "type": "Museums"}],
+}

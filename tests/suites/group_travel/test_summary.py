@@ -1,0 +1,96 @@
+"""The summary: by condition and group type, and the firings of channels."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel.legacy import legacy_files
+from fastscore.suites.summary import SUMMARY_SCHEMA
+from tests.suites.group_travel.travelling import (
+    PLAN,
+    RECORDS,
+    opening,
+    score,
+    turn,
+)
+
+
+def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
+    def trip(condition: str, *wishes: tuple[str, str]) -> list[dict[str, Any]]:
+        stated = [turn("a", f"user_provide_{slot}", text) for slot, text in wishes]
+        return [
+            opening(condition),
+            *stated,
+            turn("System", "sys_present_plan", plan=PLAN, **RECORDS),
+        ]
+
+    tables = score(
+        # fired: category; category and none; room and words (quiet, zoo)
+        trip("C2", ("cuisine", "italian")),
+        trip("C2", ("attraction", "museums"), ("cuisine", "thai")),
+        trip("C4", ("lodging", "private room in a quiet zoo")),
+        # without a plan nothing fires
+        [opening("C4"), turn("a", "user_provide_cuisine", "italian")],
+    )
+    lazy = {name: table.lazy() for name, table in tables.items()}
+    summary = SUITE.summarise(lazy, GroupTravelOptions())
+    order = summary.filter(group="all")["metric"].to_list()
+    place = order.index("M10")
+    channels = [f"n_{name}_channel" for name in ("room", "category", "lexical", "semantic")]
+    assert order[place : place + 6] == ["M10", *channels, "M10b"]
+    found = summary.filter(pl.col("group") == "condition", pl.col("metric").is_in(channels))
+    sums = ("value", "metric", "n", "mean", "micro_numerator", "micro_denominator")
+    assert found.select(sums).rows() == [
+        ("C2", "n_room_channel", 2, 0.0, 0.0, 3.0),
+        ("C2", "n_category_channel", 2, 1.0, 2.0, 3.0),
+        ("C2", "n_lexical_channel", 2, 0.0, 0.0, 3.0),
+        ("C2", "n_semantic_channel", 2, 0.0, 0.0, 3.0),
+        ("C4", "n_room_channel", 2, 0.5, 1.0, 1.0),
+        ("C4", "n_category_channel", 2, 0.0, 0.0, 1.0),
+        ("C4", "n_lexical_channel", 2, 0.5, 1.0, 1.0),
+        ("C4", "n_semantic_channel", 2, 0.0, 0.0, 1.0),
+    ]
+    shown = legacy_files(lazy, GroupTravelOptions())["summary.md"].decode()
+    assert "| n_category_channel | 0.6667 = 2.0000 / 3.0000 | 0.0000 = 0.0000 / 1.0000 |" in shown
+
+
+def test_summary_by_condition_and_group_type() -> None:
+    dialogues = []
+    for condition, voices in (("C1", 1), ("C2", 1), ("C2", 2), ("C2", 3), ("C4", 3)):
+        speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
+        about = {"member_count": 4, "group_type": "spouses" if voices == 2 else "family"}
+        dialogues.append([opening(condition, **about), *speaking])
+    options = GroupTravelOptions(by_group_type=True)
+    tables = {name: table.lazy() for name, table in score(*dialogues).items()}
+    summary = SUITE.summarise(tables, options)
+    assert dict(summary.schema) == SUMMARY_SCHEMA
+
+    def found(group: str, value: str | None, metric: str = "M1") -> dict[str, Any]:
+        rows = summary.filter(
+            (pl.col("group") == group)
+            & pl.col("value").eq_missing(pl.lit(value))
+            & (pl.col("metric") == metric)
+        )
+        return rows.row(0, named=True)
+
+    second = found("condition", "C2")
+    # 1/4, 2/4 and 3/4: mean 0.5, sd 0.25, 0.5 -/+ 1.96 * 0.25 / sqrt(3)
+    assert (second["mean"], second["sd"], second["n"]) == (0.5, 0.25, 3)
+    assert (second["micro_numerator"], second["micro_denominator"]) == (6.0, 12.0)
+    assert second["ci_low"] == pytest.approx(0.217099, abs=1e-6)
+    assert second["ci_high"] == pytest.approx(0.782901, abs=1e-6)
+    assert found("condition_delta", "C2-C1")["mean"] == 0.25
+    assert found("condition", "C1")["sd"] is None
+    assert found("group_type_and_condition", "spouses/C2")["mean"] == 0.5
+    assert (found("all", None, "M2")["n_null"], found("all", None, "M2")["n_not_applicable"]) == (
+        5,
+        5,
+    )
+    assert summary.filter(value="C3-C2").is_empty()
+    files = legacy_files(tables, options)
+    assert files["scores.csv"].decode().splitlines()[1].startswith("trip0,trip0.csv,2,C1,false")
+    assert "| M1 | 0.2500 (n=1) | 0.5000 (n=3; 0.2500; 0.2171 to 0.7829) |" in (
+        files["summary.md"].decode()
+    )
