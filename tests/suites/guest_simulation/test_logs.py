@@ -9,14 +9,13 @@ import polars as pl
 import pytest
 
 import fastscore
-from benchmarks.guest_simulation_logs import (
+from benchmarks.guest_simulation_conversations import (
     SAMPLE,
     Conversation,
     make_conversations,
     read_orders,
-    write_csv,
-    write_shards,
 )
+from benchmarks.guest_simulation_logs import write_csv, write_shards
 
 COUNT = 200
 DATA = Path(os.environ.get("FASTSCORE_TM4", SAMPLE))
