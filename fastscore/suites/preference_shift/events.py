@@ -94,15 +94,17 @@ def _events(
 def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
     problems = Problems()
     turns = read_turns(raw["conversation"], problems)
-    said, run = merge_speakers(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
+    said, merged = (
+        merge_speakers(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
+    )
     user, system = pair_turns(said, drop_leading=options.merge_speakers)
     paired = np.zeros(len(said), np.bool_)
     paired[user] = paired[system] = True
-    unpaired = np.flatnonzero(~paired[run])
+    unpaired = np.flatnonzero(~paired[merged])
 
     events, metadata, ignored = _read_shift_events(raw["shift_events"], problems)
     if options.merge_speakers:
-        events = _onto_runs(events, turns, said, run)
+        events = _renumber_shift_events(events, turns, said, merged)
     metadata[said.dialogue[said.by(USER) & (said.meta.tags == OBJECT)]] = True
     gold, has_gold = _read_gold(said.meta.take(user), options, problems)
     lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
@@ -141,22 +143,24 @@ def _nulls(turns: Turns) -> dict[str, Nulls]:
     }
 
 
-def _onto_runs(events: pl.DataFrame, turns: Turns, said: Turns, run: Indices) -> pl.DataFrame:
-    """Renumber shift events, which count USER turns, by runs of USER turns.
+def _renumber_shift_events(
+    events: pl.DataFrame, turns: Turns, said: Turns, merged: Indices
+) -> pl.DataFrame:
+    """Renumber shift events, which count USER turns, by merged USER turns.
 
-    Points beyond the last turn stay as far beyond the last run.
+    Points beyond the last turn stay as far beyond the last that is merged.
     """
-    of_turn, of_run = np.flatnonzero(turns.by(USER)), np.flatnonzero(said.by(USER))
+    of_turn, of_merged = np.flatnonzero(turns.by(USER)), np.flatnonzero(said.by(USER))
     owner = events["dialogue_row"].to_numpy()
     ordinal = np.zeros(len(said), np.int64)
-    ordinal[of_run] = 1 + place_in_group(said.dialogue[of_run])
+    ordinal[of_merged] = 1 + place_in_group(said.dialogue[of_merged])
     first, after = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
-    begin, end = (np.searchsorted(said.dialogue[of_run], owner, side) for side in _SIDES)
+    begin, end = (np.searchsorted(said.dialogue[of_merged], owner, side) for side in _SIDES)
     turn = events["turn"].to_numpy()
     beyond = turn - (after - first)
     inside = beyond <= 0
     moved = end - begin + beyond
-    moved[inside] = ordinal[run[of_turn[first[inside] + turn[inside] - 1]]]
+    moved[inside] = ordinal[merged[of_turn[first[inside] + turn[inside] - 1]]]
     return events.with_columns(pl.Series("turn", moved))
 
 

@@ -79,9 +79,9 @@ def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValue
 
 
 def merge_speakers(said: Turns) -> tuple[Turns, Indices]:
-    """Join consecutive turns of one speaker; return them and the run of each turn.
+    """Join consecutive turns of one speaker; return them and which each turn is in.
 
-    A run has its texts on lines of their own, the last metadata in it, and any turn's shift.
+    What is joined has its texts on lines of their own, the last metadata, and any turn's shift.
     """
     if not len(said):
         return said, np.arange(0)
