@@ -2,9 +2,7 @@
 
 import json
 import math
-import random
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +18,9 @@ from fastscore.results.number_text import p_text
 from fastscore.results.runs import Run
 from fastscore.results.show_comparison import comparison_grids
 from tests.conftest import fastscore_command
+from tests.results.comparing import row_of, scored
 
 METRICS = ("U_best", "average_U_best_early", "earliness")
-WORDS = ["please", "book", "a", "table", "for", "two", "near", "the", "station"]
-
-
-def miner_rows(miner: str, skill: float, dialogues: range) -> Iterator[dict[str, Any]]:
-    """Yield a miner's log: in each step it guesses a part of the words that depends on skill."""
-    for dialogue in dialogues:
-        chance = random.Random(f"{miner}{dialogue}")
-        for utterance in range(1 + dialogue % 3):
-            place = {
-                "dialogue_uid": f"d{dialogue:02d}",
-                "miner_uid": miner,
-                "challenge_type": ("easy", "hard")[dialogue % 2],
-                "utterance_index": utterance,
-            }
-            # the third dialogue's utterances have no step, so its average is null
-            for step in range(0 if dialogue == 2 else 1 + dialogue % 2):
-                guess = [word if chance.random() < skill else "um" for word in WORDS]
-                yield {**place, "event": "predicted", "step": step, "prediction": " ".join(guess)}
-            yield {**place, "event": "utterance_complete", "ground_truth": " ".join(WORDS)}
-
-
-def scored(folder: Path, name: str, *logs: tuple[str, float, range], **options: Any) -> Run:
-    source = folder / f"{name}.jsonl"
-    rows = [row for log in logs for row in miner_rows(*log)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    chosen = {"lex_weight": 1.0, **options}
-    run = fastscore.score(source, "score_dialogue", output=folder / name, embedder=None, **chosen)
-    assert isinstance(run, Run)
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +56,6 @@ def values_by_dialogue(run: Run, metric: str, where: str | None = None) -> dict[
             if row.get(metric) is not None and row["dialogue"] in uid:
                 found[uid[row["dialogue"]]].append(row[metric])
     return dict(found)
-
-
-def row_of(frame: pl.DataFrame, **where: str) -> dict[str, Any]:
-    return frame.row(
-        by_predicate=pl.all_horizontal(True, *(pl.col(k) == v for k, v in where.items())),
-        named=True,
-    )
 
 
 def mean_of(rows: dict[str, list[float]], chosen: list[str]) -> float:
@@ -205,107 +168,6 @@ def test_levels_without_common_ids_have_no_pairs(both: Run) -> None:
     )
     assert set(alone.differences["design"]) == {"independent"}
     assert set(alone.differences["a"]) == {"m2"}
-
-
-ADA = {"full_name": "Ada", "message_generation_attributes": {
-    "next_message_menu_exploration_style": "explores_menu",
-    "next_message_ordering_style": "one_by_one",
-}}  # fmt: skip
-# persona adherence (PAS) of a message whose every state fits, and of one in which none does
-STATES = {1.0: ("no", "explores_menu", "one_by_one"), 0.0: ("yes", "no_menu", "all_at_once")}
-
-
-def guests(folder: Path, name: str, *conversations: tuple[str, int, list[float]]) -> Run:
-    """Score conversations of (id, level, each message's PAS), each in the file of its level."""
-    for index, (stem, level, scores) in enumerate(conversations):
-        names = ("is_ordering_complete", "menu_exploration_style", "ordering_style")
-        sender = {"role": "agent", "name": "guest_simulation_agent", "content": "hello"}
-        rows = [{**sender, **dict(zip(names, STATES[score], strict=True))} for score in scores]
-        content = json.dumps({"guest_persona": ADA, "target_order": {"order_items": []}})
-        rows.append({"role": "system", "name": "test_case_info", "content": content})
-        file = folder / name / "logs" / f"{index}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        place = {"conversation_id": stem, "experiment_level": level}
-        file.write_text("".join(json.dumps({**place, **row}) + "\n" for row in rows))
-    run = fastscore.score(folder / name / "logs", "guest_simulation", output=folder / name / "run")
-    assert isinstance(run, Run)
-    return run
-
-
-@pytest.fixture(scope="module")
-def stems_at_levels(folder: Path) -> tuple[Run, Run]:
-    """Two runs of two conversation ids, each at levels 3 and 5, whose scores differ."""
-    first = guests(
-        folder, "one", ("x", 3, [0.0, 1.0]), ("y", 3, [0.0]), ("x", 5, [0.0]), ("y", 5, [0.0, 1.0])
-    )
-    second = guests(
-        folder, "two", ("x", 3, [1.0]), ("y", 3, [1.0]), ("x", 5, [0.0]), ("y", 5, [1.0])
-    )
-    return first, second
-
-
-@pytest.mark.parametrize("unpaired", [False, True])
-def test_ids_of_several_conversations_are_refused(
-    stems_at_levels: tuple[Run, Run], unpaired: bool
-) -> None:
-    with pytest.raises(UsageError) as refused:
-        fastscore.compare(*stems_at_levels, unpaired=unpaired)
-    message = str(refused.value)
-    assert "dialogue 'x' stands for several conversations: experiment_level is '3' in" in message
-    assert "--by experiment_level), or ask" in message
-
-
-def test_conversations_of_one_id_are_paired_level_by_level(
-    stems_at_levels: tuple[Run, Run],
-) -> None:
-    found = fastscore.compare(*stems_at_levels, by="experiment_level", metrics=["PAS"])
-    three, five = (row_of(found.differences, group=level) for level in ("3", "5"))
-    assert (three["n_a"], three["mean_a"], three["mean_b"]) == (2, 0.25, 1.0)
-    assert (five["n_a"], five["mean_a"], five["mean_b"]) == (2, 0.25, 0.5)
-    assert found.notes == ()
-    levels = fastscore.compare(stems_at_levels[0], by="experiment_level", metrics=["PAS"])
-    assert row_of(levels.differences, design="paired")["n_a"] == 2
-    assert levels.notes == ()
-
-
-def test_the_mean_over_conversations_of_one_id_must_be_asked_for(
-    stems_at_levels: tuple[Run, Run],
-) -> None:
-    found = fastscore.compare(*stems_at_levels, pair_by="dialogue", metrics=["PAS"])
-    # x: (0.5 + 0) / 2 and (1 + 0) / 2; y: (0 + 0.5) / 2 and (1 + 1) / 2
-    row = row_of(found.differences, metric="PAS")
-    assert (row["n_a"], row["mean_a"], row["mean_b"]) == (2, 0.25, 0.75)
-    assert row["effect"] == pytest.approx(0.5 / math.sqrt(0.125))
-    assert found.notes == tuple(
-        f"{run.path}: 2 values of dialogue (such as 'x') with several rows of dialogues each, "
-        "counted once by the mean of these rows"
-        for run in stems_at_levels
-    )
-
-
-def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
-    twice = guests(folder, "twice", ("x", 3, [0.0, 1.0]), ("x", 3, [1.0]), ("y", 3, [0.0]))
-    once = guests(folder, "once", ("x", 3, [1.0]), ("y", 3, [1.0]))
-    found = fastscore.compare(twice, once, metrics=["PAS"])
-    assert row_of(found.differences, metric="PAS")["n_a"] == 2
-    (note,) = found.notes
-    assert f"{twice.path}: 1 value of dialogue (such as 'x') with several rows" in note
-
-
-def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
-    run = guests(
-        folder, "levels", ("u", 1, [0.0, 1.0]), ("v", 1, [0.0]), *(
-            (stem, level, [1.0]) for level in (3, 5) for stem in ("x", "y")
-        ), ("z", 5, [0.0, 1.0]),
-    )  # fmt: skip
-    found = fastscore.compare(run, by="experiment_level", metrics=["PAS"])
-    assert found.notes == (
-        "2 dialogues of experiment_level 1 without a partner at 3",
-        "2 dialogues of experiment_level 3 without a partner at 1",
-        "2 dialogues of experiment_level 1 without a partner at 5",
-        "3 dialogues of experiment_level 5 without a partner at 1",
-        "1 dialogue of experiment_level 5 without a partner at 3",
-    )
 
 
 def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:

@@ -13,7 +13,7 @@ import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.results.runs import Run
 from tests.conftest import fastscore_command
-from tests.results.test_compare import guests, row_of, scored
+from tests.results.comparing import guests, row_of, scored
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""Comparisons where one id stands for several conversations, or dialogues have no partner."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.results.runs import Run
+from tests.results.comparing import guests, row_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("conversations")
+
+
+# persona adherence (PAS) of a message whose every state fits, and of one in which none does
+
+
+@pytest.fixture(scope="module")
+def stems_at_levels(folder: Path) -> tuple[Run, Run]:
+    """Two runs of two conversation ids, each at levels 3 and 5, whose scores differ."""
+    first = guests(
+        folder, "one", ("x", 3, [0.0, 1.0]), ("y", 3, [0.0]), ("x", 5, [0.0]), ("y", 5, [0.0, 1.0])
+    )
+    second = guests(
+        folder, "two", ("x", 3, [1.0]), ("y", 3, [1.0]), ("x", 5, [0.0]), ("y", 5, [1.0])
+    )
+    return first, second
+
+
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_ids_of_several_conversations_are_refused(
+    stems_at_levels: tuple[Run, Run], unpaired: bool
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        fastscore.compare(*stems_at_levels, unpaired=unpaired)
+    message = str(refused.value)
+    assert "dialogue 'x' stands for several conversations: experiment_level is '3' in" in message
+    assert "--by experiment_level), or ask" in message
+
+
+def test_conversations_of_one_id_are_paired_level_by_level(
+    stems_at_levels: tuple[Run, Run],
+) -> None:
+    found = fastscore.compare(*stems_at_levels, by="experiment_level", metrics=["PAS"])
+    three, five = (row_of(found.differences, group=level) for level in ("3", "5"))
+    assert (three["n_a"], three["mean_a"], three["mean_b"]) == (2, 0.25, 1.0)
+    assert (five["n_a"], five["mean_a"], five["mean_b"]) == (2, 0.25, 0.5)
+    assert found.notes == ()
+    levels = fastscore.compare(stems_at_levels[0], by="experiment_level", metrics=["PAS"])
+    assert row_of(levels.differences, design="paired")["n_a"] == 2
+    assert levels.notes == ()
+
+
+def test_the_mean_over_conversations_of_one_id_must_be_asked_for(
+    stems_at_levels: tuple[Run, Run],
+) -> None:
+    found = fastscore.compare(*stems_at_levels, pair_by="dialogue", metrics=["PAS"])
+    # x: (0.5 + 0) / 2 and (1 + 0) / 2; y: (0 + 0.5) / 2 and (1 + 1) / 2
+    row = row_of(found.differences, metric="PAS")
+    assert (row["n_a"], row["mean_a"], row["mean_b"]) == (2, 0.25, 0.75)
+    assert row["effect"] == pytest.approx(0.5 / math.sqrt(0.125))
+    assert found.notes == tuple(
+        f"{run.path}: 2 values of dialogue (such as 'x') with several rows of dialogues each, "
+        "counted once by the mean of these rows"
+        for run in stems_at_levels
+    )
+
+
+def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
+    twice = guests(folder, "twice", ("x", 3, [0.0, 1.0]), ("x", 3, [1.0]), ("y", 3, [0.0]))
+    once = guests(folder, "once", ("x", 3, [1.0]), ("y", 3, [1.0]))
+    found = fastscore.compare(twice, once, metrics=["PAS"])
+    assert row_of(found.differences, metric="PAS")["n_a"] == 2
+    (note,) = found.notes
+    assert f"{twice.path}: 1 value of dialogue (such as 'x') with several rows" in note
+
+
+def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
+    run = guests(
+        folder, "levels", ("u", 1, [0.0, 1.0]), ("v", 1, [0.0]), *(
+            (stem, level, [1.0]) for level in (3, 5) for stem in ("x", "y")
+        ), ("z", 5, [0.0, 1.0]),
+    )  # fmt: skip
+    found = fastscore.compare(run, by="experiment_level", metrics=["PAS"])
+    assert found.notes == (
+        "2 dialogues of experiment_level 1 without a partner at 3",
+        "2 dialogues of experiment_level 3 without a partner at 1",
+        "2 dialogues of experiment_level 1 without a partner at 5",
+        "3 dialogues of experiment_level 5 without a partner at 1",
+        "1 dialogue of experiment_level 5 without a partner at 3",
+    )
