@@ -47,7 +47,6 @@ from fastscore.run.layout import (
     LEGACY,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
-    UNKNOWN_WORDS,
     WORK,
     part_name,
     receipts_folder,
@@ -56,12 +55,12 @@ from fastscore.run.layout import (
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.memory import kept_within
-from fastscore.run.missing import UNKNOWN_SCHEMA
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.refusals import refusal
 from fastscore.run.shared_files import absolute, check_workers, checked, named_for_all
+from fastscore.run.side_tables import count_cut_texts, scan_unknown_words
 from fastscore.suites.base import Suite
 
 Key = TypeVar("Key")
@@ -373,33 +372,13 @@ def _complete(
         for table in run.suite.tables
     }
     if run.context.embedder is not None:
-        counts[CUT_TEXTS] = _count_cut_texts(run, receipts)
+        counts[CUT_TEXTS] = count_cut_texts(run.folder, receipts)
     source = run.context.source(run.suite)
     rows = (row for file in files for row in records(file, source.array_column))
-    unknown = _unknown_words(run.folder, receipts)
+    unknown = scan_unknown_words(run.folder, receipts)
     said = notes_on_run(counts, unknown, source, summary, run.options, rows)
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
     run.manifest.status = "complete"
     run.save_manifest()
-
-
-def _count_cut_texts(run: _Execution, receipts: Sequence[Receipt]) -> int:
-    """Count the distinct texts of the run of which the model took the beginning only."""
-    if not receipts:
-        return 0
-    parts = [run.folder / CUT_TEXTS / part_name(receipt.index) for receipt in receipts]
-    ids = pl.scan_parquet(parts, glob=False).select("id_high", "id_low")
-    return int(ids.unique().select(pl.len()).collect().item())
-
-
-def _unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:
-    """Scan the words that the suite does not know, which few shards have."""
-    parts = [
-        folder / output.path
-        for receipt in receipts
-        for output in receipt.outputs
-        if output.path.startswith(f"{UNKNOWN_WORDS}/")
-    ]
-    return pl.scan_parquet(parts, glob=False) if parts else pl.LazyFrame(schema=UNKNOWN_SCHEMA)
