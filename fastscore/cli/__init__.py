@@ -165,7 +165,8 @@ def _run(*, ends_process: bool = False) -> int:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception:
+    except BaseException:
+        # a panic is no Exception: Rust makes one of what is raised while it calls Python
         if _signalled:
             return _say_interrupted()
         raise

@@ -75,6 +75,35 @@ def test_the_distance_of_two_megabytes_is_interrupted(
     assert "Traceback" not in said
 
 
+def test_an_interrupt_that_another_language_made_a_panic_of_is_one() -> None:
+    """Polars calls Python, where Ctrl-C is raised, and has its own error of it: no Exception."""
+    script = """
+import os, signal
+from fastscore import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Panic(BaseException):
+    pass
+
+def panicking(*arguments, **options):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(10**6):
+            pass
+    except KeyboardInterrupt as error:
+        raise Panic from error
+
+cli.cli.main = panicking
+cli.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupt_that_was_swallowed_is_seen_later() -> None:
     """What a callback swallows, the next look at the word of memory raises."""
     script = """
