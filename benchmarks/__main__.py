@@ -6,6 +6,7 @@
 """
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,7 @@ QUICK = {
 @click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Small sizes: minutes, not hours.")
 @click.option("--only", multiple=True, type=click.Choice(list(QUICK)), help="May be repeated.")
+@click.option("--with", "given", help="Arguments of the one benchmark that --only names.")
 @click.option(
     "--json",
     "output",
@@ -62,10 +64,18 @@ QUICK = {
     help="A record of figures: what is measured replaces what it held of that.",
 )
 @click.pass_context
-def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Path | None) -> None:
+def main(
+    context: click.Context,
+    quick: bool,
+    only: tuple[str, ...],
+    given: str | None,
+    output: Path | None,
+) -> None:
     """Run every benchmark; aims are set for full size."""
     if context.invoked_subcommand is not None:
         return
+    if given is not None and (quick or len(only) != 1):
+        raise click.UsageError("--with is for one benchmark, named by --only, without --quick.")
     chosen = only or tuple(QUICK)
     found: dict[str, Measured] = {}
     failed = []
@@ -73,7 +83,7 @@ def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Pat
         for number, module in enumerate(chosen, 1):
             click.echo(f"\n== {number} of {len(chosen)}: benchmarks.{module} ==")
             path = Path(folder) / module
-            arguments = QUICK[module] * quick
+            arguments = QUICK[module] if quick else shlex.split(given or "")
             words = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
             started = time.monotonic()
             own = ENVIRONMENT.get(module, {})
@@ -84,9 +94,13 @@ def main(context: click.Context, quick: bool, only: tuple[str, ...], output: Pat
             found[module] = measured(arguments, read_figures(path))
     click.echo(f"\n{HEADER}")
     for module, run in found.items():
-        click.echo("\n".join(table(module, run.figures, judged=not quick)))
+        click.echo("\n".join(table(module, run.figures, judged=not run.arguments)))
     if output is not None:
-        kept = {name: run for name, run in found.items() if name not in failed}
+        kept = {
+            " ".join([name, *shlex.split(given or "")]): run
+            for name, run in found.items()
+            if name not in failed
+        }
         save_record(output, read_record(output) | kept)
     if failed:
         click.echo(f"failed: {', '.join(failed)}", err=True)
@@ -104,7 +118,7 @@ def compare_command(before: Path, after: Path) -> None:
 @main.command("page")
 def page_command() -> None:
     """Write the page of figures from the record in docs/."""
-    PAGE.write_text(page(read_record(RECORD)), encoding="utf-8")
+    PAGE.write_text(page(read_record(RECORD), QUICK), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from typing import Any
 
 import click
 
+from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.miner_logs import generate
 from benchmarks.processes import measure
@@ -51,6 +52,7 @@ PLANNED = (50_000, 200_000, 800_000)
 PLANNED_SHARD_BYTES = 4 << 20
 REAL_SHARD_BYTES = 64_000
 REAL_DIALOGUES = 2_200
+MOST_TIMES_LOCAL = 1.1
 
 
 def nothing(number: int) -> Receipt:
@@ -229,6 +231,7 @@ def main(
     real = REAL_DIALOGUES
     if quick:
         dialogues, embedded, tasks, repeats, real = 300, 5, 1000, 1, 50
+    counts = {"tasks": tasks, "real": real, "lexical": dialogues, "embed": embedded}
     engines = ["local", *(wanted or tuple(ENGINES)[1:])]
     print(json.dumps(describe_host()), flush=True)
     with tempfile.TemporaryDirectory() as temporary:
@@ -248,7 +251,41 @@ def main(
         for name, part in parts.items():
             if only in (None, name):
                 tell(name)
-                print(json.dumps({name: part()}, indent=1), flush=True)
+                found = part()
+                print(json.dumps({name: found}, indent=1), flush=True)
+                publish(figures(name, found, counts.get(name, 0)))
+
+
+def figures(name: str, found: Any, dialogues: int) -> Iterator[Figure]:
+    """Set each engine beside the local one; of planning, say what the driver holds."""
+    if name == "plan":
+        for row in found:
+            yield Figure(
+                what=f"driver's peak memory after planning {row['shards']} shards",
+                rows=row["dialogues"],
+                unit="MB",
+                ours=row["peak MB here"],
+            )
+        return
+    if name == "tasks":
+        what, unit, key = "a task that does nothing", "ms", "ms a task"
+        found = [{"engine": engine, **row} for engine, row in found.items()]
+    elif name == "real":
+        what, unit, key = "a shard of 64 kB scored", "ms", "ms a task"
+    else:
+        what, unit, key = f"a whole run ({name}), start-up apart", "s", "work s"
+    local, *others = found
+    for row in others:
+        yield Figure(
+            what=f"{what}, {row['engine']}",
+            rows=dialogues,
+            unit=unit,
+            ours=row[key],
+            peer="threads of one process",
+            theirs=local[key],
+            ratio=local[key] / row[key],
+            aim=1 / MOST_TIMES_LOCAL if unit == "s" else None,
+        )
 
 
 def _log(folder: Path, name: str, dialogues: int) -> Path:

@@ -6,8 +6,9 @@ with it.
 """
 
 import json
+import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from benchmarks.figures import HEADER, Figure, table
 from benchmarks.host import describe_host
+from benchmarks.scale import model, rates, scheduled
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "benchmarks" / "figures.json"
@@ -32,7 +34,15 @@ _INTRODUCTION = """\
 Written by `python -m benchmarks page` from [what the benchmarks left](benchmarks/figures.json):
 nobody types a figure here. Ratios are those of one run, ours interleaved with the peer's; an aim is
 judged at full size only. `python -m benchmarks --only NAME --json docs/benchmarks/figures.json`
-measures one anew.
+measures one anew, with other arguments than its own by `--with`; each says when it was measured, of
+which commit and on what, so some may be newer than others.
+"""
+_UNMEASURED = "Not in the record yet: `python -m benchmarks --only {name}` measures it.\n"
+_SCALE = """\
+## scale
+
+No measurement: what [more machines than one](scale.md) would take, by `python -m benchmarks.scale`
+from the rates that stand there. What a core does of `score_dialogue`:
 """
 
 
@@ -82,14 +92,23 @@ def read_record(path: Path) -> dict[str, Measured]:
 
 
 def save_record(path: Path, record: Mapping[str, Measured]) -> None:
-    """Write a record, benchmarks by name."""
+    """Write a record; a benchmark with arguments of its own is another entry."""
     content = {name: asdict(record[name]) for name in sorted(record)}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def page(record: Mapping[str, Measured]) -> str:
-    """Write the page of a record."""
-    return "\n".join([_INTRODUCTION, *(line for name in record for line in _part(name, record))])
+def page(record: Mapping[str, Measured], names: Iterable[str]) -> str:
+    """Write the page of a record, in which not all benchmarks of these names need to be."""
+    lines = [_INTRODUCTION]
+    for name in sorted({*names, *map(_benchmark, record)}):
+        lines.append(f"## {name}\n")
+        entries = [record[key] for key in sorted(record) if _benchmark(key) == name]
+        lines += [line for entry in entries for line in _part(name, entry)]
+        if not entries:
+            lines.append(_UNMEASURED.format(name=name))
+    lines += [_SCALE, *rates(), "\nHours and cost:\n", *model()]
+    lines += ["\nThe scheduler, simulated with 100,000 shards:\n", *scheduled(), ""]
+    return "\n".join(lines)
 
 
 def compare(before: Path, after: Path) -> Iterator[str]:
@@ -111,8 +130,11 @@ def compare(before: Path, after: Path) -> Iterator[str]:
         yield f"| {' | '.join(key)} | {shown[0]} | {shown[1]} | {change} |"
 
 
-def _part(name: str, record: Mapping[str, Measured]) -> Iterator[str]:
-    found = record[name]
+def _benchmark(key: str) -> str:
+    return key.split()[0]
+
+
+def _part(name: str, found: Measured) -> Iterator[str]:
     host = found.host
     versions = ", ".join(
         f"{package} {version}"
@@ -120,8 +142,9 @@ def _part(name: str, record: Mapping[str, Measured]) -> Iterator[str]:
         if package not in ("processor", "system", "load") and version != "not installed"
     )
     variables = [f"{variable}={value}" for variable, value in ENVIRONMENT.get(name, {}).items()]
-    command = " ".join([*variables, f"python -m benchmarks.{name}", *found.arguments])
-    yield f"## {name}\n"
+    command = " ".join(
+        [*variables, f"python -m benchmarks.{name}", *map(shlex.quote, found.arguments)]
+    )
     yield (
         f"`{command}` on {found.date}, commit {found.commit}: {host['processor']}, "
         f"{host['system']}, load {host['load']}; {versions}.\n"

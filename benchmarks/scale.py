@@ -1,6 +1,6 @@
 """What 10^7, 10^9 and 10^11 turns take: a model of measured rates, and a simulated scheduler.
 
-The rates are those of docs/benchmarks.md and of `benchmarks.engines`; nothing is measured here. The
+The rates were measured by whole runs and by `benchmarks.engines`; nothing is measured here. The
 simulation deals shards to workers as the engines do, a few ahead of each worker, by a scheduler
 that can hand out so many tasks a second, with workers that die: it says from how many cores on the
 scheduler, and not the work, decides.
@@ -23,14 +23,14 @@ TEXTS_A_TURN = 0.72
 STORED_BYTES_A_TEXT = 4 * 384 + 24
 SHARD_BYTES = 64 * 2**20
 TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
-"""Turns a second and core in each stage: two cores in docs/benchmarks.md, halved. `warm` is
+"""Turns a second and core in each stage: what two cores gave, halved. `warm` is
 `texts` where the store has all texts: shards are scored as they are read."""
 TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
 """Texts embedded a second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
 SECONDS_A_LOOK_UP = 0.05e-6
 """What a vector in the store costs each shard that looks its texts up: the ids of all segments are
 walked. A shard does that twice: which are missing, and where the others are."""
-MS_A_TASK = {"local": 0.01, "dask": 3.1, "ray": 1.6}
+MS_A_TASK = {"local": 0.03, "dask": 3.1, "ray": 1.0}
 """What a task takes who deals it out: processor time with Dask, wall time with Ray."""
 CORES = 512
 PRICE_A_CORE_HOUR = 0.04
@@ -96,6 +96,24 @@ def simulate(
     return Simulated(last, busy / (last * workers), again)
 
 
+def rates() -> Iterator[str]:
+    """Write what the model is made from as a Markdown table."""
+    names = {
+        "plan": "plan",
+        "texts": "texts, into a cold store",
+        "score": "score",
+        "warm": "texts, from a warm store: shards are scored as they are read",
+    }
+    yield "| stage | a second and core |"
+    yield "|---|--:|"
+    for stage, rate in TURNS_A_CORE.items():
+        yield f"| {names[stage]} | {rate:,} turns |"
+    for precision, rate in TEXTS_A_CORE.items():
+        yield f"| embed, {precision} | {rate:,} texts |"
+    for engine, milliseconds in MS_A_TASK.items():
+        yield f"| tasks handed out, {engine} | {1000 / milliseconds:,.0f} |"
+
+
 def model() -> Iterator[str]:
     """Write the model as a Markdown table."""
     yield (
@@ -142,6 +160,7 @@ def scheduled(shards: int = 100_000) -> Iterator[str]:
 
 
 def main() -> None:
+    print("\n".join(rates()), end="\n\n")
     print("\n".join(model()), end="\n\n")
     print("\n".join(scheduled()))
 

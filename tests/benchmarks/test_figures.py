@@ -82,7 +82,9 @@ def test_a_measurement_says_of_which_commit_and_when() -> None:
 
 
 def test_a_page_judges_aims_at_full_size_alone() -> None:
-    lines = page({"a": entry(SLOWER), "b": entry(SLOWER, arguments=("--quick",))}).splitlines()
+    lines = page(
+        {"a": entry(SLOWER), "b": entry(SLOWER, arguments=("--quick",))}, ["a"]
+    ).splitlines()
     assert (
         "`python -m benchmarks.b --quick` on 2026-01-02, commit abcdef0: P, 2 visible cores, S, "
         "load 0.10; polars 2.1.0."
@@ -91,8 +93,17 @@ def test_a_page_judges_aims_at_full_size_alone() -> None:
     assert "| b | cosine | 10 | 4 s | peer | 2 | 0.50x | 1x |  |" in lines
 
 
+def test_a_page_names_what_is_not_measured_and_tells_arguments_apart() -> None:
+    few = entry(SLOWER, arguments=("--only", "few"))
+    lines = page({"a": entry(FASTER), "b --only few": few}, ["a", "b", "c"]).splitlines()
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings == ["## a", "## b", "## c", "## scale"]
+    assert sum(line.startswith("`python -m benchmarks.b --only few` on ") for line in lines) == 1
+    assert "Not in the record yet: `python -m benchmarks --only c` measures it." in lines
+
+
 def test_the_page_of_figures_is_that_of_its_record() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD)), (
+    assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD), QUICK), (
         "docs/benchmarks_figures.md: write it anew with `python -m benchmarks page`"
     )
 
