@@ -171,14 +171,14 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     suite, options = config.load()
     source = mapped(suite.source, config.columns)
     files = named_inputs(config, source)
+    kept = not any(must_be_kept(config, file) for file in files)
+    screened = screened_inputs(config, source, files, reporter.note) if kept else None
     without = unread(file.format for file in files)
     if config.embedder is None or not suite.needs_vectors(options):
         without += WITHOUT_VECTORS
     with compiled(kernels_of(suite.name, without), reporter):
         identity = embedder_identity(config, suite, options)
         context = run_context(config, suite, options, identity)
-    kept = not any(must_be_kept(config, file) for file in files)
-    screened = screened_inputs(config, source, files, reporter.note) if kept else None
     with (
         sole_writer(config.output) as writer,
         open_engine(config.engine, config.address, config.workers) as engine,

@@ -75,7 +75,7 @@ def resolve_inputs(
 
     Folders are searched through, links followed; hidden files and files with other suffixes in
     them are left aside. The order is that of ``patterns``, by name inside a folder or glob; a file
-    that is named twice counts once.
+    that is named twice counts once. None is opened: who looks into one says that it cannot be read.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def resolve_inputs(
         The named format is not read, or standard input has none.
     InputError
         When a pattern matches nothing, a folder holds no file to read or leads back into itself,
-        or a file is missing, unreadable or has a suffix that is not known.
+        or a file is missing or has a suffix that is not known.
     """
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
@@ -260,8 +260,6 @@ def _input_file(
         raise InputError(what, "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".")
     try:
         status = os.stat(path)
-        if stat.S_ISREG(status.st_mode):
-            os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(status.st_mode):

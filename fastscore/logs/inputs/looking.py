@@ -51,6 +51,8 @@ class Seen:
         The declared columns of which a key stands in the first rows: the file's shape.
     given_up
         Whether no row was seen for so long that the rest was not looked at.
+    alike
+        Files after it that begin as it does, when it has everything: no more of them was looked at.
     """
 
     file: InputFile
@@ -60,6 +62,12 @@ class Seen:
     sights: dict[str, Sight] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     given_up: bool = False
+    alike: list[InputFile] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[InputFile]:
+        """The file and those that begin as it does."""
+        return [self.file, *self.alike]
 
     def open(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs of which no value was seen, here or in an array."""
@@ -89,20 +97,21 @@ class Known:
     arrays
         The columns that hold arrays of objects.
     shapes
-        First rows by their keys, of files that have all that is needed, and the columns of these.
+        By the keys of the first row, the first files that have all that is needed.
     words
         By place the expected words that stand somewhere.
     """
 
     arrays: tuple[Column, ...]
-    shapes: dict[Hashable, frozenset[str]] = field(default_factory=dict)
+    shapes: dict[Hashable, Seen] = field(default_factory=dict)
     words: dict[str, set[str]] = field(default_factory=dict)
 
 
 def look(file: InputFile, source: Source, known: Known) -> Seen:
     """Look at a file's rows until everything that is needed was seen.
 
-    Of a file that begins as one before it that has everything, the first row is enough.
+    Of a file that begins as one before it that has everything, the first row is enough: what was
+    seen of that one is returned, and the file added to those that are alike.
 
     Raises
     ------
@@ -111,10 +120,10 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
     """
     first = first_row(file) if known.shapes else None
     if first is not None:
-        columns = known.shapes.get(_shape(first, known.arrays, file))
-        if columns is not None:
-            read = partial(records, file, source.array_column)
-            return Seen(file, read, rows=1, columns=columns)
+        before = known.shapes.get(_shape(first, known.arrays, file))
+        if before is not None:
+            before.alike.append(file)
+            return before
     given_up: list[bool] = []
     seen = look_at(
         partial(records, file, source.array_column, lambda: given_up.append(True)),
@@ -130,16 +139,18 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
 def look_at(
     read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
 ) -> Seen:
-    """Look at rows, which errors say are of a file, until everything that is needed was seen."""
+    """Look at rows, which errors say are of a file, as `look` does."""
     source = _with_plain_paths(source) if file.format == "csv" else source
     seen = Seen(file, read)
     rows = read()
     first = next(rows, None)
-    shape = None if first is None else _shape(first, arrays_of(source), file)
-    if first is None or shape in known.shapes:
-        seen.rows, seen.columns = int(first is not None), known.shapes.get(shape, frozenset())
-        seen.is_whole = first is None
+    if first is None:
+        seen.is_whole = True
         return seen
+    shape = _shape(first, arrays_of(source), file)
+    if shape in known.shapes:
+        known.shapes[shape].alike.append(file)
+        return known.shapes[shape]
     needs = needs_of(source)
     seen.sights = {need.place: Sight() for need in (*needs, *asked_for(source))}
     _look_at_rows(itertools.chain([first], rows), source, needs, seen)
@@ -152,7 +163,7 @@ def look_at(
             sight.may_follow = not in_columns and may_follow(file, need)
     _look_for_words(source, needs, seen, known)
     if not open_needs and not seen.unproven(needs):
-        known.shapes[shape] = seen.columns
+        known.shapes[shape] = seen
     return seen
 
 

@@ -121,7 +121,8 @@ def any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
 
 def _named(seen: Sequence[Seen]) -> str:
     first = seen[0].file.path
-    return first if len(seen) == 1 else f"{first} and {len(seen) - 1:,} more"
+    count = sum(len(each.files) for each in seen)
+    return first if count == 1 else f"{first} and {count - 1:,} more"
 
 
 def _absence(need: Need, seen: Sequence[Seen]) -> str:
@@ -135,7 +136,7 @@ def _absence(need: Need, seen: Sequence[Seen]) -> str:
     in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
     if need.holder is None and in_columns and not any(sight.keyed for sight in sights):
         return "no such column"
-    if not all(each.is_whole for each in seen):
+    if not all(each.is_whole and not each.alike for each in seen):
         return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
     return f"absent or null in {_objects(need, asked)}"
 

@@ -70,6 +70,8 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     known = Known(arrays_of(source))
     for file in files:
         seen = look(file, source, known)
+        if seen.file is not file:
+            continue
         lacking = seen.lacks(needs)
         # who reads all of it knows more
         if seen.given_up or not (lacking or beginning(seen)):
@@ -82,10 +84,10 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         raise foreign_error(suite, source, left)
     _check_together(suite, source, kept)
     notes = [_left_note(suite, source, left)] if left else []
-    notes += _pooled_notes(kept)
-    return Screened(
-        tuple(seen.file for seen in kept), tuple(seen.file for seen, _ in left), tuple(notes)
-    )
+    aside = {seen.file.path for seen, _ in left}
+    read = tuple(file for file in files if file.path not in aside)
+    notes += _pooled_notes(read, kept)
+    return Screened(read, tuple(seen.file for seen, _ in left), tuple(notes))
 
 
 def screen_rows(
@@ -124,7 +126,9 @@ def _check_together(suite: str, source: Source, kept: Sequence[Seen]) -> None:
 def _may_stand(seen: Seen, need: Need) -> bool:
     """Tell whether a key may stand after the rows that were looked at."""
     in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
-    return not seen.is_whole and not in_columns and may_follow(seen.file, need)
+    if in_columns or (seen.is_whole and not seen.alike):
+        return False
+    return any(may_follow(file, need) for file in seen.files)
 
 
 def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[Need]]]) -> str:
@@ -142,18 +146,18 @@ def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[N
     return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
 
 
-def _pooled_notes(kept: Sequence[Seen]) -> list[str]:
+def _pooled_notes(files: Sequence[InputFile], kept: Sequence[Seen]) -> list[str]:
     """Say which folders are pooled, and which files have another shape than most."""
     notes = []
     # a shell expands globs: files that are named themselves are pooled as others are
-    parted = (seen.file.path.rpartition(os.sep) for seen in kept if seen.file.path != STDIN)
+    parted = (file.path.rpartition(os.sep) for file in files if file.path != STDIN)
     folders = Counter(folder or root or "." for folder, root, _ in parted)
     if len(folders) > 1:
         counted = [f"{folder} ({count:,})" for folder, count in folders.items()]
         notes.append(
             f"pools the files of {len(folders):,} folders as one run: {shortened(counted)}"
         )
-    shapes = Counter(seen.columns for seen in kept if seen.rows)
+    shapes = Counter(seen.columns for seen in kept if seen.rows for _ in seen.files)
     usual, _ = shapes.most_common(1)[0] if shapes else (frozenset(), 0)
     for shape, count in shapes.items():
         if shape != usual:
@@ -163,9 +167,9 @@ def _pooled_notes(kept: Sequence[Seen]) -> list[str]:
                 for word, names in (("without", usual - shape), ("with", shape - usual))
                 if names
             ]
-            files = "1 file" if count == 1 else f"{count:,} files"
+            count_of = "1 file" if count == 1 else f"{count:,} files"
             notes.append(
-                f"pools files of different shape: {files} of {len(kept):,} {' and '.join(parts)} "
-                f"(first: {first})"
+                f"pools files of different shape: {count_of} of {len(files):,} "
+                f"{' and '.join(parts)} (first: {first})"
             )
     return notes

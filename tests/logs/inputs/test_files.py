@@ -1,9 +1,7 @@
 """Files, folders and globs: what is found, in which order, and what is refused."""
 
-import errno
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -144,27 +142,6 @@ def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
     os.symlink("..", "logs/sub/up")
     with pytest.raises(InputError, match="'logs/sub/up' is a link to a folder that it lies in"):
         paths("logs")
-
-
-def test_a_file_that_may_not_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for anybody but root: root opens what its mode forbids."""
-    opened = os.open
-
-    def refuse(path: str, *arguments: Any, **named: Any) -> int:
-        if str(path).endswith("b.jsonl"):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return opened(path, *arguments, **named)
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(InputError, match=r"'logs/b.jsonl' cannot be read: Permission denied"):
-        paths("logs")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_an_unreadable_file(folder: Path) -> None:
-    Path("logs/b.jsonl").chmod(0)
-    with pytest.raises(InputError, match="cannot be read: Permission denied"):
-        paths("logs/b.jsonl")
 
 
 @pytest.mark.parametrize("name", ["b.jsonl", "c.csv", "d.json", "b.jsonl.gz", "d.parquet"])

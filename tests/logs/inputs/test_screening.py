@@ -1,7 +1,13 @@
 """Sixty wrong inputs and what each must say, and what is no fault."""
 
+import builtins
+import errno
 import gzip
 import json
+import os
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -532,3 +538,65 @@ def test_a_column_of_another_type_is_not_called_absent(tmp_path: Path) -> None:
     assert "step=step" not in said
     # one that can be read is enough; cells of CSV are read as numbers
     screened("score_dialogue", write(tmp_path / "log.jsonl", [*rows, *RIGHT["score_dialogue"]]))
+
+
+SCORE = """
+import sys
+from fastscore.__main__ import main
+
+opened = []
+sys.addaudithook(lambda event, found: opened.append(found[0]) if event == "open" else None)
+try:
+    main()
+finally:
+    print(*(path for path in opened if str(path).startswith("logs/")), sep="\\n", file=sys.stderr)
+"""
+
+
+def test_each_file_is_opened_once_to_be_looked_at(tmp_path: Path) -> None:
+    """By screening; a second time by planning, and a third to be scored."""
+    for index in range(12):
+        rows = [dict(row, dialogue_uid=f"d{index}") for row in RIGHT["score_dialogue"]]
+        write(tmp_path / "logs" / f"{index:02}.jsonl", rows)
+    arguments = [
+        "score",
+        "score_dialogue",
+        "logs",
+        "-o",
+        "run",
+        "--lex-weight",
+        "1",
+        "--embedder",
+        "none",
+        "-q",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", SCORE, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    opened = Counter(line for line in done.stderr.splitlines() if line.startswith("logs/"))
+    assert opened == {f"logs/{index:02}.jsonl": 3 for index in range(12)}
+
+
+@pytest.mark.parametrize("suite", sorted(RIGHT))
+def test_a_file_that_may_not_be_opened(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for anybody but root: root opens what its mode forbids."""
+    files = [write(tmp_path / name, RIGHT[suite]) for name in ("a.jsonl", "b.jsonl")]
+    for module in (os, builtins):
+        opened = module.open
+
+        def refuse(path: Any, *arguments: Any, opened: Any = opened, **named: Any) -> Any:
+            if str(path).endswith("b.jsonl"):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return opened(path, *arguments, **named)
+
+        monkeypatch.setattr(module, "open", refuse)
+    message = refusal(suite, *files)
+    assert message == f"The file '{files[1]}' cannot be read: Permission denied."
