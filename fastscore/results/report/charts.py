@@ -4,9 +4,7 @@ Drawn by matplotlib with colours that stand for the page's own; its ids are made
 many drawings stand in one document. Texts stay texts, set in the page's font.
 """
 
-import io
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -20,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fastscore.suites.showing import Chart, Series
+from fastscore.svg import svg_of, with_new_letters, with_own_ids
 
 WIDTH = 5.4
 INK, RULE = "#010203", "#040506"
@@ -32,7 +31,7 @@ _PAGE_COLOURS = {INK: "currentColor", RULE: "var(--rule)"} | {
 }
 _SETTINGS: dict[str, Any] = {
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 10,
     "text.color": INK,
     "text.parse_math": False,
     "axes.edgecolor": INK,
@@ -43,14 +42,14 @@ _SETTINGS: dict[str, Any] = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.titlelocation": "left",
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "grid.color": RULE,
     "grid.linewidth": 0.6,
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 9.5,
     "lines.linewidth": 1.5,
     "lines.markersize": 4,
     "figure.facecolor": "none",
@@ -66,6 +65,7 @@ class Charts:
 
     def __init__(self) -> None:
         self._numbers = count(1)
+        self._letters: set[str] = set()
 
     def histogram(
         self, edges: Sequence[float], counts: Sequence[tuple[str, Sequence[int]]], title: str
@@ -149,17 +149,11 @@ class Charts:
 
     def placed(self, svg: str, title: str) -> Markup:
         """Put a finished drawing into the page, with ids of its own."""
-        return Markup(_named(svg, f"d{next(self._numbers)}", title))
+        named = _named(svg, f"d{next(self._numbers)}", title)
+        return Markup(with_new_letters(named, self._letters))
 
     def _drawn(self, figure: Figure, title: str) -> Markup:
-        buffer = io.StringIO()
-        with warnings.catch_warnings():
-            # texts stay texts: the reader's fonts have what the drawing font lacks
-            warnings.filterwarnings("ignore", message="Glyph .* missing")
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        svg = buffer.getvalue()
-        svg = svg[svg.index("<svg") :]
-        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+        svg = svg_of(figure)
         for colour, name in _PAGE_COLOURS.items():
             svg = svg.replace(colour, name)
         svg = svg.replace("sans-serif", "inherit")
@@ -218,7 +212,7 @@ def shortened(name: str, length: int = 28, prefix: str = "") -> str:
 
 def _named(svg: str, name: str, title: str) -> str:
     """Make ids unique to the drawing, and name it for those who cannot see it."""
-    svg = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = with_own_ids(svg, name)
     svg = re.sub(r' role="img"| aria-labelledby="[^"]*"', "", svg)
     opening, rest = svg.split(">", 1)
     return f'{opening} role="img" aria-label="{escape(title)}">{rest}'

@@ -46,6 +46,16 @@
     });
   });
 
+  // beside its value in a narrow window, where a row stands as lines
+  document.querySelectorAll("table.stacked").forEach(function (table) {
+    var names = Array.from(table.tHead.rows[0].cells, function (head) { return head.textContent; });
+    Array.from(table.tBodies[0].rows).forEach(function (row) {
+      Array.from(row.cells).forEach(function (cell, place) {
+        cell.dataset.column = names[place];
+      });
+    });
+  });
+
   function findable(row) {
     return (row.textContent + " " + (row.dataset.name || "")).toLowerCase();
   }

@@ -14,6 +14,7 @@ from fastscore.suites.preference_shift.analysis.page_tables import (
     top_concepts_table,
 )
 from fastscore.suites.preference_shift.analysis.tables import Tables
+from fastscore.svg import with_new_letters
 
 _STYLE = """
 :root{color-scheme:light}
@@ -135,6 +136,7 @@ def make_page(
         HTML that needs nothing from elsewhere.
     """
     drawn = {figure.name: figure for figure in figures}
+    letters: set[str] = set()
     links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in _SECTIONS)
     return "\n".join(
         [
@@ -145,17 +147,19 @@ def make_page(
             *(f"<p>{fact}</p>" for fact in facts),
             *(f'<p class="note">{escape(note)}</p>' for note in notes),
             f"<nav>{links}</nav></header><main>",
-            *(_section(section, drawn, tables) for section in _SECTIONS),
+            *(_section(section, drawn, tables, letters) for section in _SECTIONS),
             "</main></body></html>\n",
         ]
     )
 
 
-def _section(section: PageSection, drawn: dict[str, Drawn], tables: Tables) -> str:
+def _section(
+    section: PageSection, drawn: dict[str, Drawn], tables: Tables, letters: set[str]
+) -> str:
     shown = [drawn[name] for name in section.figures if name in drawn]
     figures = (
-        f"<figure>{figure.svg}<figcaption><strong>{escape(figure.title)}.</strong> "
-        f"{escape(figure.caption)}</figcaption></figure>"
+        f"<figure>{with_new_letters(figure.svg, letters)}<figcaption>"
+        f"<strong>{escape(figure.title)}.</strong> {escape(figure.caption)}</figcaption></figure>"
         for figure in shown
     )
     missing = (
