@@ -1,5 +1,6 @@
 """``fastscore report``: a page about one run, or several side by side."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -34,6 +35,7 @@ def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
     opened = [open_run(run) for run in runs]
     path = write_report(opened, output)
     if len(opened) == 1 and not quiet:
-        for line in findings_lines(opened[0]):
+        width = min(80, shutil.get_terminal_size().columns)
+        for line in findings_lines(opened[0], width=width):
             write_line(line)
     write_line(path)
