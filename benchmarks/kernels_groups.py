@@ -19,8 +19,6 @@ from fastscore_kernels import (
     mt19937_pairs,
     segment_first_argmax,
     set_difference_csr,
-    set_f1_csr,
-    transition_rates,
 )
 
 from benchmarks.harness import SEED, Case, main
@@ -100,18 +98,6 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
         None,
         _same_members,
     )
-    yield Case(
-        "set F1",
-        rows,
-        {
-            "fastscore": lambda: set_f1_csr(a, b, threads=1),
-            "Python sets ready": lambda: [
-                2 * len(x & y) / (len(x) + len(y)) for x, y in zip(sets_a, sets_b, strict=True)
-            ],
-        },
-        None,
-        _close,
-    )
     idf = np.log(1 + rows / (1 + np.bincount(values_a, minlength=20_000)))
     squares = (idf**2).tolist()
 
@@ -165,23 +151,6 @@ def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
             "numpy per group": per_group,
         },
         ("numpy per group", 10.0),
-        _close,
-    )
-    states = rng.integers(0, 6, offsets[-1])
-
-    def reduceat() -> Any:
-        changes = np.concatenate([[False], states[1:] != states[:-1]])
-        changes[offsets[:-1]] = False
-        return np.add.reduceat(changes.astype(np.int64), offsets[:-1]) / (sizes - 1)
-
-    yield Case(
-        "transition rates",
-        groups,
-        {
-            "fastscore": lambda: transition_rates(states, offsets, threads=1),
-            "numpy reduceat": reduceat,
-        },
-        None,
         _close,
     )
     met = rng.random(offsets[-1]) < 0.2

@@ -49,11 +49,9 @@ _MODULE_OF = {
     "replace_characters": "characters",
     "segment_first_argmax": "segments",
     "set_difference_csr": "sets",
-    "set_f1_csr": "sets",
     "string_changes": "strings",
     "take_ranges": "ragged",
     "text_hash128": "hashing",
-    "transition_rates": "sequences",
 }
 
 __all__ = [
@@ -96,11 +94,9 @@ __all__ = [
     "replace_characters",
     "segment_first_argmax",
     "set_difference_csr",
-    "set_f1_csr",
     "string_changes",
     "take_ranges",
     "text_hash128",
-    "transition_rates",
 ]
 
 

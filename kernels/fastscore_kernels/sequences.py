@@ -1,4 +1,4 @@
-"""What happens along a dialogue: how often a state changes, how soon a shift is recovered."""
+"""What happens along a dialogue: how soon a shift is recovered."""
 
 from functools import partial
 
@@ -9,37 +9,6 @@ from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_rows, as_vector, read_only, same_length
 
 _ROWS_PER_CHUNK = 1 << 16
-
-
-def transition_rates(
-    states: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
-) -> npt.NDArray[np.float64]:
-    """Compute the share of steps of each group at which the state changes.
-
-    Parameters
-    ----------
-    states : int64 (n,)
-        Codes; only their equality counts.
-    offsets : int64 (groups + 1,)
-        Group ``g`` is ``states[offsets[g]:offsets[g + 1]]``.
-    threads
-        None for one a processor.
-
-    Returns
-    -------
-    float64 (groups,)
-        Changes by ``size - 1``, from 0 to 1; 0.0 for a group of fewer than two states.
-    """
-    codes = as_vector("states", states, np.int64)
-    bounds = as_offsets("offsets", offsets, codes.size)
-    out = np.empty(bounds.size - 1, np.float64)
-    run_chunks(
-        partial(_transition_rates, codes, bounds, out),
-        out.size,
-        chunk=_ROWS_PER_CHUNK,
-        threads=threads,
-    )
-    return out
 
 
 def first_recovery(
@@ -99,25 +68,11 @@ def first_recovery(
     return out
 
 
-@kernel("int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
-def _transition_rates(states, offsets, out, start, stop):  # type: ignore[no-untyped-def]
-    # groups are short: one running count over all of them costs less than a loop for each
-    begin, size = offsets[start], offsets[stop] - offsets[start]
-    changes = np.zeros(size + 1, np.int64)
-    for at in range(1, size):
-        changes[at] = changes[at - 1] + np.int64(states[begin + at] != states[begin + at - 1])
-    for group in range(start, stop):
-        first, last = offsets[group] - begin, offsets[group + 1] - begin - 1
-        if last > first:
-            out[group] = np.float64(changes[last] - changes[first]) / np.float64(last - first)
-        else:
-            out[group] = 0.0
-
-
 @kernel("bool[:], int64[:], int64[:], int64[:], int64, out(int64[:]), int64, int64", fastmath=False)
 def _first_recovery(  # type: ignore[no-untyped-def]
     met, offsets, groups, starts, reach, out, start, stop
 ):
+    """Write the delays of shifts ``start`` to ``stop``; ``reach`` turns are looked at."""
     for shift in range(start, stop):
         end = offsets[groups[shift] + 1]
         first = offsets[groups[shift]] + min(starts[shift], met.size)

@@ -1,4 +1,4 @@
-"""Overlap of two sets a row, or of all sets of a group: Jaccard, F1, cosine, differences.
+"""Overlap of two sets a row, or of all sets of a group: Jaccard, cosine, differences.
 
 A column of sets is a pair ``(values, offsets)``: row ``i`` has the members
 ``values[offsets[i]:offsets[i + 1]]``, integers that strictly ascend within the row.
@@ -63,31 +63,6 @@ def jaccard_csr(
     left, right = _two_columns(a, b)
     out = np.empty(left[1].size - 1, np.float64)
     _run(partial(_jaccard, *left, *right, float(both_empty), out), out.size, threads)
-    return out
-
-
-def set_f1_csr(
-    predicted: Sets, gold: Sets, *, both_empty: float = 1.0, threads: int | None = None
-) -> npt.NDArray[np.float64]:
-    """Compute ``2PR / (P + R)`` with precision and recall of each predicted set.
-
-    Parameters
-    ----------
-    predicted, gold : (int32 values, int64 offsets)
-        Two columns of as many sets; see the module.
-    both_empty
-        The value where both sets are empty.
-    threads
-        None for one a processor.
-
-    Returns
-    -------
-    float64 (n,)
-        From 0 to 1; 0.0 where exactly one set is empty or nothing is common.
-    """
-    left, right = _two_columns(predicted, gold, ("predicted", "gold"))
-    out = np.empty(left[1].size - 1, np.float64)
-    _run(partial(_f1, *left, *right, float(both_empty), out), out.size, threads)
     return out
 
 
@@ -184,9 +159,9 @@ def least_jaccard_groups(
     return out
 
 
-def _two_columns(a: Sets, b: Sets, names: tuple[str, str] = ("a", "b")) -> tuple[_Csr, _Csr]:
-    left, right = _column(names[0], a), _column(names[1], b)
-    same_length(names[0], left[1].size - 1, names[1], right[1].size - 1)
+def _two_columns(a: Sets, b: Sets) -> tuple[_Csr, _Csr]:
+    left, right = _column("a", a), _column("b", b)
+    same_length("a", left[1].size - 1, "b", right[1].size - 1)
     return left, right
 
 
@@ -255,28 +230,6 @@ def _jaccard(  # type: ignore[no-untyped-def]
         )
         union = size_a + size_b - common
         out[row] = both_empty if union == 0 else np.float64(common) / np.float64(union)
-
-
-@kernel(
-    "int32[:], int64[:], int32[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False
-)
-def _f1(  # type: ignore[no-untyped-def]
-    a, a_offsets, b, b_offsets, both_empty, out, start, stop
-):
-    for row in range(start, stop):
-        size_a = a_offsets[row + 1] - a_offsets[row]
-        size_b = b_offsets[row + 1] - b_offsets[row]
-        common = common_count(
-            a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
-        )
-        if size_a == 0 and size_b == 0:
-            out[row] = both_empty
-        elif common == 0:
-            out[row] = 0.0
-        else:
-            precision = np.float64(common) / np.float64(size_a)
-            recall = np.float64(common) / np.float64(size_b)
-            out[row] = 2.0 * precision * recall / (precision + recall)
 
 
 @kernel(

@@ -17,7 +17,6 @@ from fastscore_kernels import (
     ngram_copy_ratio,
     segment_first_argmax,
     text_hash128,
-    transition_rates,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,7 +118,6 @@ def test_columns_without_a_row():
     assert text_hash128([]).shape[0] == 0
     assert ngram_copy_ratio([], [], orders=(3,)).size == 0
     assert gini_ragged(nothing, [0]).tolist() == []
-    assert transition_rates(np.zeros(0, np.int64), [0]).tolist() == []
     assert segment_first_argmax(nothing, [0]).tolist() == []
     assert jaccard_csr(csr([]), csr([])).tolist() == []
     none = np.zeros(0, np.int64)
@@ -142,6 +140,5 @@ def test_arrays_that_may_not_be_written_or_are_not_contiguous():
     for each in (matrix, rows):
         each.flags.writeable = False
     assert cosine_pairs(matrix, rows, rows).tolist() == [1.0] * 6
-    assert transition_rates(np.array([1, 9, 2, 9])[::2], [0, 2]).tolist() == [1.0]
     values = np.array([0.0, 9.0, 4.0, 9.0])[::2]
     assert gini_ragged(values, [0, 2]).tolist() == [0.5]

@@ -8,7 +8,6 @@ from fastscore_kernels import (
     group_rows,
     segment_first_argmax,
     take_ranges,
-    transition_rates,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,13 +45,6 @@ def test_gini_refuses_negative_values():
         gini_ragged([np.nan, -0.5], [0, 2])
 
 
-@given(st.lists(st.lists(st.integers(-3, 3), max_size=12), max_size=5))
-def test_transition_rates_equal_the_oracle(groups):
-    values, offsets = naive.ragged(groups)
-    got = transition_rates(np.array(values, np.int64), offsets)
-    assert got.tolist() == [naive.transition_rate(g) for g in groups]
-
-
 @given(
     st.lists(st.lists(st.booleans(), max_size=10), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=6),
@@ -87,10 +79,9 @@ def test_offsets_may_start_late_and_arrays_may_be_views():
     values.flags.writeable = False
     assert segment_first_argmax(values, [2, 5, 5, 10]).tolist() == [2, -1, 4]
     assert gini_ragged(values, [3, 4]).tolist() == [0.0]
-    assert transition_rates(np.array([1, 1, 2], np.int8), [1, 3]).tolist() == [1.0]
 
 
-@pytest.mark.parametrize("kernel", [gini_ragged, transition_rates, segment_first_argmax])
+@pytest.mark.parametrize("kernel", [gini_ragged, segment_first_argmax])
 def test_bad_offsets_are_named(kernel):
     with pytest.raises(ValueError, match="`offsets` is empty"):
         kernel(np.zeros(2, np.int64), [])

@@ -4,7 +4,6 @@ import math
 import random
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 MASK = (1 << 64) - 1
@@ -46,15 +45,6 @@ def jaccard(a: set[int], b: set[int], both_empty: float) -> float:
     return len(a & b) / len(a | b) if a | b else both_empty
 
 
-def f1(predicted: set[int], gold: set[int], both_empty: float) -> float:
-    if not predicted and not gold:
-        return both_empty
-    common = len(predicted & gold)
-    precision = common / len(predicted) if predicted else 0.0
-    recall = common / len(gold) if gold else 0.0
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
 def idf_cosine(a: set[int], b: set[int], idf: Sequence[float]) -> float:
     norms = math.fsum(idf[v] ** 2 for v in a) * math.fsum(idf[v] ** 2 for v in b)
     return math.fsum(idf[v] ** 2 for v in a & b) / math.sqrt(norms) if norms else 0.0
@@ -68,12 +58,6 @@ def gini(values: Sequence[float], minimum_mean: float = 1e-12) -> float:
     if n == 1 or mean <= minimum_mean:
         return 0.0
     return math.fsum(abs(x - y) for x in values for y in values) / (2 * n * n * mean)
-
-
-def transition_rate(states: Sequence[int]) -> float:
-    if len(states) < 2:
-        return 0.0
-    return sum(x != y for x, y in pairwise(states)) / (len(states) - 1)
 
 
 def first_recovery(met: Sequence[bool], start: int, window: int | None) -> int:
