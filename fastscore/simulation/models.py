@@ -37,7 +37,7 @@ _QUOTED = re.compile(
 _DATED = re.compile(
     r"((?:[A-Z0-9][\w'\u2019:&,.!-]*\s+)(?:[\w'\u2019:&,.!-]+\s+){0,8}?)\(((?:18|19|20)\d\d)\)"
 )
-_YEAR_BEHIND = re.compile(r"\s*\((?:1[89]|20)\d\d\)$")
+_YEAR_AFTER = re.compile(r"\s*\((?:1[89]|20)\d\d\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def unknown_titles(text: str, retrieval: Retrieval) -> list[str]:
 
 
 def _plain(title: str) -> str:
-    return _YEAR_BEHIND.sub("", title.strip().strip(".,!?:;").lower()).strip()
+    return _YEAR_AFTER.sub("", title.strip().strip(".,!?:;").lower()).strip()
 
 
 _kept_titles: dict[str, frozenset[str]] = {}
