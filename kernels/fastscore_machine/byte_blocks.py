@@ -49,13 +49,6 @@ def lower_bytes(builder: Any, address: Any, byte: Any) -> Any:
     return _compared(builder, address, "<", byte)
 
 
-@instruction("int64, int64 -> uint64", plain=plain.equal_blocks)
-def equal_blocks(builder: Any, one: Any, other: Any) -> Any:
-    """Mark which of the 64 bytes at an address are those at another."""
-    blocks = (llvm.load(builder, address, llvm.vector(8, BLOCK)) for address in (one, other))
-    return _marks(builder, builder.icmp_unsigned("==", *blocks))
-
-
 @instruction("int64 -> uint64", plain=plain.word_bytes)
 def word_bytes(builder: Any, address: Any) -> Any:
     """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""

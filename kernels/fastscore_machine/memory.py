@@ -36,12 +36,6 @@ def address_of(builder: Any, array: Any) -> Any:
     return array
 
 
-@inlined
-def view_of(array: Any) -> View:
-    """Return all bytes of an array; the caller keeps it alive."""
-    return View(address_of(array), np.int64(array.nbytes))
-
-
 @instruction("bytes(8) -> uint64", plain=plain.load_word)
 def load_word(builder: Any, address: Any) -> Any:
     """Read the eight bytes at ``index`` after a base, little-endian."""

@@ -111,12 +111,6 @@ def lower_bytes(address: int, byte: int) -> Any:
     return _marked(found < byte for found in ctypes.string_at(int(address), 64))
 
 
-def equal_blocks(one: int, other: int) -> Any:
-    """Mark which of the 64 bytes at an address are those at another."""
-    pair = zip(ctypes.string_at(int(one), 64), ctypes.string_at(int(other), 64), strict=True)
-    return _marked(found == wanted for found, wanted in pair)
-
-
 def word_bytes(address: int) -> Any:
     """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
     found = ctypes.string_at(int(address), 64)

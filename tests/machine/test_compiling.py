@@ -252,7 +252,7 @@ def test_what_is_no_type_is_refused(text):
 SUM_OF_BYTES = """
 import numpy as np
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import load_byte, view_of
+from fastscore_machine.memory import View, address_of, load_byte
 
 STEP = 1
 
@@ -262,7 +262,7 @@ def _at(view, index):
 
 @kernel("uint8[:], int64", returns="int64", fastmath=False)
 def total(data, stop):
-    view, found = view_of(data), 0
+    view, found = View(address_of(data), np.int64(data.size)), 0
     for index in range(0, stop, STEP):
         found += _at(view, index)
     return found
