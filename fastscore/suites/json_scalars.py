@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import TextRows
-from fastscore_readers.json.located_values import unescaped, views
+from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
 from fastscore_readers.json.tokens import ESCAPED, FALSE, INTEGER, STRING, TRUE
 
 from fastscore.suites.json_values import (
@@ -72,11 +72,7 @@ def located_texts(values: JsonValues, problems: Problems) -> TextRows:
 
 def raw_texts(values: JsonValues) -> pl.Series:
     """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
-    return _written(values, ~values.is_text & ~values.is_missing)
-
-
-def _written(values: JsonValues, present: Mask) -> pl.Series:
-    """Return some values as their JSON text, a string without its quotes; all else is null."""
+    present = ~values.is_text & ~values.is_missing
     out = np.zeros((len(values), 4), np.int32)
     views(values.data, np.where(present, values.start, -1), values.end, 0, out)
     return string_views(present, out, (values.data,))
@@ -149,9 +145,9 @@ def booleans(values: JsonValues, problems: Problems) -> Mask:
 def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
     """Return what Python's ``int`` makes of each value, 0 where it is missing."""
     plain = values.tags == INTEGER
-    read = _written(values, plain).cast(pl.Int64, strict=False)
-    found = read.fill_null(0).to_numpy(writable=True)
-    problems.note(values, np.flatnonzero(plain & read.is_null().to_numpy()), _WHOLE_NUMBER)
+    start, end = np.where(plain, values.start, 0), np.where(plain, values.end, 0)
+    found, states = integers(values.data, start, end)
+    problems.note(values, np.flatnonzero(plain & (states != EXACT)), _WHOLE_NUMBER)
     for row in np.flatnonzero(~values.is_missing & ~plain).tolist():
         try:
             found[row] = int(values.python(row))

@@ -16,7 +16,7 @@ import pytest
 from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
 from fastscore_machine import objects
 from fastscore_machine.compiling import JIT_DISABLED, Kernel, prepared
-from fastscore_readers.json.line_ends import _note_ends
+from fastscore_readers.json.line_ends import _count_ends
 
 import fastscore.suites
 from fastscore.run.kernels import every_kernel
@@ -216,7 +216,7 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_a_prepared_call_reads_what_its_arrays_hold_now():
     data = np.zeros(100, np.uint8)
-    count = prepared(_note_ends, data, np.empty(200, np.uint32))
+    count = prepared(_count_ends, data)
     assert count() == 0
     data[::10] = ord("\n")
     del data

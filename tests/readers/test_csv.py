@@ -6,15 +6,16 @@ import io
 import numpy as np
 import pytest
 from fastscore_readers.csv.records import scan_csv
+from fastscore_readers.csv.spelling import spelled
 from fastscore_readers.csv.walk import (
     TEXT_BEHIND_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
 )
-from fastscore_readers.fill import Filled
+from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
 from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.tokens import ESCAPED, STRING
+from fastscore_readers.json.tokens import ESCAPED, FALSE, FLOAT, INTEGER, STRING, TRUE
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -57,24 +58,22 @@ def scanned(data: bytes, width: int, records: int = 1 << 14) -> tuple[list[Naive
     found: list[NaiveRecord] = []
     at, line, blank = 0, 1, 0
     while at < buffer.size:
-        slots = np.arange(width)
-        scan = scan_csv(
-            buffer, slots, width, fill=range(width), start=at, line=line, records=records
-        )
+        kinds = [CELLS if slot % 2 else FULL_CELLS for slot in range(width)]
+        scan = scan_csv(buffer, np.arange(width), kinds, start=at, line=line, records=records)
         assert scan.stop > at
-        places = [scan.value_bytes(slot) for slot in range(width)]
+        places = scan.again()
         columns = [texts_of(scan.filled[slot]) for slot in range(width)]
         for row in range(scan.line.size):
             cells = []
             for slot in range(width):
-                starts, ends = places[slot]
-                text = data[starts[row] : ends[row]].decode()
-                if scan.tags[slot, row] == ESCAPED:
+                start, end = places.value_start[slot, row], places.value_end[slot, row]
+                text = data[start:end].decode()
+                if places.tags[slot, row] == ESCAPED:
                     text = text.replace('""', '"')
                 else:
-                    assert scan.tags[slot, row] == STRING
+                    assert places.tags[slot, row] == STRING
                 cells.append(text)
-                assert columns[slot][row] == text
+                assert columns[slot][row] == (text if text or slot % 2 else None)
             place = (int(scan.line[row]), int(scan.start[row]), int(scan.end[row]))
             found.append(NaiveRecord(*place, "row", cells))
         for row, status in enumerate(scan.fault_status.tolist()):
@@ -147,7 +146,7 @@ def test_by_hand() -> None:
 def test_a_record_that_the_buffer_cuts_is_left() -> None:
     whole = np.frombuffer(b'a,b\r\nc,"d\r\ne"\r\nf,', np.uint8)
     for size in range(whole.size + 1):
-        scan = scan_csv(whole[:size], np.arange(2), 2, final=False)
+        scan = scan_csv(whole[:size], np.arange(2), [PLACES] * 2, final=False)
         # a return may be half of a line end
         assert scan.stop == (0 if size < 5 else 5 if size < 15 else 15), size
         assert scan.line.tolist() == [1, 2][: (size >= 5) + (size >= 15)]
@@ -156,28 +155,69 @@ def test_a_record_that_the_buffer_cuts_is_left() -> None:
 
 def test_a_record_that_is_too_long_is_given_up_at_its_first_line() -> None:
     data = np.frombuffer(b'a,"b\nc,d\ne,f\ng,h', np.uint8)
-    scan = scan_csv(data, np.arange(2), 2, final=False, limit=8)
+    scan = scan_csv(data, np.arange(2), [PLACES] * 2, final=False, limit=8)
     assert scan.fault_status.tolist() == [TOO_LONG]
     assert (scan.fault_start[0], scan.fault_end[0]) == (0, 4)
     assert scan.line.tolist() == [2, 3]
     assert not scan.cut
-    scan = scan_csv(np.frombuffer(b"x" * 20, np.uint8), np.arange(2), 2, final=False, limit=8)
+    scan = scan_csv(
+        np.frombuffer(b"x" * 20, np.uint8), np.arange(2), [PLACES] * 2, final=False, limit=8
+    )
     assert scan.cut
     assert scan.stop == 20
 
 
 def test_only_the_wanted_cells_are_noted() -> None:
     data = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
-    scan = scan_csv(data, np.array([-1, 1, -1]), 3)
+    scan = scan_csv(data, np.array([-1, 1, -1]), [PLACES] * 3)
     assert scan.tags.tolist() == [[0, 0], [STRING, STRING], [0, 0]]
-    assert scan.value_bytes(1)[0].tolist() == [2, 8]
+    assert scan.value_start[1].tolist() == [2, 8]
+
+
+@pytest.mark.parametrize(
+    ("cell", "tag", "text"),
+    [
+        ("12", INTEGER, "12"),
+        (" -12\t", INTEGER, "-12"),
+        ("+7", INTEGER, "7"),
+        ("007", INTEGER, "007"),
+        ("1.5", FLOAT, "1.5"),
+        ("+1.5e3", FLOAT, "1.5e3"),
+        ("-0.5E-3", FLOAT, "-0.5E-3"),
+        ("NaN", FLOAT, "NaN"),
+        ("-inf", FLOAT, "-inf"),
+        ("Infinity", FLOAT, "Infinity"),
+        ("True", TRUE, "True"),
+        (" FALSE ", FALSE, "FALSE"),
+        ("1_000", STRING, "1_000"),
+        ("+-1", STRING, "+-1"),
+        ("--1", STRING, "--1"),
+        ("1.", STRING, "1."),
+        (".5", STRING, ".5"),
+        ("1e", STRING, "1e"),
+        ("1 2", STRING, "1 2"),
+        ("0x10", STRING, "0x10"),
+        ("truely", STRING, "truely"),
+        ("-", STRING, "-"),
+        ("  ", STRING, "  "),
+        ("", STRING, ""),
+    ],
+)
+def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
+    data = f"#{cell}#".encode()
+    ends = np.array([len(data) - 1])
+    tags, starts, ends = spelled(
+        np.frombuffer(data, np.uint8), np.array([STRING], np.uint8), np.array([1]), ends
+    )
+    assert tags.tolist() == [tag]
+    assert data[starts[0] : ends[0]].decode() == text
 
 
 def test_bad_arguments() -> None:
     data = np.zeros(4, np.uint8)
     with pytest.raises(ValueError, match="contiguous vector of uint8"):
-        scan_csv(data[::2], np.arange(1), 1)
+        scan_csv(data[::2], np.arange(1), [PLACES])
     with pytest.raises(ValueError, match="the data have 4 bytes"):
-        scan_csv(data, np.arange(1), 1, start=5)
+        scan_csv(data, np.arange(1), [PLACES], start=5)
     with pytest.raises(ValueError, match="slots name column 1; there are 1"):
-        scan_csv(data, np.array([1]), 1)
+        scan_csv(data, np.array([1]), [PLACES])

@@ -1,11 +1,14 @@
 """The scanner against Python's json, line by line."""
 
 import json
+import math
+import struct
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from fastscore_readers.fill import TEXT, WHOLE, WRITTEN
 from fastscore_readers.json import faults, line_ends, located_values, tokens
 from fastscore_readers.json import lines as jsonl
 from hypothesis import example, given
@@ -61,7 +64,6 @@ def check_against_json(data: bytes) -> None:
     assert [STATUS[int(code)] for code in scan.fault_status] == [line.status for line in faults]
     for position, line in zip(scan.fault_position, faults, strict=True):
         assert line.start <= position <= line.end
-    values = [scan.value_bytes(key) for key in range(len(KEYS))]
     for index, line in enumerate(rows):
         for key, name in enumerate(KEYS):
             tag = int(scan.tags[key, index])
@@ -70,8 +72,7 @@ def check_against_json(data: bytes) -> None:
                 continue
             value = line.values[name]
             assert tag in tag_of(value)
-            starts, ends = values[key]
-            raw = data[starts[index] : ends[index]]
+            raw = data[scan.value_start[key, index] : scan.value_end[key, index]]
             if tag in (tokens.STRING, tokens.ESCAPED):
                 assert (b"\\" in raw) == (tag == tokens.ESCAPED)
                 raw = b'"' + raw + b'"'
@@ -206,7 +207,7 @@ def test_last_equal_key_wins_and_escaped_keys_match() -> None:
     line = b'{"a":1,"\\u0061":"x","b":{"a":7},"c":["a"]}'
     scan = jsonl.scan_jsonl(as_bytes(line), (b"a",))
     assert scan.tags.tolist() == [[tokens.STRING]]
-    assert [line[start:end] for start, end in zip(*scan.value_bytes(0), strict=True)] == [b"x"]
+    assert line[scan.value_start[0, 0] : scan.value_end[0, 0]] == b"x"
 
 
 def test_a_faulty_line_leaves_no_value_behind() -> None:
@@ -224,8 +225,8 @@ def test_restarts_number_the_lines() -> None:
 def test_read_only_and_offset_buffers() -> None:
     data = np.frombuffer(b'xx{"a":12}\nzz', np.uint8)
     scan = jsonl.scan_jsonl(data[2:11], (b"a",))
-    ((start,), (end,)) = scan.value_bytes(0)
-    assert scan.data[start:end].tobytes() == b"12"
+    values, states = located_values.integers(scan.data, scan.value_start[0], scan.value_end[0])
+    assert (values.tolist(), states.tolist()) == ([12], [located_values.EXACT])
 
 
 def test_line_ends_are_counted() -> None:
@@ -234,14 +235,20 @@ def test_line_ends_are_counted() -> None:
         assert line_ends.count_line_ends(as_bytes(data)) == expected
 
 
-@given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))))
-def test_where_lines_begin(parts: list[bytes]) -> None:
+@given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))), st.integers(0, 400))
+def test_line_starts_in_two_buffers(parts: list[bytes], at: int) -> None:
     data = b"".join(parts)
+    first, second = data[:at], data[at:]
+    starts = line_ends.line_starts(as_bytes(first)).tolist()
+    rest = line_ends.line_starts(as_bytes(second), after_return=first.endswith(b"\r")).tolist()
+    # what would begin behind a return at the very end is left to a buffer that follows
     expected = np.cumsum([len(line) for line in data.splitlines(keepends=True)]).tolist()
+    whole = [start + len(first) for start in rest]
     if data and not data.endswith((b"\n", b"\r")):
         expected.pop()
-    assert line_ends.line_begins(as_bytes(data)).tolist() == expected
-    assert line_ends.count_line_ends(as_bytes(data)) == len(expected)
+    if data.endswith(b"\r"):
+        expected.pop()
+    assert starts + whole == expected
 
 
 def test_rows_may_stand_closer_behind_the_first_block() -> None:
@@ -249,12 +256,15 @@ def test_rows_may_stand_closer_behind_the_first_block() -> None:
     data += b"".join(
         b'{"a":%d,"b":"row %d and some text"}\n' % (row, row) for row in range(2, 20_000)
     )
-    for fill in ((), (b"b",)):
+    for fill in (None, {b"a": WHOLE, b"b": TEXT}, {b"b": WRITTEN}):
         scan = jsonl.scan_jsonl(as_bytes(data), (b"a", b"b"), fill=fill)
         assert scan.line.tolist() == list(range(1, 20_000))
         assert data[scan.start[-1] : scan.end[-1]] == data.splitlines()[-1]
-        spans = zip(*scan.value_bytes(0), strict=True)
+        places = scan if fill is None else scan.again()
+        spans = zip(places.value_start[0], places.value_end[0], strict=True)
         assert [int(data[start:end]) for start, end in spans] == list(range(1, 20_000))
+        if 0 in scan.filled:
+            assert scan.filled[0].values.tolist() == list(range(1, 20_000))
 
 
 def test_buffers_of_another_type_are_refused() -> None:
@@ -268,6 +278,56 @@ def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - [len(text) for text in texts]
     return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
+
+
+@given(
+    st.lists(
+        st.integers()
+        | st.integers(-(2**63) - 2, -(2**63) + 2)
+        | st.integers(2**63 - 3, 2**63 + 2)
+        | st.sampled_from(["-", "", "x", "1x", "00012", "-0", "- 1", "1.0", "+1", "0" * 30 + "7"]),
+        max_size=8,
+    )
+)
+def test_integers(items: list[int | str]) -> None:
+    texts = [str(item).encode() for item in items]
+    values, states = located_values.integers(*ranges(texts))
+    for text, value, state in zip(texts, values.tolist(), states.tolist(), strict=True):
+        digits = text.removeprefix(b"-")
+        if not digits.isdigit():
+            assert state == located_values.INEXACT
+        elif -(2**63) <= int(text) < 2**63:
+            assert (state, value) == (located_values.EXACT, int(text))
+        else:
+            assert state == located_values.OVERFLOW
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.decimals(allow_nan=False, allow_infinity=False, places=4).map(str)
+        | st.integers().map(str)
+        | st.tuples(st.integers(0, 10**19), st.integers(-30, 30)).map("{0[0]}e{0[1]}".format)
+        | st.sampled_from(["0.0", "-0.0", "-0", "NaN", "-Infinity", "1e22", "9007199254740993"]),
+        max_size=8,
+    )
+)
+def test_floats_are_the_nearest_or_left_to_the_caller(texts: list[str]) -> None:
+    raw = [text.encode() for text in texts if "E" not in text]
+    values, states = located_values.floats(*ranges(raw))
+    for text, value, state in zip(raw, values, states, strict=True):
+        if state == located_values.EXACT:
+            assert struct.pack("d", value) == struct.pack("d", float(text))
+
+
+def test_common_floats_are_exact() -> None:
+    _, states = located_values.floats(
+        *ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"])
+    )
+    assert (states == located_values.EXACT).all()
+    values, states = located_values.floats(*ranges([b"NaN", b"Infinity"]))
+    assert (states == located_values.INEXACT).all()
+    assert not any(math.isnan(value) for value in values)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
@@ -327,6 +387,20 @@ def test_views_want_as_much_room_as_there_are_places() -> None:
         located_values.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
     with pytest.raises(ValueError, match="ends before it begins"):
         located_values.views(as_bytes(b"abc"), one, one - 1, 0, np.zeros((1, 4), np.int32))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', "[1]"]), max_size=40
+    )
+)
+def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
+    lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
+    scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
+    found = located_values.changes(scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0])
+    assert found.tolist() == [
+        row > 0 and value != values[row - 1] for row, value in enumerate(values)
+    ]
 
 
 CHARACTERS = ["\u0080", "߿", "ࠀ", "一", "\ud7ff", "\ue000", "\uffff", "𐀀", "\U0010ffff"]

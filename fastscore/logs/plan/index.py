@@ -10,16 +10,19 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import text_hash128
 from fastscore_machine.arrays import Longs
+from fastscore_readers.json.located_values import changes
+from fastscore_readers.json.names import NamedLines, joined_names
 
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
-    file_line_blocks,
     map_passing,
+    passing_blocks,
     read_whole,
 )
 from fastscore.logs.integrity.fingerprints import stamp
 from fastscore.logs.plan.byte_ranges import ByteRange
+from fastscore.logs.plan.line_names import line_names
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.plan.stretches import ROW_BYTES
@@ -31,10 +34,11 @@ from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
-from fastscore.logs.read.places import Places, array_key, changes, text_keys, wanted_keys
+from fastscore.logs.read.places import Places, array_key, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
+_NAMES_AT_ONCE = 1 << 16
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
 
@@ -158,17 +162,38 @@ def _index_rows(
 def _index_names(
     states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
 ) -> pl.DataFrame:
-    """Index files of JSON Lines by what the lines name."""
-    naming = _names_alone(source)
-    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if "jsonl" in source.row_dialogues else 0
-    streams = (
-        (place, _lines(state, naming, shard_bytes, scratch)) for place, state in enumerate(states)
-    )
+    """Index files of JSON Lines by what the lines name, which is all that is read of most."""
+    keys = wanted_keys(stored_source(_names_alone(source)).columns)
+    is_row = "jsonl" in source.row_dialogues
+    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
-    for batch in gather(streams):
-        states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
-        spans.append(_batch_spans(batch, naming, stride))
-    return pl.concat(spans).with_columns(pl.col("file") + states[0].index)
+    found: list[tuple[int, NamedLines]] = []
+    waiting = 0
+    for state in states:
+        for names in line_names(
+            read_lines(passing_blocks(state, shard_bytes, scratch)), keys, one_by_one=is_row
+        ):
+            state.limits.check_memory(state.file.path)
+            found.append((state.index, names))
+            waiting += names.line.size
+            if waiting >= _NAMES_AT_ONCE:
+                spans.append(_named_spans(found, keys, source, stride))
+                found.clear()
+                waiting = 0
+    if found:
+        spans.append(_named_spans(found, keys, source, stride))
+    return pl.concat(spans)
+
+
+def _named_spans(
+    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, stride: int
+) -> pl.DataFrame:
+    """Make spans of what the lines of some files name."""
+    names = joined_names([names for _, names in found])
+    parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
+    columns = key_columns(source)
+    named = [key_places(names, keys, column) for column in columns]
+    return _spans(parts, names.start, names.last, names.line, named, columns, stride)
 
 
 def _index_parquet(
@@ -218,12 +243,13 @@ def keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
-    if state.file.format == "jsonl":
-        return read_lines(file_line_blocks(state, shard_bytes, scratch))
     blocks = file_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
         return read_records(blocks, state.file.path, stored_source(keys).columns)
-    return read_document(blocks, state.file.path, whole_array=keys.array_column is not None)
+    if state.file.format == "json":
+        whole_array = keys.array_column is not None
+        return read_document(blocks, state.file.path, whole_array=whole_array)
+    return read_lines(blocks)
 
 
 def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
@@ -231,18 +257,18 @@ def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     if batch.alone:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     columns, keys = key_columns(source), wanted_keys(stored_source(source).columns)
-    texts = text_keys(stored_source(source).columns, "jsonl")
-    scan = batch.scan(keys, array_key(source), texts)
+    scan = batch.scan(keys, array_key(source))
     if scan.start.size == 0:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(scan.start)
     named = [key_places(scan, keys, column) for column in columns]
-    return _spans(parts, offsets, scan.line, named, columns, stride)
+    return _spans(parts, offsets, offsets, scan.line, named, columns, stride)
 
 
 def _spans(
     parts: Longs,
     offsets: Longs,
+    last_offsets: Longs,
     lines: Longs,
     named: Sequence[Places],
     columns: Sequence[Column],
@@ -254,20 +280,23 @@ def _spans(
     if stride:
         begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
     for place in named:
-        begins |= changes(place)
+        begins |= changes(place.data, place.tags, place.starts, place.ends)
     first = np.flatnonzero(begins)
     last = np.append(first[1:], parts.size) - 1
     good = np.ones(first.size, np.bool_)
     values: dict[str, pl.Series] = {}
     for index, (place, column) in enumerate(zip(named, columns, strict=True)):
-        converted = convert(place.rows(first), column)
+        at_first = replace(
+            place, tags=place.tags[first], starts=place.starts[first], ends=place.ends[first]
+        )
+        converted = convert(at_first, column)
         values[f"key{index}"] = converted.values
         good &= converted.faults == 0
     spans = pl.DataFrame(
         {
             "file": parts[first],
             "first": offsets[first],
-            "last": offsets[last],
+            "last": last_offsets[last],
             "line": lines[first],
             "rows": last - first + 1,
             **values,

@@ -1,7 +1,7 @@
 """Batches: whole lines of one or many files in one buffer, so that small files cost little."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -52,7 +52,7 @@ class Batch:
         self,
         keys: tuple[bytes, ...],
         array_key: bytes | None,
-        fill: Collection[bytes] = (),
+        fill: Mapping[bytes, int] | None = None,
     ) -> LineScan:
         """Scan the batch, or join what its streams scanned; line numbers are those of the files.
 
@@ -63,7 +63,7 @@ class Batch:
         array_key
             The one of them whose value a line is that is an array.
         fill
-            Those whose values are wanted as columns of texts too, see `scan_jsonl`.
+            Those whose values are wanted as Arrow columns too, see `scan_jsonl`.
         """
         scans = [
             (begin, lines.records)
@@ -77,7 +77,7 @@ class Batch:
             keys,
             restarts=self._restarts(),
             array_key=array_key,
-            fill=fill if self.data.size < MOST_VIEWED else (),
+            fill=fill if self.data.size < MOST_VIEWED else None,
         )
         in_documents = self.segments[0].numbers is not None
         return replace(scan, syntax="json" if in_documents else "jsonl")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_readers.fill import Filled
 from fastscore_readers.json import located_values
+from fastscore_readers.json.located_values import EXACT
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -29,7 +30,6 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
-from fastscore.logs.read.arrow_columns import byte_texts, column_of
 from fastscore.logs.read.places import Places
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
 
@@ -143,22 +143,41 @@ def _others(found: Places, used: Mask) -> Bytes:
     return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """An array by its C interface alone: polars asks nothing else of it."""
+
+    array: pa.Array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+def _series(kind: pa.DataType, valid: Mask, *buffers: npt.NDArray[np.generic]) -> pl.Series:
+    """Make a column of Arrow buffers, null where not valid, without copying."""
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    array = pa.Array.from_buffers(
+        kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
+    )
+    return pl.Series(_Exported(array))
+
+
 def _absent(found: Places, column: Column) -> Converted:
     """Make a column of which no row has a value."""
     nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
-def _taken(filled: Filled) -> Converted:
+def _taken(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
     """Take a filled column as it is."""
-    values = column_of(pa.string_view(), filled.valid, filled.values, filled.texts)
+    values = _series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
 
 
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
     if found.filled is not None:
-        return _taken(found.filled)
+        return _taken(found.filled, pa.string_view(), found.filled.texts)
     valid = _has(found, STRING, ESCAPED)
     views = np.zeros((valid.size, 4), np.int32)
     plain = np.where(found.tags == STRING, found.starts, -1)
@@ -176,7 +195,7 @@ def _text(found: Places, column: Column) -> Converted:
         _accept_as_text(found, column, valid, buffers)
     faults = _others(found, valid)
     faults[broken] = _code("lone_surrogate")
-    return Converted(column_of(pa.string_view(), valid, *buffers), faults)
+    return Converted(_series(pa.string_view(), valid, *buffers), faults)
 
 
 def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
@@ -227,7 +246,7 @@ def _falsy(found: Places) -> Mask:
 
 def _json(found: Places, column: Column) -> Converted:
     """Take every value's own text."""
-    if found.syntax == "csv":
+    if found.syntax == "csv" or found.filled is not None:
         return _text(found, column)
     return Converted(json_texts(found), np.zeros(found.tags.size, np.uint8))
 
@@ -235,19 +254,24 @@ def _json(found: Places, column: Column) -> Converted:
 def json_texts(found: Places) -> pl.Series:
     """Return values as their own JSON text, null where there is none."""
     quotes = _has(found, STRING, ESCAPED).astype(np.int64)
-    starts = np.where(found.tags > NULL, found.starts - quotes, -1)
-    return byte_texts(found.data, starts, found.ends + quotes)
+    valid = found.tags > NULL
+    views = np.zeros((valid.size, 4), np.int32)
+    starts = np.where(valid, found.starts - quotes, -1)
+    located_values.views(found.data, starts, found.ends + quotes, 0, views)
+    return _series(pa.string_view(), valid, views, found.data)
 
 
 def _boolean(found: Places, column: Column) -> Converted:
     """Convert true and false."""
     valid = _has(found, FALSE, TRUE)
     bits = np.packbits(found.tags == TRUE, bitorder="little")
-    return Converted(column_of(pa.bool_(), valid, bits), _others(found, valid))
+    return Converted(_series(pa.bool_(), valid, bits), _others(found, valid))
 
 
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and what else the column accepts as Python's ``int`` does."""
+    if found.filled is not None:
+        return _taken(found.filled, pa.int64())
     values = np.zeros(found.tags.size, np.int64)
     valid, booleans = _has(found, INTEGER), _has(found, FALSE, TRUE)
     odd: list[int] = []
@@ -257,10 +281,10 @@ def _integer(found: Places, column: Column) -> Converted:
     if "string" in column.accepts:
         valid |= _has(found, STRING, ESCAPED)
     digits = np.flatnonzero(valid & ~booleans)
-    written = byte_texts(found.data, found.starts[digits], found.ends[digits])
-    read = written.cast(pl.Int64, strict=False)
-    values[digits] = read.fill_null(0).to_numpy()
-    odd.extend(digits[read.is_null().to_numpy()].tolist())
+    values[digits], states = located_values.integers(
+        found.data, found.starts[digits], found.ends[digits]
+    )
+    odd.extend(digits[states != EXACT].tolist())
     if "number" in column.accepts:
         numbers = np.flatnonzero(_has(found, FLOAT))
         valid[numbers] = True
@@ -273,7 +297,7 @@ def _integer(found: Places, column: Column) -> Converted:
         value, reason = _python_integer(found, row)
         values[row], valid[row] = value, reason is None
         faults[row] = _OK if reason is None else _code(reason)
-    return Converted(column_of(pa.int64(), valid, values), faults)
+    return Converted(_series(pa.int64(), valid, values), faults)
 
 
 def _number(found: Places, column: Column) -> Converted:
@@ -296,13 +320,14 @@ def _number(found: Places, column: Column) -> Converted:
     valid[huge] = False
     faults = _others(found, valid)
     faults[huge] = _code("out_of_range")
-    return Converted(column_of(pa.float64(), valid, values), faults)
+    return Converted(_series(pa.float64(), valid, values), faults)
 
 
 def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Mask]:
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
-    read = byte_texts(found.data, found.starts[rows], found.ends[rows])
-    values = read.cast(pl.Float64).to_numpy()
+    values, states = located_values.floats(found.data, found.starts[rows], found.ends[rows])
+    for position in np.flatnonzero(states != EXACT):
+        values[position] = float(found.raw(int(rows[position])))
     return values, np.isfinite(values)
 
 

@@ -6,13 +6,14 @@ file whose header cannot serve is one reject.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 from fastscore_machine.arrays import Longs
 from fastscore_readers.csv.records import scan_csv
 from fastscore_readers.csv.walk import TOO_LONG, WRONG_CELL_COUNT
+from fastscore_readers.fill import PLACES
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 from fastscore_readers.line_scan import LineScan
@@ -76,7 +77,7 @@ def read_records(
     line: int = 1,
     header: bytes = b"",
     damage: Damage | None = None,
-    fill: Collection[bytes] = (),
+    fill: Mapping[bytes, int] | None = None,
 ) -> Iterator[Lines]:
     """Cut blocks at ends of records, scanning them.
 
@@ -95,7 +96,7 @@ def read_records(
     damage
         Damage that is known to stand past the stream's end.
     fill
-        The names whose cells are wanted as columns of texts, too: see `scan_csv`.
+        The names whose cells are wanted as Arrow columns, and of which kind: see `scan_csv`.
 
     Yields
     ------
@@ -119,30 +120,26 @@ def read_records(
             return
         begin, offset, line = found.stop, offset + found.stop, found.next_line
     keys = wanted_keys(columns)
-    wish = cell_slots(header, keys), len(keys)
-    filled = [number for number, key in enumerate(keys) if key in fill]
-    yield from _read(stream, (pending, begin), (*wish, filled), file, offset, line)
+    wish = cell_slots(header, keys), [(fill or {}).get(key, PLACES) for key in keys]
+    yield from _read(stream, (pending, begin), wish, file, offset, line)
 
 
 def _read(
     stream: _Stream,
     first: tuple[bytes, int],
-    wish: tuple[Longs, int, Sequence[int]],
+    wish: tuple[Longs, Sequence[int]],
     file: str,
     offset: int,
     line: int,
 ) -> Iterator[Lines]:
     """Read the records after the header: from a byte of the first block on."""
     pending, begin = first
-    slots, n_keys, filled = wish
     while True:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
         most = max(MOST_LINES, buffer.size // _LONG_ENOUGH)
         scan = scan_csv(
             buffer,
-            slots,
-            n_keys,
-            fill=filled,
+            *wish,
             line=line,
             final=stream.final,
             limit=MAX_RECORD_BYTES,
@@ -201,7 +198,9 @@ def _first_record(stream: _Stream, pending: bytes) -> tuple[LineScan, bytes]:
     """Scan the first record, whose width is not known: a fault that tells it."""
     while True:
         buffer = np.frombuffer(pending, np.uint8)
-        scan = scan_csv(buffer, _NO_CELLS, 0, final=stream.final, limit=MAX_RECORD_BYTES, records=1)
+        scan = scan_csv(
+            buffer, _NO_CELLS, (), final=stream.final, limit=MAX_RECORD_BYTES, records=1
+        )
         if scan.fault_line.size or stream.ended:
             return scan, pending
         pending += stream.more(len(pending))
@@ -224,11 +223,10 @@ def csv_header(path: str) -> bytes:
 def header_names(header: bytes) -> tuple[str, ...]:
     """Return a header's column names as they are compared: stripped, in lower case."""
     data = np.frombuffer(header, np.uint8)
-    width = int(scan_csv(data, _NO_CELLS, 0).fault_cells[0])
-    scan = scan_csv(data, np.arange(width), width)
+    width = int(scan_csv(data, _NO_CELLS, ()).fault_cells[0])
+    scan = scan_csv(data, np.arange(width), [PLACES] * width)
     names = []
-    for cell_number, tag in enumerate(scan.tags):
-        start, end = scan.value_bytes(cell_number)
+    for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
         cell = header[start[0] : end[0]]
         text = cell.replace(b'""', b'"') if tag[0] == ESCAPED else cell
         names.append(text.decode().strip().lower())

@@ -4,10 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
-from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_readers.fill import Filled
+from fastscore_machine.arrays import Bytes, Longs
+from fastscore_readers.csv.spelling import spelled
+from fastscore_readers.fill import (
+    CELLS,
+    FULL_CELLS,
+    PLACES,
+    TEXT,
+    TEXT_OR_WHOLE,
+    WHOLE,
+    WRITTEN,
+    Filled,
+)
 from fastscore_readers.json import located_values
+from fastscore_readers.json.names import NamedLines
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -24,7 +34,6 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
-from fastscore.logs.read.arrow_columns import byte_texts
 from fastscore.suites.declarations import Column, ColumnKind, Source
 
 
@@ -41,14 +50,6 @@ class Places:
     starts: Longs
     ends: Longs
     filled: Filled | None = None
-
-    def rows(self, rows: Longs) -> "Places":
-        """Return some of the rows."""
-        filled = self.filled
-        if filled is not None:
-            filled = replace(filled, values=filled.values[rows], valid=filled.valid[rows])
-        tags, starts, ends = self.tags[rows], self.starts[rows], self.ends[rows]
-        return Places(self.syntax, self.data, tags, starts, ends, filled)
 
     def raw(self, row: int) -> bytes:
         """Bytes of a row's value, a JSON string's with its quotes."""
@@ -70,13 +71,33 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(name.encode() for name in names))
 
 
-def text_keys(columns: Sequence[Column], format: Format) -> frozenset[bytes]:
-    """Return the names whose values are wanted as texts at once: cells of JSON are texts, too."""
-    kinds = ("text", "json") if format == "csv" else ("text",)
-    # two columns may read one name
-    others = {name for column in columns if column.kind not in kinds for name in column.keys}
-    names = {name for column in columns for name in column.keys} - others
-    return frozenset(name.encode() for name in names)
+def fills(columns: Sequence[Column]) -> dict[bytes, int]:
+    """Say which values are wanted as Arrow columns at once: texts, integers, JSON as written."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        for name in column.keys:
+            if column.kind == "text":
+                kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
+            elif column.kind in ("integer", "json"):
+                kind = WHOLE if column.kind == "integer" else WRITTEN
+            else:
+                kind = PLACES
+            # two columns may read one name
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
+
+
+def cell_fills(columns: Sequence[Column], dialogue_key: Sequence[str]) -> dict[bytes, int]:
+    """Say which cells are wanted as Arrow columns at once: texts; empty ones are none of some."""
+    kinds: dict[bytes, int] = {}
+    for column in columns:
+        is_text = column.kind == "text" and column.name not in dialogue_key
+        kind = CELLS if is_text else FULL_CELLS if column.kind in ("text", "json") else PLACES
+        for name in column.keys:
+            if kinds.setdefault(name.encode(), kind) != kind:
+                kinds[name.encode()] = PLACES
+    return kinds
 
 
 def array_key(source: Source) -> bytes | None:
@@ -86,7 +107,7 @@ def array_key(source: Source) -> bytes | None:
 
 
 def places(
-    scan: LineScan,
+    scan: LineScan | NamedLines,
     keys: tuple[bytes, ...],
     column: Column,
     *,
@@ -96,73 +117,40 @@ def places(
     numbers = [keys.index(name.encode()) for name in column.keys]
     there = [key for key in numbers if scan.tags[key].any()]
     first, *others = there or numbers[:1]
-    tags, filled = scan.tags[first], None if others else scan.filled.get(first)
-    if not there or (filled is not None and not filled.odd):
-        starts = ends = np.zeros(scan.line.size, np.int64)
+    syntax: Format = "jsonl"
+    if isinstance(scan, NamedLines):
+        bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
     else:
-        filled = None
-        starts, ends = scan.value_bytes(first)
-    for other in others:
+        syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first)
+        if filled is not None or not there:
+            nowhere = np.zeros(scan.line.size, np.int64)
+            return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
+        bytes_of = [scan.value_bytes(key) for key in (first, *others)]
+    tags, (starts, ends) = scan.tags[first], bytes_of[0]
+    for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
         absent = tags == ABSENT
-        other_starts, other_ends = scan.value_bytes(other)
         tags = np.where(absent, scan.tags[other], tags)
-        starts, ends = np.where(absent, other_starts, starts), np.where(absent, other_ends, ends)
-    found = Places(scan.syntax, scan.data, tags, starts, ends, filled)
-    return spelled_cells(found, column.kind, names_dialogue) if scan.syntax == "csv" else found
+        starts = np.where(absent, other_starts, starts)
+        ends = np.where(absent, other_ends, ends)
+    found = Places(syntax, scan.data, tags, starts, ends)
+    return spelled_cells(found, column.kind, names_dialogue) if syntax == "csv" else found
+
+
+def _taken_as_is(scan: LineScan, key: int) -> Filled | None:
+    """Return the column that was filled with a key's values, if it is the column's as it is."""
+    filled = scan.filled.get(key)
+    return None if filled is None or filled.odd else filled
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
     """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
+    tags, starts, ends = found.tags, found.starts, found.ends
     if kind not in ("text", "json"):
-        found = _spelled(found)
-    if kind == "text" and not names_dialogue:
-        return found
-    if found.filled is None:
-        empty = (found.tags != ABSENT) & (found.starts == found.ends)
-    else:
-        empty = found.filled.valid & (found.filled.values[:, 0] == 0)
-        found = replace(found, filled=replace(found.filled, valid=found.filled.valid & ~empty))
-    return replace(found, tags=np.where(empty, NULL, found.tags).astype(np.uint8))
-
-
-_SPELLINGS = {
-    INTEGER: r"^[-+]?[0-9]+$",
-    FLOAT: r"^[-+]?((0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|(?i:nan|inf|infinity))$",
-    TRUE: "^(?i:true)$",
-    FALSE: "^(?i:false)$",
-}
-"""How cells spell what is no text, between spaces and tabs; zeros may lead integers alone."""
-
-
-def _spelled(found: Places) -> Places:
-    """Tell which cells spell a boolean or a number, with the bytes that do, a plus left out."""
-    tags, starts, ends = found.tags.copy(), found.starts.copy(), found.ends.copy()
-    rows = np.flatnonzero(tags == STRING)
-    texts = byte_texts(found.data, starts[rows], ends[rows])
-    words = texts.str.strip_chars(" \t")
-    before = texts.str.len_bytes() - texts.str.strip_chars_start(" \t").str.len_bytes()
-    before += words.str.starts_with("+").cast(pl.UInt32)
-    after = texts.str.len_bytes() - texts.str.strip_chars_end(" \t").str.len_bytes()
-    for tag, pattern in _SPELLINGS.items():
-        is_spelled = words.str.contains(pattern).to_numpy() & (tags[rows] == STRING)
-        spelled = rows[is_spelled]
-        tags[spelled] = tag
-        starts[spelled] += before.to_numpy()[is_spelled]
-        ends[spelled] -= after.to_numpy()[is_spelled]
-        if is_spelled.all():
-            break
+        tags, starts, ends = spelled(found.data, tags, starts, ends)
+    if kind != "text" or names_dialogue:
+        empty = (tags != ABSENT) & (starts == ends)
+        tags = np.where(empty, NULL, tags).astype(np.uint8)
     return replace(found, tags=tags, starts=starts, ends=ends)
-
-
-def changes(found: Places) -> Mask:
-    """Mark the rows whose value is written otherwise than that of the row before."""
-    changed = np.zeros(found.tags.size, np.bool_)
-    changed[1:] = found.tags[1:] != found.tags[:-1]
-    if found.filled is not None:
-        return changed | found.filled.changes
-    texts = byte_texts(found.data, np.where(found.tags == ABSENT, -1, found.starts), found.ends)
-    changed[1:] |= texts.ne_missing(texts.shift(1)).to_numpy()[1:]
-    return changed
 
 
 def describe(found: Places, row: int) -> str:

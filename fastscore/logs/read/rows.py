@@ -33,7 +33,7 @@ from fastscore.logs.read.json_documents import Entry, read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
-from fastscore.logs.read.places import array_key, describe, places, text_keys, wanted_keys
+from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
 _SPARSE = 4
@@ -234,7 +234,7 @@ def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
             line=byte_range.first_line,
             header=byte_range.header,
             damage=byte_range.damage,
-            fill=text_keys(stored.columns, "csv"),
+            fill=cell_fills(stored.columns, stored.dialogue_key),
         )
     return _lines_of(byte_range, blocks)
 
@@ -261,7 +261,7 @@ def _read_batch(
     if batch.alone:
         reject = last.refused or long_line(files[int(batch.parts[0])], last)
         return Part(pl.DataFrame(schema=row_schema(declared)), [reject], lines=1, blank=0)
-    scan = batch.scan(keys, array_key(source), text_keys(source.columns, "jsonl"))
+    scan = batch.scan(keys, array_key(source), fills(source.columns))
     parts, offsets = batch.places(scan.start)
     columns = {"file": _names(files, parts), "line": pl.Series(scan.line)}
     columns["byte_offset"] = pl.Series(offsets)

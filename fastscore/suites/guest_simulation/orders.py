@@ -156,7 +156,7 @@ def _json_lists(cells: pl.Series) -> pl.Series:
     scan = _scan_values(cells)
     strings = np.flatnonzero((scan.tags[0] == STRING) | (scan.tags[0] == ESCAPED))
     if len(strings):
-        start, end = (each[strings] for each in scan.value_bytes(0))
+        start, end = scan.value_start[0, strings], scan.value_end[0, strings]
         cells = cells.scatter(scan.line[strings] - 1, _unescaped_texts(scan.data, start, end))
     replaced = cells.str.replace_all("'", '"', literal=True)
     scan = _scan_values(replaced)

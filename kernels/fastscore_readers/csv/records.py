@@ -9,6 +9,8 @@ is broken is given up by its first line, and reading goes on at the next. No cel
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +30,12 @@ from fastscore_readers.csv.walk import (
     Records,
     walk_records,
 )
-from fastscore_readers.json.blocks import BLOCK_BYTES, Room, room_of
+from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
+from fastscore_readers.json.blocks import BLOCK_BYTES, Room, own_room
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.index import BEHIND
 from fastscore_readers.json.walk import BEGIN, N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, START
-from fastscore_readers.line_scan import Gathered, LineScan
+from fastscore_readers.line_scan import LineScan, scan_of
 
 _MOST_RECORDS = 1 << 14
 _SPACE = 32
@@ -42,9 +45,8 @@ _STATUS, _POSITION = 3, 4
 def scan_csv(
     data: Bytes,
     slots: Longs,
-    n_keys: int,
+    kinds: Sequence[int],
     *,
-    fill: Sequence[int] = (),
     start: int = 0,
     line: int = 1,
     final: bool = True,
@@ -58,11 +60,9 @@ def scan_csv(
     data
         The bytes, uint8, C-contiguous; read-only is fine.
     slots
-        For each cell of a record the wanted name that it has, or -1, int64 (width,).
-    n_keys
-        How many names are wanted.
-    fill
-        The names whose cells are wanted as columns of texts, too, by their numbers.
+        For each cell of a record the column that takes it, or -1, int64 (width,).
+    kinds
+        What the columns are filled with: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
     start, line
         Where the first record starts, and the number of its line.
     final
@@ -77,12 +77,17 @@ def scan_csv(
     LineScan
         The records up to its ``stop``.
     """
-    gathered = Gathered(data, n_keys, fill, is_csv=True)
+    if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
+        raise ValueError(
+            f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
+        )
     if not 0 <= start <= data.size:
         raise ValueError(f"start is {start}; the data have {data.size} bytes")
-    if slots.size and slots.max() >= n_keys:
-        raise ValueError(f"slots name column {slots.max()}; there are {n_keys}")
-    width = 1 + n_keys
+    if slots.size and slots.max() >= len(kinds):
+        raise ValueError(f"slots name column {slots.max()}; there are {len(kinds)}")
+    again = partial(scan_csv, data, slots, [PLACES] * len(kinds), start=start, line=line)
+    again = partial(again, final=final, limit=limit, records=records)
+    width = 1 + len(kinds)
     most = min(_MOST_RECORDS, records, 2 + data.size - start)
     found = Records(
         np.zeros(most * width, np.uint64),
@@ -91,13 +96,14 @@ def scan_csv(
     )
     state = np.zeros(STATE_ITEMS, np.int64)
     state[NUMBER] = line
+    columns = column_room(kinds, 0, 0)
     faults = [np.empty((FAULT_ITEMS, 0), np.int64)]
     at, size = start, BLOCK_BYTES
-    room, walk = None, None
+    room, walk, fill = None, None, None
     while at < data.size and state[N_LINES] - state[N_BLANK] < records:
         end = min(at + size, data.size)
         if room is None or end - at > room.size:
-            room = room_of(end - at)
+            room, fill = own_room(end - at), None
             index = room.index
             walk = prepared(
                 walk_records, room.data, index.tokens, index.bad, slots, width, found, state
@@ -115,11 +121,17 @@ def scan_csv(
             size *= 2
             continue
         faults.append(_faults(room, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
-        gathered.add(room.data, at, found.cells, found.rows, int(state[N_ROWS]))
-        at, size = at + int(state[STOP]), BLOCK_BYTES
+        done, whole = at + int(state[STOP]) - start, data.size - start
+        roomy = with_room(columns, int(state[N_ROWS]), done, whole, first=at == start)
+        if fill is None or roomy is not columns:
+            columns = roomy
+            fill = prepared(fill_columns, room.data, found.cells, found.rows, columns, state)
+        fill()
+        at, size = start + done, BLOCK_BYTES
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
     every = np.concatenate(faults, axis=1)
-    return gathered.scan(every, slots.size, counts, syntax="csv", stop=at, cut=bool(state[CUT]))
+    scan = scan_of(data, columns, every, slots.size, counts, again)
+    return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
 
 
 def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:

@@ -52,7 +52,7 @@ BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)
 """A restart after all data."""
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_LARGE_BYTES = 4 * BLOCK_BYTES
+_KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
 _STATE_ITEMS = 10
 _SHORT_LINE = 64
 _COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES]
@@ -75,23 +75,32 @@ class Room:
         return bool(self.index.counts[NUMBERED])
 
 
+def _most_lines(size: int) -> int:
+    """Bound the lines of a block of as many bytes."""
+    return size // 2 + 2
+
+
+def _notes(size: int, others: int) -> Notes:
+    return Notes(np.empty(size, np.uint64), *(np.empty(others, np.int32) for _ in range(2)))
+
+
 class _Own(threading.local):
     """What a thread keeps for its next block."""
 
-    room: Room | None = None
+    def __init__(self) -> None:
+        self.room, self.notes = Room(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0, 0)
 
 
 _own = _Own()
 
 
-def room_of(size: int, n_lines: int = 0) -> Room:
-    """Return room for a block: the thread's own, but for a large one."""
-    room = _own.room
-    if room is None or size > room.size or n_lines > room.n_lines:
-        room = Room(max(size, BLOCK_BYTES), max(n_lines, BLOCK_BYTES // 2 + 2))
-        if size <= _LARGE_BYTES:
-            _own.room = room
-    return room
+def own_room(size: int, n_lines: int = 0) -> Room:
+    """Return the thread's room for a block; one for a large block is not kept."""
+    if size > _KEPT_BYTES:
+        return Room(size, n_lines)
+    if size > _own.room.size:
+        _own.room = Room(size, _most_lines(size))
+    return _own.room
 
 
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
@@ -150,14 +159,13 @@ class Walker:
     state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
     faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
-    notes: Notes = field(init=False)
+    notes: Notes = field(default_factory=lambda: _own.notes)
     """Notes of the last block; of all blocks if none are put into cells."""
-    room: Room = field(init=False)
+    room: Room = field(default_factory=lambda: _own.room)
 
     def __post_init__(self) -> None:
         self.state[NUMBER], self.state[ROOTS] = 1, self.roots
-        self.notes = Notes(np.empty(0, np.uint64), *np.empty((2, 0), np.int32))
-        self.room = room_of(0)
+        self._prepare()
 
     def walk(self, block: Bytes, begin: int) -> Room:
         """Walk a block of whole lines that begins at a position; the room says what was noted."""
@@ -170,24 +178,33 @@ class Walker:
         """Have room for a block and its notes; a large one is given if it is more than a line."""
         if size >= MOST_BYTES:
             raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
-        n_lines = size // 2 + 2
-        if size > _LARGE_BYTES:
+        is_kept = size <= _KEPT_BYTES
+        if is_kept:
+            n_lines = _most_lines(size)
+        else:
             # a large block is one line, or one and a few after it
-            n_lines = 2 if block is None else count_line_ends(block) + 2
-        cells, count = max(self.plan.n_cells, 0), int(self.state[N_NOTES])
+            n_lines = 2 if block is None else int(count_line_ends(block)) + 2
         lacks_room = size > self.room.size or n_lines > self.room.n_lines
         if lacks_room:
-            self.room = room_of(size, n_lines)
+            self.room = own_room(size, n_lines)
+        cells, count = max(self.plan.n_cells, 0), int(self.state[N_NOTES])
         needed = cells * self.room.n_lines if cells else count + self.room.size + 1
-        lacks_notes = needed > self.notes.value.size
+        others = 0 if cells else needed
+        lacks_notes = self.notes.value.size < needed or self.notes.place.size < others
         if lacks_notes:
-            notes, others = self.notes, 0 if cells else 2 * needed
-            self.notes = Notes(
-                np.empty(others or needed, np.uint64), *np.empty((2, others), np.int32)
+            count = 0 if cells else count
+            wide = _notes(
+                max(needed + others, self.notes.value.size),
+                max(2 * others, self.notes.place.size),
             )
-            self.notes.value[: notes.value.size] = notes.value
-            self.notes.place[: notes.place.size] = notes.place
-            self.notes.parent[: notes.parent.size] = notes.parent
+            wide.value[:count] = self.notes.value[:count]
+            wide.place[:count], wide.parent[:count] = (
+                self.notes.place[:count],
+                self.notes.parent[:count],
+            )
+            self.notes = wide
+            if wide.value.size <= _KEPT_NOTES:
+                _own.notes = wide
         if lacks_room or lacks_notes:
             self._prepare()
         return self.room

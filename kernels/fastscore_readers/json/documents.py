@@ -15,7 +15,7 @@ from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import BLOCK, block_at, byte_at, put_byte
 
-from fastscore_readers.json.line_ends import line_begins
+from fastscore_readers.json.line_ends import line_starts
 from fastscore_readers.json.tokens import (
     BACKSLASH,
     CLOSE_ARRAY,
@@ -110,11 +110,19 @@ def elements(
     if size and parted[0] not in _BETWEEN:
         begins = np.insert(begins, 0, 0)
     begins = begins[begins < size]
-    lines = line + np.searchsorted(line_begins(data), np.append(begins, size), side="right")
+    lines = line + np.searchsorted(_line_begins(data), np.append(begins, size), side="right")
     end = int(lines[-1])
     return JsonElements(
         parted[:size], begins, lines[:-1], fault, end if fault >= 0 else 0, size, end, place
     )
+
+
+def _line_begins(data: Bytes) -> Longs:
+    """Return where lines but the first begin, also the one after the data's end."""
+    begins = line_starts(data)
+    if data.size and data[-1] == RETURN:
+        begins = np.append(begins, data.size)
+    return begins
 
 
 class PassedValue:
@@ -127,11 +135,12 @@ class PassedValue:
     def go_on(self, data: bytes) -> int:
         """Pass over the value's next bytes; return where it ends in them, -1 where it goes on."""
         text = np.frombuffer(data, np.uint8)
-        end, self._depth, self._within = _pass_value(text.copy(), self._depth, self._within)
+        end, self._depth, self._within = _pass_value(text, self._depth, self._within)
         passed = text if end < 0 else text[:end]
         # a line end that the blocks part is one
         is_half = self._returned and data[:1] == b"\n" and passed.size > 0
-        self.line += line_begins(passed).size - is_half
+        ends = np.searchsorted(_line_begins(passed), passed.size, side="right")
+        self.line += int(ends) - is_half
         self._returned = passed.size > 0 and passed[-1] == RETURN
         self.n_bytes += passed.size
         return int(end)
@@ -156,58 +165,52 @@ def _skip_space(text: Any, at: Any) -> Any:
 
 
 @inlined
-def _string_end(text: Any, at: Any, within: Any) -> tuple[Any, Any]:
-    """Position after a string's closing quote, from within the string on; and within what it is."""
+def _string_end(text: Any, at: Any) -> Any:
+    """Position after a string's closing quote, from after its opening one."""
     stop = text.size
     while at < stop:
-        if within == _IN_STRING and at + BLOCK <= stop:
+        if at + BLOCK <= stop:
             marks = _string_marks(block_at(text, at))
             if marks == np.uint64(0):
                 at += BLOCK
                 continue
             at += trailing_zeros(marks)
         byte = byte_at(text, at)
-        at += 1
+        if byte == QUOTE:
+            return at + 1
         if ends_line(byte):
-            put_byte(text, at - 1, LINE_END_IN_STRING)
-        if within == _IN_ESCAPE:
+            put_byte(text, at, LINE_END_IN_STRING)
+        if byte == BACKSLASH and at + 1 < stop:
             # what an escape is made of is checked later: here only its quote matters
-            within = _IN_STRING
-        elif byte == QUOTE:
-            return at, _OUTSIDE
-        elif byte == BACKSLASH:
-            within = _IN_ESCAPE
-    return stop, within
+            after = byte_at(text, at + 1)
+            at += after == QUOTE or after == BACKSLASH
+        at += 1
+    return stop
 
 
 @inlined
-def _value_end(text: Any, at: Any, depth: Any, within: Any) -> tuple[Any, Any, Any]:
-    """Position after the value that goes on at a position, by its brackets and strings alone.
-
-    -1 where it goes on after the text, with how deep that is and within what; at its beginning it
-    is 0 deep and outside of strings.
-    """
+def _value_end(text: Any, at: Any) -> Any:
+    """Position after the value at a position, by its brackets and strings alone."""
+    depth = 0
     while at < text.size:
-        if within != _OUTSIDE:
-            at, within = _string_end(text, at, within)
-            if depth == 0 and within == _OUTSIDE:
-                return at, 0, _OUTSIDE
-            continue
         byte = byte_at(text, at)
         if byte == QUOTE:
-            within = _IN_STRING
-        elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+            at = _string_end(text, at + 1)
+            if depth == 0:
+                return at
+            continue
+        if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
             depth += 1
         elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY:
-            if depth <= 1:
-                return at + depth, 0, _OUTSIDE
             depth -= 1
+            if depth <= 0:
+                return at + 1 + depth
         elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
-            return at, 0, _OUTSIDE
+            return at
         elif ends_line(byte):
             put_byte(text, at, SPACE)
         at += 1
-    return -1, depth, within
+    return text.size
 
 
 @inlined
@@ -222,11 +225,35 @@ def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
     return BEHIND_COMMA if parted else BEHIND_ELEMENT
 
 
-@kernel("out(uint8[:]), int64, int64", returns="int64, int64, int64", fastmath=False)
+@kernel("uint8[:], int64, int64", returns="int64, int64, int64", fastmath=False)
 def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
-    """Go on through a value; see `_value_end`."""
-    end, depth, within = _value_end(text, 0, depth, within)
-    return int(end), int(depth), int(within)
+    """Go on through a value by its brackets and strings alone, from how deep it was.
+
+    Returns the position after the value, or -1 where it goes on after the text, with how deep
+    that is and within what.
+    """
+    for at in range(text.size):
+        byte = byte_at(text, at)
+        if within == _IN_ESCAPE:
+            within = _IN_STRING
+        elif within == _IN_STRING:
+            if byte == BACKSLASH:
+                within = _IN_ESCAPE
+            elif byte == QUOTE:
+                within = _OUTSIDE
+                if depth == 0:
+                    return at + 1, 0, _OUTSIDE
+        elif byte == QUOTE:
+            within = _IN_STRING
+        elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+            depth += 1
+        elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY:
+            if depth <= 1:
+                return at + depth, 0, _OUTSIDE
+            depth -= 1
+        elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
+            return at, 0, _OUTSIDE
+    return -1, depth, within
 
 
 @kernel("out(uint8[:]), bool, int64, bool", returns="int64, int64, int64", fastmath=False)
@@ -274,8 +301,7 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
         # outside of an array, values that touch stay one line, which then is a fault
         if at == 0 or _is_blank(byte_at(text, at - 1)):
             begin = at
-        end, _, _ = _value_end(text, at, 0, _OUTSIDE)
-        end = end if end >= 0 else stop
+        end = _value_end(text, at)
         if end == stop and not final:
             return -1, int(begin), _place(in_array, parted, closed, first)
         if begin == at and at > 0:

@@ -6,16 +6,20 @@ them (``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. Two limits are this 
 values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
+from fastscore_machine.compiling import prepared
+from fastscore_machine.validation import read_only
 
+from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
 from fastscore_readers.json.shapes import plan_of_keys
 from fastscore_readers.json.tokens import ARRAY
-from fastscore_readers.json.walk import CONTAINERS, N_BLANK, N_LINES, NUMBER, OBJECTS, kinds_of
-from fastscore_readers.line_scan import Gathered, LineScan
+from fastscore_readers.json.walk import CONTAINERS, N_BLANK, N_LINES, NUMBER, OBJECTS
+from fastscore_readers.line_scan import LineScan, scan_of
 
 MOST_VIEWED = 1 << 31
 """What data are shorter than that string views reach."""
@@ -27,7 +31,7 @@ def scan_jsonl(
     *,
     restarts: Sequence[tuple[int, int]] | Longs = (),
     array_key: bytes | None = None,
-    fill: Collection[bytes] = (),
+    fill: Mapping[bytes, int] | None = None,
 ) -> LineScan:
     """Scan a buffer of JSON Lines in one pass.
 
@@ -43,35 +47,48 @@ def scan_jsonl(
     array_key
         The key whose value a line is that is an array; without one such a line is a fault.
     fill
-        The keys whose values are wanted as columns of texts, too. The data are shorter than 2 GiB
-        then.
+        The keys whose values are wanted as Arrow columns rather than by their places, and of which
+        kind: `fill.TEXT`, for example. The data are shorter than 2 GiB then.
 
     Returns
     -------
     LineScan
         The rows, the wanted values' types and places, and the faulty lines.
     """
+    if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
+        raise ValueError(
+            f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
+        )
     if fill and data.size >= MOST_VIEWED:
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
-    filled = [number for number, key in enumerate(keys) if key in fill]
-    gathered, begin = Gathered(data, len(keys), filled, is_csv=False), 0
+    data = read_only(data)
     plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
     walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
+    columns = column_room([(fill or {}).get(key, PLACES) for key in keys], 0, 0)
+    call, room, begin = None, None, 0
     for end in block_ends(data):
-        room = walker.walk(data[begin:end], begin)
+        walker.walk(data[begin:end], begin)
         if array_key is not None:
             _put_arrays(walker, 1 + keys.index(array_key))
-        gathered.add(room.data, begin, walker.notes.value, room.rows, walker.n_rows)
+        roomy = with_room(columns, walker.n_rows, end, data.size, first=begin == 0)
+        if roomy is not columns:
+            columns, call = roomy, None
+        if call is None or walker.room is not room:
+            room, cells = walker.room, walker.notes.value
+            call = prepared(fill_columns, room.data, cells, room.rows, columns, walker.state)
+        call()
         begin = end
+    again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
     found = np.frombuffer(walker.faults, np.int64).reshape(-1, 5)
     faults = np.concatenate([found.T, np.zeros((1, len(found)), np.int64)])
-    return gathered.scan(faults, 0, walker.state[[N_LINES, N_BLANK, NUMBER]].tolist())
+    counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
+    return scan_of(data, columns, faults, 0, counts, again)
 
 
 def _put_arrays(walker: Walker, cell: int) -> None:
     """Put lines that are arrays into a cell of theirs."""
     width = walker.plan.n_cells
     rows = walker.notes.value[: walker.n_rows * width].reshape(-1, width)
-    arrays = kinds_of(rows[:, 0]) == ARRAY
+    arrays = (rows[:, 0] & np.uint64(15)) == ARRAY
     rows[arrays, cell] = rows[arrays, 0]

@@ -13,13 +13,14 @@ from fastscore_machine.arrays import Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
-from fastscore_machine.validation import as_ranges, as_vector
+from fastscore_machine.validation import as_vector, same_length
 from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 
-from fastscore_readers.json.blocks import BLOCK_BYTES, FOREVER, Walker
+from fastscore_readers.json.blocks import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
 from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Notes, Plan
 
+BLOCK_BYTES = 512 << 10
 _NEWLINE, _TAB = 10, 9
 
 _NONE, _1 = np.uint64(0), np.uint64(1)
@@ -33,7 +34,7 @@ class WalkedTexts:
     Parameters
     ----------
     notes, n_notes
-        The notes, and how many there are.
+        The notes, which are good until the thread walks others, and how many there are.
     lines : int64 (2 * n,)
         Of each good text its number, and how far its bytes stand after those that are noted.
     faulty : int64
@@ -66,7 +67,15 @@ def walk_texts(
         Whether the texts are known to be UTF-8.
     """
     data = as_vector("data", data, np.uint8)
-    starts, ends = as_ranges("starts", starts, "ends", ends, data.size)
+    starts, ends = as_vector("starts", starts, np.int64), as_vector("ends", ends, np.int64)
+    same_length("starts", starts.size, "ends", ends.size)
+    wrong = (starts < 0) | (ends < starts) | (ends > data.size)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"`starts` and `ends` hold {starts[at]} and {ends[at]} at position {at}; "
+            f"expected ranges within 0 and {data.size}"
+        )
     walker, n = Walker(plan, VALUES, np.array(FOREVER), is_utf8), starts.size
     # a byte after each
     after = np.cumsum(ends - starts + 1)

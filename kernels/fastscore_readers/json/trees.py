@@ -5,16 +5,19 @@ value is read as ``json.loads`` reads it: NaN and Infinity are numbers, control 
 strings are faults. All equal keys of an object are there. Nesting may be of any depth.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
+from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.validation import read_only
+from fastscore_machine.views import byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.shapes import plan_of
 from fastscore_readers.json.texts import walk_texts
-from fastscore_readers.json.tokens import ABSENT
-from fastscore_readers.json.walk import EVERYTHING, KEY, kinds_of, places_of
+from fastscore_readers.json.tokens import ABSENT, BACKSLASH, QUOTE
+from fastscore_readers.json.walk import EVERYTHING, Notes, note_of
 
 __all__ = ["Nodes", "find_nodes"]
 
@@ -64,31 +67,58 @@ def find_nodes(
         Whether the bytes are known to be UTF-8; then that is not checked.
     """
     walked = walk_texts(data, starts, ends, _ALL, is_utf8)
-    document, shift = walked.lines.reshape(-1, 2).T
-    value, parent = walked.notes.value[: walked.n_notes], walked.notes.parent[: walked.n_notes]
-    is_root, is_key = parent < 0, walked.notes.place[: walked.n_notes] == KEY
-    line = np.cumsum(is_root) - 1
-    start, end = np.empty((2, value.size), np.int64)
-    places_of(value, 0, start, end)
-    start, end = start + shift[line], end + shift[line]
-    # a document that is no JSON value has one node, too
-    sizes = np.ones(np.size(starts), np.int64)
-    sizes[document] = np.bincount(line[~is_key], minlength=document.size)
-    offsets = np.append(0, np.cumsum(sizes))
-    node = np.cumsum(~is_key) - 1
-    node += (offsets[document] - node[is_root])[line]
+    n_documents = np.size(starts)
+    n_nodes = walked.n_notes + n_documents - walked.lines.size // 2
     nodes = Nodes(
-        offsets,
-        np.full(offsets[-1], -1),
-        np.full(offsets[-1], ABSENT, np.uint8),
-        *np.zeros((2, offsets[-1]), np.int64),
-        *np.full((2, offsets[-1]), -1),
+        np.empty(n_documents + 1, np.int64),
+        np.full(n_nodes, -1),
+        np.full(n_nodes, ABSENT, np.uint8),
+        *np.zeros((2, n_nodes), np.int64),
+        *np.full((2, n_nodes), -1),
     )
-    at, below = node[~is_key], ~is_key & ~is_root
-    nodes.tags[at] = kinds_of(value)[~is_key]
-    nodes.start[at], nodes.end[at] = start[~is_key], end[~is_key]
-    nodes.parent[node[below]] = node[parent[below]]
-    # a key is noted before its value
-    member = node[is_key] + 1
-    nodes.key_start[member], nodes.key_end[member] = start[is_key], end[is_key]
+    _place_nodes(read_only(np.asarray(data)), walked.notes, walked.lines, nodes, walked.n_notes)
     return nodes
+
+
+@inlined
+def _key_end(data: Any, at: Any) -> Any:
+    """Position of the quote that ends a key."""
+    while byte_at(data, at) != QUOTE:
+        at += 2 if byte_at(data, at) == BACKSLASH else 1
+    return at
+
+
+@kernel(
+    "uint8[:], Notes(uint64[:], int32[:], int32[:]), int64[:], Nodes(out(int64[:]), "
+    "out(int64[:]), out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]), out(int64[:])), "
+    "int64",
+    fastmath=False,
+    allocates=False,
+)
+def _place_nodes(data: Any, notes: Notes, lines: Any, nodes: Nodes, n_notes: int) -> None:
+    """Make nodes of notes, and one of each document that has none; see `places.place_notes`."""
+    document, line, node, shift = 0, 0, 0, signed(0)
+    for note in range(n_notes):
+        if item_at(notes.parent, note) < 0:
+            while document <= item_at(lines, 2 * line):
+                put_item(nodes.offsets, document, node)
+                document += 1
+                node += 1
+            node -= 1
+            shift = item_at(lines, 2 * line + 1)
+            line += 1
+        else:
+            put_item(nodes.parent, node, node - note + item_at(notes.parent, note))
+        kind, start, end = note_of(item_at(notes.value, note))
+        put_item(nodes.tags, node, kind)
+        put_item(nodes.start, node, start + shift)
+        put_item(nodes.end, node, end + shift)
+        if item_at(notes.place, note) > 0:
+            key = item_at(notes.place, note) + shift
+            put_item(nodes.key_start, node, key)
+            put_item(nodes.key_end, node, _key_end(data, key))
+        node += 1
+    while document < nodes.offsets.size:
+        put_item(nodes.offsets, document, node)
+        document += 1
+        node += 1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs, Words
+from fastscore_machine.arrays import Longs
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import byte_at, item_at, put_item, signed
 
@@ -54,8 +54,9 @@ MOST_BYTES = 1 << 30
 """What a block is shorter than."""
 _ESCAPED_BIT = 31
 
-EVERYTHING, KEY = -1, 1
-"""Instead of a number of cells: every value is wanted; and the place of keys then."""
+
+EVERYTHING = -1
+"""Instead of a number of cells: every value is wanted."""
 
 
 class Plan(NamedTuple):
@@ -74,7 +75,7 @@ class Plan(NamedTuple):
     n_cells
         How many places a line has that is noted in cells, as nothing is wanted below the members of
         an object; 0 where values are noted one after another; `EVERYTHING` where all values are,
-        whatever their keys: those are noted before their values then, at the place `KEY`.
+        whatever their keys: a member's place is then the byte of its key, 0 that of all others.
     """
 
     keys: Keys
@@ -152,29 +153,9 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
     return signed(value & _KINDS), start, signed(value >> _END_BITS)
 
 
-def kinds_of(values: Words) -> Bytes:
-    """Return the kinds of noted values, uint8, in their shape."""
-    return (values & _KINDS).astype(np.uint8)
-
-
-def places_of(values: Words, begin: int, starts: Longs, ends: Longs) -> None:
-    """Write where values stand that were noted of a block, which begins at a position."""
-    np.add((values >> _KIND_BITS & _PLACES).view(np.int64), begin, out=starts)
-    np.add((values >> _END_BITS).view(np.int64), begin, out=ends)
-
-
 @always_inlined
 def _kind_of(notes: Notes, note: Any) -> Any:
     return signed(item_at(notes.value, note) & _KINDS)
-
-
-@always_inlined
-def _note(notes: Notes, note: Any, value: Any, place: Any, parent: Any) -> Any:
-    """Write a note; return the next one's number."""
-    put_item(notes.value, note, value)
-    put_item(notes.place, note, place)
-    put_item(notes.parent, note, parent)
-    return note + 1
 
 
 @inlined
@@ -205,6 +186,8 @@ def _member_place(
 ) -> Any:
     """Place of the member whose key stands at a token, in an object's note; -1 if not wanted."""
     parent, count = object_
+    if plan.n_cells == EVERYTHING:
+        return token_at(tokens, token) + 1
     key = _key_at(data, tokens, token, plan.keys, scratch.key)
     if key < 0:
         return -1
@@ -269,10 +252,11 @@ def _walk_value(
             value = packed(kind, at, end)
         if place >= 0:
             note = first + place if in_cells else count
-            if in_cells:
-                put_item(notes.value, note, value)
-            else:
-                count = _note(notes, note, value, place, parent)
+            put_item(notes.value, note, value)
+            if not in_cells:
+                put_item(notes.place, note, place)
+                put_item(notes.parent, note, parent)
+                count += 1
             if entered:
                 parent = signed(note)
                 depth += 1
@@ -296,12 +280,7 @@ def _walk_value(
         if _kind_of(notes, parent) == OBJECT:
             if not starts_member(data, tokens, token):
                 return -1, count
-            if everything:
-                place, closing = signed(0), signed(item_at(tokens, token + 1))
-                kind, at = STRING + (closing >> _ESCAPED_BIT), token_at(tokens, token) + 1
-                count = _note(notes, count, packed(kind, at, closing & POSITION), KEY, parent)
-            else:
-                place = _member_place(data, tokens, token, plan, notes, scratch, (parent, count))
+            place = _member_place(data, tokens, token, plan, notes, scratch, (parent, count))
             token += 3
         elif everything:
             place = signed(0)
