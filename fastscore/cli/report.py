@@ -1,11 +1,10 @@
 """``fastscore report``: a page about one run, or several side by side."""
 
-import shutil
 from pathlib import Path
 
 import click
 
-from fastscore.terminal import write_line
+from fastscore.terminal import result_console, write_line
 
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
@@ -35,7 +34,7 @@ def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
     opened = [open_run(run) for run in runs]
     path = write_report(opened, output)
     if len(opened) == 1 and not quiet:
-        width = min(80, shutil.get_terminal_size().columns)
+        width = min(80, result_console().width)
         for line in findings_lines(opened[0], width=width):
             write_line(line)
     write_line(path)
