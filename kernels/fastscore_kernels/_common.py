@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from fastscore_machine import llvm
 from fastscore_machine.bits import count_ones, trailing_zeros
-from fastscore_machine.compiling import JIT_DISABLED, inlined, instruction
-from fastscore_machine.memory import address_of
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, instruction
+from fastscore_machine.memory import room_at
 
 _LANES = 16
+_ITEM = 4
 _SHORT = 64
 
 
@@ -26,7 +27,10 @@ def _first_lanes(builder: Any, count: Any) -> Any:
 def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
     """Load the masked lanes from an address; the others are not touched and get the fill."""
     members = llvm.vector(32, _LANES)
-    place, alignment = llvm.pointer(builder, address, members), llvm.constant(llvm.number(32), 4)
+    place, alignment = (
+        llvm.pointer(builder, address, members),
+        llvm.constant(llvm.number(32), _ITEM),
+    )
     given = [place, alignment, mask, fill]
     return llvm.call(builder, "llvm.masked.load.v16i32.p0", members, given)
 
@@ -42,9 +46,9 @@ def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count
     blocks = builder.udiv(builder.add(other_count, llvm.integer(_LANES - 1)), llvm.integer(_LANES))
     with llvm.loop(builder, blocks) as loop:
         done = builder.mul(loop.index, llvm.integer(_LANES))
-        address = builder.add(others, builder.mul(done, llvm.integer(4)))
+        address = builder.add(others, builder.mul(done, llvm.integer(_ITEM)))
         # Lanes past the end repeat the first member, which changes nothing.
-        first = llvm.load(builder, address, llvm.number(32), 4)
+        first = llvm.load(builder, address, llvm.number(32), _ITEM)
         taken = _first_lanes(builder, builder.sub(other_count, done))
         other_block = _masked_load(builder, address, taken, llvm.broadcast(builder, first, _LANES))
         equal = []
@@ -56,6 +60,13 @@ def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count
         builder.store(builder.or_(builder.load(found), equal[0]), found)
     common = builder.and_(builder.load(found), present)
     return builder.zext(builder.bitcast(common, llvm.number(_LANES)), llvm.number(64))
+
+
+@always_inlined
+def _bits_in(a, i, members, b, j, others):  # type: ignore[no-untyped-def]
+    """Tell by bits which members from ``a[i]`` on, sixteen at most, are among those of ``b``."""
+    ours, theirs = room_at(a, _ITEM * i, _ITEM * members), room_at(b, _ITEM * j, _ITEM * others)
+    return _members_in(ours, members, theirs, others)
 
 
 @inlined
@@ -91,7 +102,7 @@ def _vector_count(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
     count = np.int64(0)
     while i < i_stop:
         members = min(i_stop - i, _LANES)
-        bits = _members_in(address_of(a) + 4 * i, members, address_of(b) + 4 * j, j_stop - j)
+        bits = _bits_in(a, i, members, b, j, j_stop - j)
         count += count_ones(bits)
         i += members
     return count
@@ -105,7 +116,7 @@ def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
     total = 0.0
     while i < i_stop:
         members = min(i_stop - i, _LANES)
-        bits = _members_in(address_of(a) + 4 * i, members, address_of(b) + 4 * j, j_stop - j)
+        bits = _bits_in(a, i, members, b, j, j_stop - j)
         while bits != 0:
             total += weights[a[i + trailing_zeros(bits)]]
             bits &= bits - np.uint64(1)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from fastscore_machine import llvm
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.memory import address_of
+from fastscore_machine.memory import room_at
 
 _LANES = 16
 _ACCUMULATORS = 4
@@ -72,8 +72,8 @@ def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
 @always_inlined
 def _dot_rows(matrix, a, b):  # type: ignore[no-untyped-def]
     columns = matrix.shape[1]
-    base = address_of(matrix)
-    return _dot(base + _ITEM * columns * a, base + _ITEM * columns * b, columns)
+    width = _ITEM * columns
+    return _dot(room_at(matrix, width * a, width), room_at(matrix, width * b, width), columns)
 
 
 def _plain_dot_rows(matrix: Any, a: int, b: int) -> Any:

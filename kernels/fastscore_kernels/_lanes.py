@@ -5,7 +5,6 @@ from fastscore_machine.addressed_texts import (
     MOST_ASTRAL,
     all_ascii,
     common_prefix,
-    copy_bytes,
     count_code_points,
     decode_halves,
     edge_words,
@@ -13,7 +12,7 @@ from fastscore_machine.addressed_texts import (
 )
 from fastscore_machine.bits import count_ones
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import address_of
+from fastscore_machine.memory import View, Views, part_of, readable, room_at
 
 from fastscore_kernels._lane_instructions import (
     LANES,
@@ -33,7 +32,7 @@ from fastscore_kernels._lane_instructions import (
 
 _WORDS = 4
 _STEPS = 512
-_PAGE = 4096
+_WORD_BYTES = 8
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # A shorter pair is computed in the time that it takes to find an equal one.
@@ -85,10 +84,9 @@ def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
 
     One row is remembered a slot: a repetition may go unseen, which costs its computation.
     """
-    mixed = edge_words(pairs[row, 0], pairs[row, 1]) * _MULTIPLIER
-    mixed = (mixed ^ (mixed >> np.uint64(32)) ^ edge_words(pairs[row, 2], pairs[row, 3])) * (
-        _MULTIPLIER
-    )
+    pattern, text = View(pairs[row, 0], pairs[row, 1]), View(pairs[row, 2], pairs[row, 3])
+    mixed = edge_words(pattern) * _MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(32)) ^ edge_words(text)) * _MULTIPLIER
     slot = np.int64(mixed >> np.uint64(64 - _SEEN_BITS))
     tag = mixed & _TAG
     entry = seen[slot]
@@ -96,12 +94,12 @@ def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
     if (entry & _TAG) != tag or entry == 0:
         return np.int64(-1)
     other = np.int64(entry & ~_TAG) - 1
-    size, text_size = pairs[row, 1], pairs[row, 3]
+    size, text_size = pattern.length, text.length
     if (
         pairs[other, 1] != size
         or pairs[other, 3] != text_size
-        or common_prefix(pairs[other, 0], pairs[row, 0], size) != size
-        or common_prefix(pairs[other, 2], pairs[row, 2], text_size) != text_size
+        or common_prefix(View(pairs[other, 0], size), pattern, size) != size
+        or common_prefix(View(pairs[other, 2], text_size), text, text_size) != text_size
     ):
         return np.int64(-1)
     seen[slot] = entry
@@ -110,31 +108,30 @@ def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
 
 @inlined
 def _assign(  # type: ignore[no-untyped-def]
-    a_addresses, a_lengths, b_addresses, b_lengths, pairs, symbols, keys, counts, out
+    a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out
 ):
     """Settle easy pairs; give every other its pattern, its text and the bucket of its shape.
 
-    ``pairs`` holds address and bytes of pattern and text, ``symbols`` their code points. The key
+    ``pairs`` holds address and bytes of pattern and text, then the code points of both. The key
     of a repeated pair is ``-2`` less the row that it repeats.
     """
     seen = np.zeros(1 << _SEEN_BITS, np.uint64)
     for row in range(out.size):
         keys[row] = -1
-        a, a_length, b, b_length = strip_affixes(
-            a_addresses[row], a_lengths[row], b_addresses[row], b_lengths[row]
+        a, b = strip_affixes(
+            View(a_addresses[row], a_lengths[row]), View(b_addresses[row], b_lengths[row])
         )
-        if a_length == 0 or b_length == 0:
-            out[row] = count_code_points(a, a_length) + count_code_points(b, b_length)
+        if a.length == 0 or b.length == 0:
+            out[row] = count_code_points(a) + count_code_points(b)
             continue
-        narrow = all_ascii(a, a_length) and all_ascii(b, b_length)
-        m = a_length if narrow else count_code_points(a, a_length)
-        n = b_length if narrow else count_code_points(b, b_length)
+        narrow = all_ascii(a) and all_ascii(b)
+        m = a.length if narrow else count_code_points(a)
+        n = b.length if narrow else count_code_points(b)
         if ((m + 63) >> 6) * n > ((n + 63) >> 6) * m:
-            a, a_length, m, b, b_length, n = b, b_length, n, a, a_length, m
-        pairs[row, 0] = a
-        pairs[row, 1] = a_length
-        pairs[row, 2] = b
-        pairs[row, 3] = b_length
+            a, m, b, n = b, n, a, m
+        pairs[row, 0], pairs[row, 1] = a.address, a.length
+        pairs[row, 2], pairs[row, 3] = b.address, b.length
+        pairs[row, 4], pairs[row, 5] = m, n
         words = (m + 63) >> 6
         if words >= _WORDS_WORTH_FINDING:
             other = _earlier(pairs, row, seen)
@@ -144,27 +141,24 @@ def _assign(  # type: ignore[no-untyped-def]
         if words > _WORDS or n > _STEPS:
             out[row] = LONG
             continue
-        symbols[row, 0] = m
-        symbols[row, 1] = n
         key = ((0 if narrow else _WORDS) + words - 1) * _STEPS + n - 1
         keys[row] = key
         counts[key + 1] += 1
 
 
-@kernel("int64[:], int64[:], int64[:], int64[:], out(int32[:])", fastmath=False)
-def lane_distances(  # type: ignore[no-untyped-def]
-    a_addresses, a_lengths, b_addresses, b_lengths, out
-):
-    """Write the distance of each pair of rows, given by address and length in bytes.
+@kernel("Views(int64[:], int64[:]), Views(int64[:], int64[:]), out(int32[:])", fastmath=False)
+def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
+    """Write the distance of each pair of rows, int32 (n,).
 
     What is long is left to `long_distances`: `LONG`, or ``-2`` less the row that it repeats.
     """
     rows = out.size
-    pairs = np.empty((rows, 4), np.int64)
-    symbols = np.empty((rows, 2), np.int64)
+    a_addresses, a_lengths = a
+    b_addresses, b_lengths = b
+    pairs = np.empty((rows, 6), np.int64)
     keys = np.empty(rows, np.int64)
     counts = np.zeros(2 * _WORDS * _STEPS + 1, np.int64)
-    _assign(a_addresses, a_lengths, b_addresses, b_lengths, pairs, symbols, keys, counts, out)
+    _assign(a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out)
     for key in range(1, counts.size):
         counts[key] += counts[key - 1]
     order = np.empty(counts[-1], np.int64)
@@ -177,52 +171,56 @@ def lane_distances(  # type: ignore[no-untyped-def]
     vertical = np.zeros((2, _WORDS * LANES), np.uint64)
     first = np.zeros(LANES, np.int64)
     halves = np.zeros((2, _STEPS + 64 * _WORDS), np.uint16)
+    spare = part_of(halves, 0, 64 * _WORDS)
     astral = np.empty(MOST_ASTRAL, np.int64)
+    stride = _WORD_BYTES * LANES
     for shape in range(2 * _WORDS):
         wide = shape >= _WORDS
         words = shape % _WORDS + 1
+        width = stride * words
         stop = counts[(shape + 1) * _STEPS]
         for start in range(counts[shape * _STEPS], stop, LANES):
             group = order[start : min(stop, start + LANES)]
-            columns = symbols[group[-1], 1]
+            columns = pairs[group[-1], 5]
             for lane in range(group.size):
                 row = group[lane]
-                n = symbols[row, 1]
+                n = pairs[row, 5]
                 idle = columns - n
                 first[lane] = idle
                 for word in range(idle * words):
                     equal[word * LANES + lane] = 0
-                pattern, text = pairs[row, 0], pairs[row, 2]
+                pattern = View(pairs[row, 0], pairs[row, 1])
+                text = View(pairs[row, 2], pairs[row, 3])
                 if wide:
-                    known = decode_halves(pattern, pairs[row, 1], halves[0], astral, 0)
+                    known = decode_halves(pattern, halves[0], astral, 0)
                     if known >= 0:
-                        known = decode_halves(text, pairs[row, 3], halves[1], astral, known)
+                        known = decode_halves(text, halves[1], astral, known)
                     if known < 0:
-                        symbols[row, 0] = -1
+                        pairs[row, 4] = -1
                         continue
-                    pattern, text = address_of(halves[0]), address_of(halves[1])
-                elif (pattern & (_PAGE - 1)) + 64 * words > _PAGE:
-                    # The comparison reads whole words: never into a page that may not be there.
-                    scratch = halves[0].view(np.uint8)
-                    copy_bytes(pattern, pairs[row, 1], scratch)
-                    pattern = address_of(scratch)
-                target = address_of(equal) + 8 * (idle * words * LANES + lane)
-                _equal(wide, words, pattern, text, n, target)
+                    first_symbols = room_at(halves[0], 0, 2 * 64 * words)
+                    second_symbols = room_at(halves[1], 0, 2 * n)
+                else:
+                    first_symbols = readable(pattern, 0, pattern.length, 64 * words, spare)
+                    second_symbols = room_at(text, 0, n)
+                index = _WORD_BYTES * (idle * words * LANES + lane)
+                target = room_at(equal, index, width * (n - 1) + stride * (words - 1) + _WORD_BYTES)
+                _equal(wide, words, first_symbols, second_symbols, n, target)
             _advance(
                 words,
-                address_of(equal),
+                room_at(equal, 0, width * columns),
                 columns,
-                address_of(first),
-                address_of(vertical[0]),
-                address_of(vertical[1]),
+                room_at(first, 0, stride),
+                room_at(vertical[0], 0, width),
+                room_at(vertical[1], 0, width),
             )
             for lane in range(group.size):
                 row = group[lane]
-                m = symbols[row, 0]
+                m = pairs[row, 4]
                 if m < 0:
                     out[row] = LONG
                     continue
-                distance = symbols[row, 1]
+                distance = pairs[row, 5]
                 for word in range(words):
                     inside = _ALL
                     if word == words - 1:
@@ -237,17 +235,17 @@ def lane_distances(  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    "int64[:], int64[:], int64[:], int64[:], int32[:], out(float64[:])",
+    "Views(int64[:], int64[:]), Views(int64[:], int64[:]), int32[:], out(float64[:])",
     fastmath=False,
 )
-def similarities(  # type: ignore[no-untyped-def]
-    a_addresses, a_lengths, b_addresses, b_lengths, distance, out
-):
+def similarities(a: Views, b: Views, distance, out):  # type: ignore[no-untyped-def]
     """Write one less the distance by the code points of the longer row; 0 where both are empty."""
+    a_addresses, a_lengths = a
+    b_addresses, b_lengths = b
     for row in range(out.size):
         longest = max(
-            count_code_points(a_addresses[row], a_lengths[row]),
-            count_code_points(b_addresses[row], b_lengths[row]),
+            count_code_points(View(a_addresses[row], a_lengths[row])),
+            count_code_points(View(b_addresses[row], b_lengths[row])),
         )
         if longest == 0:
             out[row] = 0.0

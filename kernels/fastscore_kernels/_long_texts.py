@@ -14,7 +14,15 @@ from fastscore_machine.addressed_texts import (
 )
 from fastscore_machine.bits import count_ones
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import address_of, load_byte, load_int32, load_word, store_word
+from fastscore_machine.memory import (
+    View,
+    Views,
+    load_byte,
+    load_int32,
+    load_word,
+    room_at,
+    store_word,
+)
 from fastscore_machine.stopping import is_stopped
 from fastscore_machine.utf8 import decode
 
@@ -32,17 +40,20 @@ _PLUS = np.uint8(1)
 _SMALLEST_BOUND = 512
 _GROWTH = 8
 _ROW = 0xFFFFFFFF
+_WORD_BYTES = 8
+_ROW_BYTES = _WORD_BYTES * LANES
 
 
 @inlined
-def _code_points(address, length, out):  # type: ignore[no-untyped-def]
+def _code_points(text, out):  # type: ignore[no-untyped-def]
     """Write a row's code points and return how many there are."""
-    if all_ascii(address, length):
+    length = text.length
+    if all_ascii(text):
         for at in range(length):
-            out[at] = load_byte(address, at)
+            out[at] = load_byte(text, at)
         return length
     held = np.empty(length, np.uint8)
-    copy_bytes(address, length, held)
+    copy_bytes(text, held)
     return decode(held, 0, length, out)
 
 
@@ -67,15 +78,27 @@ def _take(state, lane, words, columns):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _fill(matches, width, words, text, columns, done, steps, equal, lane):  # type: ignore[no-untyped-def]
+def _fill(matches, width, words, text, done, steps, equal, lane):  # type: ignore[no-untyped-def]
     """Write which of a pattern's symbols equal the text's, word by word a step later."""
-    symbols, target = address_of(text), address_of(equal)
     for word in range(words):
-        given = address_of(matches) + 8 * word
-        written = target + 8 * (lane + word)
-        for step in range(max(0, word - done), min(steps, columns + word - done)):
-            symbol = load_int32(symbols, 4 * (done + step - word))
-            store_word(written, 8 * LANES * step, load_word(given, 8 * width * symbol))
+        written = _WORD_BYTES * (lane + word)
+        for step in range(max(0, word - done), min(steps, text.size + word - done)):
+            symbol = load_int32(text, 4 * (done + step - word))
+            found = load_word(matches, _WORD_BYTES * (width * symbol + word))
+            store_word(equal, written + _ROW_BYTES * step, found)
+
+
+@inlined
+def _advance(equal, steps, done, state, given, left):  # type: ignore[no-untyped-def]
+    """Run `advance_diagonal` on arrays."""
+    advance_diagonal(
+        room_at(equal, 0, _ROW_BYTES * steps),
+        steps,
+        done,
+        room_at(state, 0, _ROW_BYTES * STATE_ROWS),
+        room_at(given, 0, steps),
+        room_at(left, 0, steps),
+    )
 
 
 @inlined
@@ -92,22 +115,20 @@ def _column_sum(state, lane, words, m):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _strip(matches, words, text, columns, carry, state, equal, stop):  # type: ignore[no-untyped-def]
-    """Run a strip over columns; ``carry`` holds the steps above it, then those below it.
+def _strip(matches, words, text, carry, state, equal, stop):  # type: ignore[no-untyped-def]
+    """Run a strip over a text; ``carry`` holds the steps above it, then those below it.
 
     ``carry`` begins `LANES` bytes before the first column. Returns whether it ran to its end.
     """
     _begin(state)
-    _take(state, 0, words, columns)
-    total = columns + words - 1
+    _take(state, 0, words, text.size)
+    total = text.size + words - 1
     for done in range(0, total, _STEPS):
         if is_stopped(stop):
             return False
         steps = min(_STEPS, total - done)
-        _fill(matches, LANES, words, text, columns, done, steps, equal, 0)
-        given = address_of(carry) + LANES + done
-        below = given - (LANES - 1)
-        advance_diagonal(address_of(equal), steps, done, address_of(state), given, below)
+        _fill(matches, LANES, words, text, done, steps, equal, 0)
+        _advance(equal, steps, done, state, carry[LANES + done :], carry[1 + done :])
     return True
 
 
@@ -122,11 +143,12 @@ def _steps_sum(carry, columns):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, stop):  # type: ignore[no-untyped-def]
+def _distance_within(pattern, text, bound, matches, carry, state, equal, stop):  # type: ignore[no-untyped-def]
     """Return the distance of paths within a band: exact where it is no more than the bound.
 
     What enters the band from outside is taken for as large as it can be.
     """
+    m, n = pattern.size, text.size
     carry[:] = _PLUS
     low, high = (n - m - bound) >> 1, (n - m + bound) >> 1
     corner = np.int64(0)
@@ -138,7 +160,7 @@ def _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, s
             matches[pattern[row] * LANES + ((row - top) >> 6)] |= _ONE << np.uint64(row & 63)
         if bottom == m:
             corner += _steps_sum(carry[begin:], columns)
-        went = _strip(matches, words, text[begin:], columns, carry[begin:], state, equal, stop)
+        went = _strip(matches, words, text[begin:end], carry[begin:], state, equal, stop)
         for row in range(top, bottom):
             matches[pattern[row] * LANES + ((row - top) >> 6)] = 0
         if not went:
@@ -150,26 +172,27 @@ def _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, s
 
 
 @inlined
-def _in_strips(a, a_length, b, b_length, state, equal, stop):  # type: ignore[no-untyped-def]
+def _in_strips(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
     """Return the distance of a pair of long texts; 0 when stopped."""
-    pattern = np.empty(a_length, np.int32)
-    text = np.empty(b_length, np.int32)
-    m = _code_points(a, a_length, pattern)
-    n = _code_points(b, b_length, text)
+    pattern = np.empty(a.length, np.int32)
+    text = np.empty(b.length, np.int32)
+    m = _code_points(a, pattern)
+    n = _code_points(b, text)
     matches = np.zeros(dense_symbols(pattern, m, text, n) * LANES, np.uint64)
+    pattern, text = pattern[:m], text[:n]
     carry = np.empty(n + 2 * LANES, np.uint8)
     bound = abs(n - m) + _SMALLEST_BOUND
     while True:
         if bound + _STRIP >= max(m, n):
             bound = m + n
-        distance = _distance_within(pattern, m, text, n, bound, matches, carry, state, equal, stop)
+        distance = _distance_within(pattern, text, bound, matches, carry, state, equal, stop)
         if distance <= bound:
             return distance
         bound = min(distance, _GROWTH * bound)
 
 
 @inlined
-def _side_by_side(rows, pairs, shapes, matches, state, equal, stop, out):  # type: ignore[no-untyped-def]
+def _side_by_side(rows, pairs, matches, state, equal, stop, out):  # type: ignore[no-untyped-def]
     """Write the distances of pairs whose patterns share the lanes."""
     room = np.int64(0)
     for row in rows:
@@ -181,11 +204,11 @@ def _side_by_side(rows, pairs, shapes, matches, state, equal, stop, out):  # typ
     _begin(state)
     for number in range(rows.size):
         row = rows[number]
-        m, n, words = shapes[row, 0], shapes[row, 1], (shapes[row, 0] + 63) >> 6
+        m, n, words = pairs[row, 4], pairs[row, 5], (pairs[row, 4] + 63) >> 6
         pattern = symbols[used:]
         text = symbols[used + m :]
-        _code_points(pairs[row, 0], pairs[row, 1], pattern)
-        _code_points(pairs[row, 2], pairs[row, 3], text)
+        _code_points(View(pairs[row, 0], pairs[row, 1]), pattern)
+        _code_points(View(pairs[row, 2], pairs[row, 3]), text)
         size = dense_symbols(pattern, m, text, n) * words
         matches[held : held + size] = 0
         for place in range(m):
@@ -204,23 +227,17 @@ def _side_by_side(rows, pairs, shapes, matches, state, equal, stop, out):  # typ
         lane = np.int64(0)
         for number in range(rows.size):
             row = rows[number]
-            words = (shapes[row, 0] + 63) >> 6
-            text = symbols[places[number, 0] :]
+            words = (pairs[row, 4] + 63) >> 6
+            first = places[number, 0]
+            text = symbols[first : first + pairs[row, 5]]
             own = matches[places[number, 1] :]
-            _fill(own, words, words, text, shapes[row, 1], done, steps, equal, lane)
+            _fill(own, words, words, text, done, steps, equal, lane)
             lane += words
-        advance_diagonal(
-            address_of(equal),
-            steps,
-            done,
-            address_of(state),
-            address_of(outside),
-            address_of(below),
-        )
+        _advance(equal, steps, done, state, outside, below)
     lane = np.int64(0)
     for row in rows:
-        words = (shapes[row, 0] + 63) >> 6
-        out[row] = shapes[row, 1] + _column_sum(state, lane, words, shapes[row, 0])
+        words = (pairs[row, 4] + 63) >> 6
+        out[row] = pairs[row, 5] + _column_sum(state, lane, words, pairs[row, 4])
         lane += words
 
 
@@ -237,18 +254,17 @@ def _by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    "int64[:], int64[:], int64[:], int64[:], int64[:], out(int32[:])",
+    "Views(int64[:], int64[:]), Views(int64[:], int64[:]), int64[:], out(int32[:])",
     fastmath=False,
 )
-def long_distances(  # type: ignore[no-untyped-def]
-    a_addresses, a_lengths, b_addresses, b_lengths, stop, out
-):
-    """Write the distances that `lane_distances` left open, unless asked to stop."""
+def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-def]
+    """Write the distances (n,) that `lane_distances` left open, unless asked to stop."""
+    a_addresses, a_lengths = a
+    b_addresses, b_lengths = b
     count = np.int64(0)
     for row in range(out.size):
         count += out[row] == LONG
-    pairs = np.empty((out.size, 4), np.int64)
-    shapes = np.empty((out.size, 2), np.int64)
+    pairs = np.empty((out.size, 6), np.int64)
     columns = np.zeros(count, np.int64)
     open_rows = np.empty(count, np.int64)
     state = np.empty((STATE_ROWS, LANES), np.uint64)
@@ -260,27 +276,28 @@ def long_distances(  # type: ignore[no-untyped-def]
             continue
         if is_stopped(stop):
             return
-        a, a_length, b, b_length = strip_affixes(
-            a_addresses[row], a_lengths[row], b_addresses[row], b_lengths[row]
+        one, other = strip_affixes(
+            View(a_addresses[row], a_lengths[row]), View(b_addresses[row], b_lengths[row])
         )
-        m, n = count_code_points(a, a_length), count_code_points(b, b_length)
+        m, n = count_code_points(one), count_code_points(other)
         if ((m + 63) >> 6) * n > ((n + 63) >> 6) * m:
-            a, a_length, m, b, b_length, n = b, b_length, n, a, a_length, m
+            one, m, other, n = other, n, one, m
         if m > _STRIP:
-            out[row] = _in_strips(a, a_length, b, b_length, state, equal, stop)
+            out[row] = _in_strips(one, other, state, equal, stop)
             continue
-        pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3] = a, a_length, b, b_length
-        shapes[row, 0], shapes[row, 1] = m, n
+        pairs[row, 0], pairs[row, 1] = one.address, one.length
+        pairs[row, 2], pairs[row, 3] = other.address, other.length
+        pairs[row, 4], pairs[row, 5] = m, n
         open_rows[count], columns[count] = row, n
         count += 1
     order = _by_columns(open_rows, columns, count)
     first = np.int64(0)
     while first < count and not is_stopped(stop):
         after, lanes = first, np.int64(0)
-        while after < count and lanes + ((shapes[order[after], 0] + 63) >> 6) <= LANES:
-            lanes += (shapes[order[after], 0] + 63) >> 6
+        while after < count and lanes + ((pairs[order[after], 4] + 63) >> 6) <= LANES:
+            lanes += (pairs[order[after], 4] + 63) >> 6
             after += 1
-        _side_by_side(order[first:after], pairs, shapes, matches, state, equal, stop, out)
+        _side_by_side(order[first:after], pairs, matches, state, equal, stop, out)
         first = after
     for row in range(out.size):
         if out[row] < LONG:

@@ -5,7 +5,7 @@ any order and repeat. `distinct_counts_ragged` makes sets of them, with a count 
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,14 @@ _GROUPS_PER_CHUNK = 1 << 12
 
 Values = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
+
+
+class _Bags(NamedTuple):
+    """A column of bags: distinct values (m,), how often each, and offsets (bags + 1,)."""
+
+    values: Values
+    counts: Counts
+    offsets: Counts
 
 
 def distinct_counts_ragged(
@@ -82,14 +90,14 @@ def idf_cosine_counted_csr(
     """
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
     left, right = _bags("a", a, weights.size), _bags("b", b, weights.size)
-    same_length("a", left[2].size - 1, "b", right[2].size - 1)
-    out = np.empty(left[2].size - 1, np.float64)
+    same_length("a", left.offsets.size - 1, "b", right.offsets.size - 1)
+    out = np.empty(left.offsets.size - 1, np.float64)
     squares = read_only(weights * weights)
-    _run(partial(_counted_cosine, *left, *right, squares, out), out.size, threads)
+    _run(partial(_counted_cosine, left, right, squares, out), out.size, threads)
     return out
 
 
-def _bags(name: str, column: Any, terms: int) -> tuple[Values, Counts, Counts]:
+def _bags(name: str, column: Any, terms: int) -> _Bags:
     values = as_vector(f"{name}[0]", column[0], np.int32)
     counts = as_vector(f"{name}[1]", column[1], np.int64)
     same_length(f"{name}[0]", values.size, f"{name}[1]", counts.size)
@@ -99,7 +107,7 @@ def _bags(name: str, column: Any, terms: int) -> tuple[Values, Counts, Counts]:
             f"`{name}` holds the value {values[at]} at position {at}; expected places in `idf`, "
             f"0 to {terms - 1}"
         )
-    return values, counts, as_offsets(f"{name}[2]", column[2], values.size)
+    return _Bags(values, counts, as_offsets(f"{name}[2]", column[2], values.size))
 
 
 def _run(work: Any, groups: int, threads: int | None) -> None:
@@ -126,6 +134,7 @@ def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untype
 def _count_groups(  # type: ignore[no-untyped-def]
     values, offsets, places, distinct, counts, start, stop
 ):
+    """Write each group's distinct values, which are sorted, and their counts from its place on."""
     for group in range(start, stop):
         place = places[group] - 1
         for at in range(offsets[group], offsets[group + 1]):
@@ -137,13 +146,14 @@ def _count_groups(  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    "int32[:], int64[:], int64[:], int32[:], int64[:], int64[:], float64[:], "
+    "_Bags(int32[:], int64[:], int64[:]), _Bags(int32[:], int64[:], int64[:]), float64[:], "
     "out(float64[:]), int64, int64",
     fastmath=False,
 )
-def _counted_cosine(  # type: ignore[no-untyped-def]
-    a, a_counts, a_offsets, b, b_counts, b_offsets, squares, out, start, stop
-):
+def _counted_cosine(left, right, squares, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write the cosines of rows ``start`` to ``stop``; ``squares`` are those of the weights."""
+    a, a_counts, a_offsets = left
+    b, b_counts, b_offsets = right
     for row in range(start, stop):
         i = a_offsets[row]
         j = b_offsets[row]

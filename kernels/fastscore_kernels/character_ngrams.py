@@ -6,9 +6,9 @@ is one n-gram. The arithmetic is scikit-learn's, operation by operation (``Tfidf
 bit: n-grams are numbered as they sort, and every sum adds in that order.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,24 +27,17 @@ _ROWS_PER_CHUNK = 256
 Points = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterNgrams:
-    """The n-grams of candidates, ready to be looked up; make one with `index_character_ngrams`.
+class NgramTree(NamedTuple):
+    """How n-grams are reached: those of three characters by search, longer ones from there.
 
-    Attributes
+    Parameters
     ----------
     trigrams : uint64 (t,)
         Those of three characters, packed and ascending.
     trigram_ids : int64 (t,)
         The number of each among all n-grams.
-    child_offsets, child_points, children : int64, uint32, int64
+    child_offsets, child_points, children : int64 (n-grams + 1,), uint32, int64
         By n-gram the characters that continue it, ascending, and the n-grams that they make.
-    entry_offsets, entry_groups, entry_idf : int64, int64, float64
-        By n-gram the groups of candidates that have it, and its inverse document frequency there.
-    posting_offsets, owners, weights : int64, int32, float64
-        By entry its candidates, and the n-gram's weight in the vector of each, of length 1.
-    group_offsets : int64 (groups + 1,)
-        The candidates of each group.
     """
 
     trigrams: npt.NDArray[np.uint64]
@@ -52,6 +45,21 @@ class CharacterNgrams:
     child_offsets: Indices
     child_points: Points
     children: Indices
+
+
+class NgramPostings(NamedTuple):
+    """Which candidates have which n-grams.
+
+    Parameters
+    ----------
+    entry_offsets, entry_groups, entry_idf : int64 (n-grams + 1,), int64, float64
+        By n-gram the groups of candidates that have it, and its inverse document frequency there.
+    posting_offsets, owners, weights : int64 (entries + 1,), int32, float64
+        By entry its candidates, and the n-gram's weight in the vector of each, of length 1.
+    group_offsets : int64 (groups + 1,)
+        The candidates of each group.
+    """
+
     entry_offsets: Indices
     entry_groups: Indices
     entry_idf: Reals
@@ -59,6 +67,14 @@ class CharacterNgrams:
     owners: npt.NDArray[np.int32]
     weights: Reals
     group_offsets: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterNgrams:
+    """The n-grams of candidates, ready to be looked up; make one with `index_character_ngrams`."""
+
+    tree: NgramTree
+    postings: NgramPostings
 
 
 def index_character_ngrams(
@@ -100,8 +116,7 @@ def index_character_ngrams(
     for _ in range(2):  # the cosine scales what is scaled already, which moves last bits
         squares = np.bincount(owner, weights * weights, places.size - 1)
         weights = weights / np.sqrt(squares)[owner]
-    return CharacterNgrams(
-        *_tree(high, low),
+    postings = NgramPostings(
         read_only(np.searchsorted(entry_gram, np.arange(high.size + 1))),
         read_only(entry_group),
         read_only(idf),
@@ -110,6 +125,7 @@ def index_character_ngrams(
         read_only(weights),
         groups,
     )
+    return CharacterNgrams(_tree(high, low), postings)
 
 
 def nearest_by_character_ngrams(
@@ -147,10 +163,10 @@ def nearest_by_character_ngrams(
         raise ValueError(
             f"`top` is {top} and `least` {least}; expected at least 1 and a number above 0"
         )
-    n_groups = index.group_offsets.size - 1
+    n_groups = index.postings.group_offsets.size - 1
     out = np.full((places.size - 1, n_groups * top), -1, np.int32)
     run_chunks(
-        partial(_bound(index), characters, places, top, float(least), out),
+        partial(_nearest, index.tree, index.postings, (characters, places), top, float(least), out),
         places.size - 1,
         chunk=_ROWS_PER_CHUNK,
         threads=threads,
@@ -164,11 +180,6 @@ def _texts(name: str, points: npt.ArrayLike, offsets: npt.ArrayLike) -> tuple[Po
     if (characters[places] != _SPACE).any() or (np.diff(places) < 1).any():
         raise ValueError(f"`{name}` has no space at an offset; expected one around each text")
     return characters, places
-
-
-def _bound(index: CharacterNgrams) -> Callable[..., None]:
-    """Return the kernel with the index's arrays as its first arguments."""
-    return partial(_nearest, *(getattr(index, name) for name in index.__slots__))
 
 
 def _windows(
@@ -210,10 +221,7 @@ def _entries(
     return entry, gram[begins], group, np.log(idf) + 1.0
 
 
-def _tree(
-    high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.uint64], Indices, Indices, Points, Indices]:
-    """Return how n-grams are reached: trigrams by search, longer ones from what they continue."""
+def _tree(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> NgramTree:
     number = np.arange(high.size)
     last = low & np.uint64((1 << _BITS) - 1)
     is_trigram = low == 0
@@ -225,7 +233,7 @@ def _tree(
     parent = np.where(is_middle, of_trigram, of_middle)[longer]
     point = np.where(is_middle, low >> np.uint64(_BITS), last)[longer] - np.uint64(1)
     order = np.argsort(parent, kind="stable")
-    return (
+    return NgramTree(
         read_only(high[is_trigram]),
         read_only(np.flatnonzero(is_trigram)),
         read_only(np.searchsorted(parent[order], np.arange(high.size + 1))),
@@ -249,10 +257,9 @@ def _find(values, low, high, value):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _collect(  # type: ignore[no-untyped-def]
-    points, begin, end, trigrams, trigram_ids, child_offsets, child_points, children, found
-):
+def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
     """Write the numbers of a text's known n-grams; return how many there are."""
+    trigrams, trigram_ids, child_offsets, child_points, children = tree
     count = np.int64(0)
     bits = np.uint64(_BITS)
     one = np.uint64(1)
@@ -316,17 +323,56 @@ def _rank(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
     scores[place] = score
 
 
+@always_inlined
+def _measure(found, counts, postings, norms):  # type: ignore[no-untyped-def]
+    """Write by group (2, groups) by what a text's weights are divided, first and then.
+
+    The vector is scaled to length 1, and again by the cosine.
+    """
+    entry_offsets, entry_groups, entry_idf, _, _, _, _ = postings
+    norms[:] = 0.0
+    for scaling in range(2):
+        for place in range(found.size):
+            for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
+                group = entry_groups[entry]
+                weight = counts[place] * entry_idf[entry]
+                if scaling == 1:
+                    weight /= norms[0, group]
+                norms[scaling, group] += weight * weight
+        for group in range(norms.shape[1]):
+            norms[scaling, group] = np.sqrt(norms[scaling, group])
+
+
+@always_inlined
+def _add_up(found, counts, postings, norms, sums, touched):  # type: ignore[no-untyped-def]
+    """Add up the cosine of each candidate that shares an n-gram; return how many do."""
+    entry_offsets, entry_groups, entry_idf, posting_offsets, owners, weights, _ = postings
+    n_touched = np.int64(0)
+    for place in range(found.size):
+        for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
+            group = entry_groups[entry]
+            weight = counts[place] * entry_idf[entry] / norms[0, group] / norms[1, group]
+            for posting in range(posting_offsets[entry], posting_offsets[entry + 1]):
+                owner = owners[posting]
+                if sums[owner] == 0.0:
+                    touched[n_touched] = owner
+                    n_touched += 1
+                sums[owner] += weight * weights[posting]
+    return n_touched
+
+
 @kernel(
-    "uint64[:], int64[:], int64[:], uint32[:], int64[:], int64[:], int64[:], float64[:], "
-    "int64[:], int32[:], float64[:], int64[:], uint32[:], int64[:], int64, float64, "
-    "out(int32[:, :]), int64, int64",
+    "NgramTree(uint64[:], int64[:], int64[:], uint32[:], int64[:]), "
+    "NgramPostings(int64[:], int64[:], float64[:], int64[:], int32[:], float64[:], int64[:]), "
+    "(uint32[:], int64[:]), int64, float64, out(int32[:, :]), int64, int64",
     fastmath=False,
 )
 def _nearest(  # type: ignore[no-untyped-def]
-    trigrams, trigram_ids, child_offsets, child_points, children, entry_offsets, entry_groups,
-    entry_idf, posting_offsets, owners, weights, group_offsets, points, offsets, top, least, out,
-    start, stop,
-):  # fmt: skip
+    tree: NgramTree, postings: NgramPostings, texts, top, least, out, start, stop
+):
+    """Write the nearest candidates of texts ``start`` to ``stop``, which ``out`` has -1 for."""
+    points, offsets = texts
+    group_offsets = postings.group_offsets
     n_groups = group_offsets.size - 1
     longest = np.int64(0)
     for row in range(start, stop):
@@ -338,35 +384,11 @@ def _nearest(  # type: ignore[no-untyped-def]
     touched = np.empty(sums.size, np.int64)
     scores = np.empty(n_groups * top, np.float64)
     for row in range(start, stop):
-        count = _collect(
-            points, offsets[row], offsets[row + 1], trigrams, trigram_ids, child_offsets,
-            child_points, children, found,
-        )  # fmt: skip
+        count = _collect(points, offsets[row], offsets[row + 1], tree, found)
         count = _count_runs(found, count, counts)
-        # the vector is scaled to length 1, and again by the cosine
-        norms[:] = 0.0
-        for scaling in range(2):
-            for place in range(count):
-                for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
-                    group = entry_groups[entry]
-                    weight = counts[place] * entry_idf[entry]
-                    if scaling == 1:
-                        weight /= norms[0, group]
-                    norms[scaling, group] += weight * weight
-            for group in range(n_groups):
-                norms[scaling, group] = np.sqrt(norms[scaling, group])
-        n_touched = np.int64(0)
-        for place in range(count):
-            for entry in range(entry_offsets[found[place]], entry_offsets[found[place] + 1]):
-                group = entry_groups[entry]
-                weight = counts[place] * entry_idf[entry] / norms[0, group] / norms[1, group]
-                for posting in range(posting_offsets[entry], posting_offsets[entry + 1]):
-                    owner = owners[posting]
-                    if sums[owner] == 0.0:
-                        touched[n_touched] = owner
-                        n_touched += 1
-                    sums[owner] += weight * weights[posting]
-        for place in range(n_touched):
+        kept = found[:count]
+        _measure(kept, counts, postings, norms)
+        for place in range(_add_up(kept, counts, postings, norms, sums, touched)):
             owner = touched[place]
             score = sums[owner]
             sums[owner] = 0.0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import load_byte
+from fastscore_machine.memory import View, Views, load_byte
 from fastscore_machine.validation import read_only
 
 _CODE_POINTS = 0x110000
@@ -36,15 +36,15 @@ def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
     import pyarrow as pa
 
     rows = text_rows("strings", strings)
-    addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
+    views, lengths = rows.views, rows.lengths
     seen = np.zeros(_CODE_POINTS, np.bool_)
-    largest = _mark_seen(addresses, lengths, seen)
+    largest = _mark_seen(views, seen)
     starts, pieces, widest = _replacements(np.flatnonzero(seen[: largest + 1]), replacement)
     offsets = np.zeros(len(lengths) + 1, np.int64)
     room = int(lengths.sum()) + widest * int(lengths.max(initial=0))
     out, row = np.empty(room, np.uint8), 0
     while True:
-        row = _write(addresses, lengths, starts, pieces, widest, row, offsets, out)
+        row = _write(views, starts, pieces, widest, row, offsets, out)
         if row == len(lengths):
             break
         wider = np.empty(2 * out.size, np.uint8)
@@ -78,25 +78,26 @@ def _size_of(lead):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _code_point(address, at, size):  # type: ignore[no-untyped-def]
-    lead = load_byte(address, at)
+def _code_point(text, at, size):  # type: ignore[no-untyped-def]
+    lead = load_byte(text, at)
     if size == 1:
         return lead
     code = lead & (0x7F >> size)
     for step in range(1, size):
-        code = (code << 6) | (load_byte(address, at + step) & 0x3F)
+        code = (code << 6) | (load_byte(text, at + step) & 0x3F)
     return code
 
 
-@kernel("int64[:], int64[:], out(bool[:])", returns="int64", fastmath=False)
-def _mark_seen(addresses, lengths, seen):  # type: ignore[no-untyped-def]
+@kernel("Views(int64[:], int64[:]), out(bool[:])", returns="int64", fastmath=False)
+def _mark_seen(rows: Views, seen):  # type: ignore[no-untyped-def]
     """Mark the code points that stand in rows; return the largest."""
+    addresses, lengths = rows
     largest = np.int64(-1)
     for row in range(lengths.size):
-        address, at = addresses[row], np.int64(0)
+        text, at = View(addresses[row], lengths[row]), np.int64(0)
         while at < lengths[row]:
-            size = _size_of(load_byte(address, at))
-            code = _code_point(address, at, size)
+            size = _size_of(load_byte(text, at))
+            code = _code_point(text, at, size)
             seen[code] = True
             largest = max(largest, code)
             at += size
@@ -104,23 +105,24 @@ def _mark_seen(addresses, lengths, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel(
-    "int64[:], int64[:], int32[:, :], uint8[:], int64, int64, out(int64[:]), out(uint8[:])",
+    "Views(int64[:], int64[:]), int32[:, :], uint8[:], int64, int64, out(int64[:]), out(uint8[:])",
     returns="int64",
     fastmath=False,
 )
 def _write(  # type: ignore[no-untyped-def]
-    addresses, lengths, starts, pieces, widest, row, offsets, out
+    rows: Views, starts, pieces, widest, row, offsets, out
 ):
     """Write replaced rows from ``row`` on; return the first for which there may be no room."""
+    addresses, lengths = rows
     while row < lengths.size:
-        address, length = addresses[row], lengths[row]
+        text, length = View(addresses[row], lengths[row]), lengths[row]
         begin = end = offsets[row]
         if begin + widest * length > out.size:
             break
         at, last = np.int64(0), np.uint8(_SPACE)
         while at < length:
-            size = _size_of(load_byte(address, at))
-            code = _code_point(address, at, size)
+            size = _size_of(load_byte(text, at))
+            code = _code_point(text, at, size)
             at += size
             for place in range(starts[code, 0], starts[code, 1]):
                 byte = pieces[place]

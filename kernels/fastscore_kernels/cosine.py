@@ -6,6 +6,7 @@ chunk, the thread or the other rows of a call.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,14 @@ from fastscore_kernels.sampling import mt19937_pairs
 _PAIRS_PER_CHUNK = 1 << 14
 _QUERIES_PER_CHUNK = 1 << 15
 _DOTS_PER_CHUNK = 1 << 16
+
+
+class _Pairs(NamedTuple):
+    """Distinct unordered pairs of a sample, ascending, and how often each was drawn, (pairs,)."""
+
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.float64]
 
 
 def cosine_pairs(
@@ -109,15 +118,13 @@ def mean_pair_cosine_groups(
     cuts = np.flatnonzero(np.diff(sizes[by_size])) + 1
     for groups in np.split(by_size, cuts):
         if groups.size and sizes[groups[0]] >= 2:
-            first, second, weight = _distinct_pairs(int(sizes[groups[0]]), pairs, seed)
+            drawn = _distinct_pairs(int(sizes[groups[0]]), pairs, seed)
             starts = read_only(bounds[groups])
             means = np.empty(groups.size)
             run_chunks(
-                partial(
-                    _weighted_means, vectors, members, starts, first, second, weight, pairs, means
-                ),
+                partial(_weighted_means, vectors, members, starts, drawn, pairs, means),
                 groups.size,
-                chunk=max(1, _DOTS_PER_CHUNK // first.size),
+                chunk=max(1, _DOTS_PER_CHUNK // drawn.first.size),
                 threads=threads,
             )
             out[groups] = means
@@ -176,31 +183,31 @@ def max_cosine_ragged(
     return best, position
 
 
-def _distinct_pairs(
-    size: int, pairs: int, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the distinct unordered pairs of a sample, ascending, and how often each was drawn."""
+def _distinct_pairs(size: int, pairs: int, seed: int) -> _Pairs:
     drawn = mt19937_pairs(size, pairs, seed)
     low, high = drawn.min(axis=1), drawn.max(axis=1)
     keys, counts = np.unique(low * size + high, return_counts=True)
     first, second = np.divmod(keys, size)
-    return read_only(first), read_only(second), read_only(counts.astype(np.float64))
+    return _Pairs(read_only(first), read_only(second), read_only(counts.astype(np.float64)))
 
 
 @kernel("float32[:, :], int64[:], int64[:], int64, int64, out(float64[:])", fastmath=False)
 def _dots(matrix, rows_a, rows_b, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write the dot products of pairs ``start`` to ``stop``."""
     for pair in range(start, stop):
         out[pair] = dot_rows(matrix, rows_a[pair], rows_b[pair])
 
 
 @kernel(
-    "float32[:, :], int64[:], int64[:], int64[:], int64[:], float64[:], int64, "
+    "float32[:, :], int64[:], int64[:], _Pairs(int64[:], int64[:], float64[:]), int64, "
     "out(float64[:]), int64, int64",
     fastmath=False,
 )
 def _weighted_means(  # type: ignore[no-untyped-def]
-    matrix, members, starts, first, second, weight, pairs, means, start, stop
+    matrix, members, starts, drawn: _Pairs, pairs, means, start, stop
 ):
+    """Write the mean cosine of so many pairs of each group, whose members begin at its start."""
+    first, second, weight = drawn
     for group in range(start, stop):
         origin = starts[group]
         total = 0.0

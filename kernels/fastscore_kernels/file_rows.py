@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine import llvm, plain
 from fastscore_machine.compiling import inlined, instruction, kernel
-from fastscore_machine.memory import address_of, load_byte, load_word
+from fastscore_machine.memory import View, load_short, load_word, part_of, room_at
 from fastscore_machine.validation import as_rows, as_vector, read_only, same_length
 
 from fastscore_kernels.hashing import text_hash128
@@ -105,26 +105,26 @@ def _read_at(builder: Any, descriptor: Any, address: Any, size: Any, place: Any)
 
 
 @inlined
-def _checksum(address, size, whole, upper):  # type: ignore[no-untyped-def]
-    """Checksum the row of ``size`` bytes at an address."""
+def _checksum(row: View, whole, upper):  # type: ignore[no-untyped-def]
+    """Checksum the bytes of a row."""
     total = np.uint64(0)
-    words = size // _WORD_BYTES
+    words = row.length // _WORD_BYTES
     for at in range(words):
-        word = load_word(address, _WORD_BYTES * at)
+        word = load_word(row, _WORD_BYTES * at)
         total += word * whole[at] + (word >> _UPPER) * upper[at]
     if words < whole.size:
-        word = np.uint64(0)
-        for at in range(_WORD_BYTES * words, size):
-            word |= np.uint64(load_byte(address, at)) << np.uint64(8 * (at % _WORD_BYTES))
+        begun = _WORD_BYTES * words
+        word = load_short(row, begun, row.length - begun)
         total += word * whole[words] + (word >> _UPPER) * upper[words]
     return total
 
 
 @kernel("uint8[:, :], uint64[:], uint64[:], out(uint64[:])", fastmath=False)
 def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-def]
+    """Checksum each row, by the factors of its words and of their upper halves."""
     size = rows.shape[1]
     for row in range(rows.shape[0]):
-        checksums[row] = _checksum(address_of(rows) + row * size, size, whole, upper)
+        checksums[row] = _checksum(part_of(rows, row * size, size), whole, upper)
 
 
 @kernel(
@@ -135,6 +135,7 @@ def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-de
 def _read_rows(  # type: ignore[no-untyped-def]
     descriptor, offset, rows, checksums, whole, upper, out, places
 ):
+    """Read rows into their places of ``out``; return how many are certainly as they were."""
     size = out.shape[1]
     at = 0
     while at < rows.size:
@@ -145,15 +146,15 @@ def _read_rows(  # type: ignore[no-untyped-def]
             and places[stop] - places[at] == stop - at
         ):
             stop += 1
-        target, left = address_of(out) + places[at] * size, (stop - at) * size
-        place = offset + rows[at] * size
+        target, place = places[at] * size, offset + rows[at] * size
+        left = (stop - at) * size
         while left > 0:
-            done = _read_at(descriptor, target, left, place)
+            done = _read_at(descriptor, room_at(out, target, left), left, place)
             if done <= 0:
                 return at
             target, place, left = target + done, place + done, left - done
         for row in range(at, stop):
-            found = _checksum(address_of(out) + places[row] * size, size, whole, upper)
+            found = _checksum(part_of(out, places[row] * size, size), whole, upper)
             if found != checksums[rows[row]]:
                 return row
         at = stop

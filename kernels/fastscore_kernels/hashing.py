@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import load_byte, load_word
+from fastscore_machine.memory import View, Views, load_short, load_word
 from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import read_only
 
 _ROWS_PER_CHUNK = 1 << 16
 _C1 = np.uint64(0x87C37B91114253D5)
@@ -32,11 +31,10 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
         string is (0, 0).
     """
     rows = text_rows("strings", strings)
-    addresses, lengths = read_only(rows.addresses), read_only(rows.lengths)
-    out = np.empty((len(lengths), 2), np.uint64)
+    views, out = rows.views, np.empty((len(rows), 2), np.uint64)
     run_chunks(
-        lambda start, stop: _hash_rows(addresses, lengths, start, stop, out),
-        len(lengths),
+        lambda start, stop: _hash_rows(views, start, stop, out),
+        len(out),
         chunk=_ROWS_PER_CHUNK,
         threads=threads,
     )
@@ -49,14 +47,11 @@ def _rotate_left(word, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _little_endian(address, start, stop):  # type: ignore[no-untyped-def]
+def _little_endian(text, start, stop):  # type: ignore[no-untyped-def]
     """Read up to eight bytes as one word."""
     if stop - start == 8:
-        return load_word(address, start)
-    word = np.uint64(0)
-    for at in range(stop - start):
-        word |= np.uint64(load_byte(address, start + at)) << np.uint64(8 * at)
-    return word
+        return load_word(text, start)
+    return load_short(text, start, stop - start)
 
 
 @inlined
@@ -68,24 +63,26 @@ def _finish(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> np.uint64(33))
 
 
-@kernel("int64[:], int64[:], int64, int64, out(uint64[:, :])", fastmath=False)
-def _hash_rows(addresses, lengths, start, stop, out):  # type: ignore[no-untyped-def]
+@kernel("Views(int64[:], int64[:]), int64, int64, out(uint64[:, :])", fastmath=False)
+def _hash_rows(rows: Views, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write the two words of each row's hash (rows, 2), from ``start`` to ``stop``."""
+    addresses, lengths = rows
     for row in range(start, stop):
-        address, end = addresses[row], lengths[row]
+        text, end = View(addresses[row], lengths[row]), lengths[row]
         at = np.int64(0)
         length = np.uint64(end)
         h1 = np.uint64(0)
         h2 = np.uint64(0)
         while at + 16 <= end:
-            k1 = _rotate_left(load_word(address, at) * _C1, 31) * _C2
+            k1 = _rotate_left(load_word(text, at) * _C1, 31) * _C2
             h1 = (_rotate_left(h1 ^ k1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
-            k2 = _rotate_left(load_word(address, at + 8) * _C2, 33) * _C1
+            k2 = _rotate_left(load_word(text, at + 8) * _C2, 33) * _C1
             h2 = (_rotate_left(h2 ^ k2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
             at += 16
         if at + 8 < end:
-            h2 ^= _rotate_left(_little_endian(address, at + 8, end) * _C2, 33) * _C1
+            h2 ^= _rotate_left(_little_endian(text, at + 8, end) * _C2, 33) * _C1
         if at < end:
-            h1 ^= _rotate_left(_little_endian(address, at, min(end, at + 8)) * _C1, 31) * _C2
+            h1 ^= _rotate_left(_little_endian(text, at, min(end, at + 8)) * _C1, 31) * _C2
         h1 ^= length
         h2 ^= length
         h1 += h2

@@ -149,6 +149,7 @@ def _distinct(  # type: ignore[no-untyped-def]
 
 @kernel("uint64[:], out(int32[:])", fastmath=False)
 def _bucket_starts(words: Any, starts: Any) -> None:
+    """Write where ids begin whose first bits are those of each bucket, (buckets + 1,)."""
     shift = np.uint64(64)
     buckets = starts.size - 1
     while buckets > 1:
@@ -167,6 +168,7 @@ def _bucket_starts(words: Any, starts: Any) -> None:
 def _find(  # type: ignore[no-untyped-def]
     first, second, sorted_first, sorted_second, starts, places
 ):
+    """Write the place of each id among the sorted ones, (n,); -1 where it is not there."""
     shift = np.uint64(64)
     buckets = starts.size - 1
     while buckets > 1:

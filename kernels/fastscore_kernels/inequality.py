@@ -64,6 +64,7 @@ def gini_ragged(
 
 @kernel("float64[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False)
 def _gini(values, offsets, minimum_mean, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write the coefficients of groups ``start`` to ``stop``, as `gini_ragged` has them."""
     largest = np.int64(0)
     for group in range(start, stop):
         largest = max(largest, offsets[group + 1] - offsets[group])

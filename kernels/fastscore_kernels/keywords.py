@@ -18,7 +18,7 @@ from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, lower_bytes, prefetch_text
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import address_of, load_byte, load_word
+from fastscore_machine.memory import View, Views, load_byte, load_word
 from fastscore_machine.validation import read_only
 
 Halves = npt.NDArray[np.uint32]
@@ -59,7 +59,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
     bits = np.zeros((rows.lengths.size, max(1, -(-len(groups) // _WORD))), np.uint64)
     if any(groups) and rows.lengths.size:
         automaton = _automaton(tuple(map(tuple, groups)))
-        _search(read_only(rows.addresses), read_only(rows.lengths), *automaton, bits)
+        _search(rows.views, *automaton, bits)
     return bits
 
 
@@ -173,14 +173,14 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
 
 
 @inlined
-def _beginning_marks(block: int, next_bytes: int) -> Any:
+def _beginning_marks(text: View, block: int, next_bytes: Any) -> Any:
     """Mark the bytes of a block at which a keyword may begin; eight bytes after it are read."""
-    characters = lower_bytes(block, 0x80) | ~lower_bytes(block, 0xC0)
+    characters = lower_bytes(text, block, 0x80) | ~lower_bytes(text, block, 0xC0)
     marks = _NONE
     while characters != _NONE:
         place = trailing_zeros(characters)
         characters &= characters - _1
-        word = load_word(block, place)
+        word = load_word(text, block + place)
         following = load_word(next_bytes, 4 * np.int64(_head(word)))
         marks |= (following >> (word >> _NEXT_SHIFT & _31) & _1) << np.uint64(place)
     return marks
@@ -195,29 +195,24 @@ def _marks_from(marks: Any, place: int) -> Any:
 
 
 @kernel(
-    "int64[:], int64[:], uint32[:, :], uint8[:], uint64[:, :], uint32[:], out(uint64[:, :])",
+    "Views(int64[:], int64[:]), uint32[:, :], uint8[:], uint64[:, :], uint32[:], out(uint64[:, :])",
     fastmath=False,
 )
 def _search(
-    addresses: Any,
-    lengths: Any,
-    step: Any,
-    classes: Any,
-    state_bits: Any,
-    next_bytes: Any,
-    bits: Any,
+    rows: Views, step: Any, classes: Any, state_bits: Any, next_bytes: Any, bits: Any
 ) -> None:
-    beginnings = address_of(next_bytes)
+    """Note in each row's bits (rows, words) the groups whose keywords it has."""
+    addresses, lengths = rows
     for row in range(lengths.size):
         if row + _AHEAD < lengths.size:
-            prefetch_text(addresses[row + _AHEAD], lengths[row + _AHEAD])
-        text, position, stop = addresses[row], 0, lengths[row]
+            prefetch_text(View(addresses[row + _AHEAD], lengths[row + _AHEAD]))
+        text, position, stop = View(addresses[row], lengths[row]), 0, lengths[row]
         while position < stop:
             # the last block overlaps the one before; all is looked at where none fits
             block = min(position, stop - BLOCK - 8)
             after = block + BLOCK
             if block >= 0 and position < after:
-                marks = _marks_from(_beginning_marks(text + block, beginnings), position - block)
+                marks = _marks_from(_beginning_marks(text, block, next_bytes), position - block)
             else:
                 block, after = position, min(position + BLOCK, stop)
                 marks = _ALL >> np.uint64(BLOCK - (after - block))

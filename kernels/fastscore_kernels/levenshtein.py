@@ -78,7 +78,7 @@ def _run(
     threads: int | None,
 ) -> None:
     def work(start: int, stop: int) -> None:
-        rows = (*located_rows(a, start, stop), *located_rows(b, start, stop))
+        rows = located_rows(a, start, stop), located_rows(b, start, stop)
         lane_distances(*rows, distance[start:stop])
         if distance[start:stop].min(initial=0) < 0:
             interruptible(lambda: long_distances(*rows, STOP, distance[start:stop]))

@@ -6,13 +6,14 @@ time, never a result.
 """
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.arrays import Bytes, Longs, Words
 from fastscore_machine.arrow import string_column
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, kernel
+from fastscore_machine.memory import part_of
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import read_only, same_length
 
@@ -22,6 +23,43 @@ _ROWS_PER_CHUNK = 1 << 12
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _PACKED_ORDER = 4
 _PACKED_WORDS = 0xFFFF
+
+
+class _Column(NamedTuple):
+    """A column of strings, as `StringColumn`."""
+
+    data: Bytes
+    offsets: Longs
+
+
+class _Turns(NamedTuple):
+    """The words of a system's turn and of a user's, by side (2, words); see `_words.words`.
+
+    Parameters
+    ----------
+    folded
+        The turns in lower case, uint8 (2, bytes).
+    begins, sizes, keys
+        Where each word stands, its bytes and its key.
+    numbers
+        Its number: the first of the system's words that is equal, -1 without one.
+    """
+
+    folded: Bytes
+    begins: Longs
+    sizes: Longs
+    keys: Words
+    numbers: Longs
+
+
+class _Room(NamedTuple):
+    """What words are found in: letters by bits, a block; and tables of words and n-grams."""
+
+    inside: Words
+    spare: Bytes
+    slots: Longs
+    grams: Words
+    hits: Bytes
 
 
 def ngram_copy_ratio(
@@ -49,31 +87,49 @@ def ngram_copy_ratio(
         raise ValueError(f"`orders` is {orders!r}; expected one or more integers of at least 1")
     left, right = string_column("system", system), string_column("user", user)
     same_length("system", len(left), "user", len(right))
-    out = np.empty(len(left), np.float64)
-    run_chunks(
-        partial(
-            _copy_ratios,
-            left.data,
-            left.offsets,
-            right.data,
-            right.offsets,
-            read_only(np.unique(lengths)),
-            out,
-        ),
-        out.size,
-        chunk=_ROWS_PER_CHUNK,
-        threads=threads,
-    )
+    columns = _Column(left.data, left.offsets), _Column(right.data, right.offsets)
+    out, wanted = np.empty(len(left), np.float64), read_only(np.unique(lengths))
+
+    def work(start: int, stop: int) -> None:
+        longest = max(
+            int(np.diff(column.offsets[start : stop + 1]).max(initial=0)) for column in columns
+        )
+        _copy_ratios(*columns, wanted, *_scratch(longest), out, start, stop)
+
+    run_chunks(work, out.size, chunk=_ROWS_PER_CHUNK, threads=threads)
     return out
 
 
-@always_inlined
-def _mask_for(count):  # type: ignore[no-untyped-def]
+def _scratch(longest: int) -> tuple[_Turns, _Room]:
+    """Make room for turns of up to so many bytes."""
+    most = (longest + 1) // 2
+    slots = np.empty(_table_mask(most) + 1, np.int64)
+    turns = _Turns(
+        np.empty((2, longest + 2 * BLOCK), np.uint8),
+        np.empty((2, most), np.int64),
+        np.empty((2, most), np.int64),
+        np.empty((2, most), np.uint64),
+        np.empty((2, most), np.int64),
+    )
+    room = _Room(
+        np.empty(longest // BLOCK + 2, np.uint64),
+        np.zeros(BLOCK, np.uint8),
+        slots,
+        np.empty(slots.size, np.uint64),
+        np.empty(slots.size, np.uint8),
+    )
+    return turns, room
+
+
+def _table_mask(count: int) -> int:
     """Return a table mask that leaves at least three in four slots empty."""
-    size = np.int64(8)
+    size = 8
     while size < 4 * count:
         size *= 2
     return size - 1
+
+
+_mask_for = always_inlined(_table_mask)
 
 
 @always_inlined
@@ -84,10 +140,9 @@ def _slot(key, mask):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _number_words(  # type: ignore[no-untyped-def]
-    count, user_count, folded, begins, sizes, keys, numbers, slots
-):
+def _number_words(count, user_count, turns, slots):  # type: ignore[no-untyped-def]
     """Give words the number of their first occurrence in the system's turn, -1 where in none."""
+    folded, begins, sizes, keys, numbers = turns
     mask = _mask_for(count)
     for slot in range(mask + 1):
         slots[slot] = 0
@@ -203,80 +258,53 @@ def _any_share(  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _longest(offsets, start, stop):  # type: ignore[no-untyped-def]
-    longest = np.int64(0)
-    for row in range(start, stop):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    return longest
+def _find_words(column, row, side, turns, room):  # type: ignore[no-untyped-def]
+    """Find the words of a turn; return how many there are."""
+    data, offsets = column
+    folded, begins, sizes, keys, _ = turns
+    text = part_of(data, offsets[row], offsets[row + 1] - offsets[row])
+    return words(text, folded[side], room.inside, room.spare, begins[side], sizes[side], keys[side])
 
 
 @always_inlined
-def _least(orders):  # type: ignore[no-untyped-def]
-    least = orders[0]
+def _greatest_share(count, user_count, orders, numbers, room):  # type: ignore[no-untyped-def]
+    """Return the greatest share of n-grams that the user has, over ascending orders."""
+    best = 0.0
     for order in orders:
-        least = min(least, order)
-    return least
+        if order > count:
+            break
+        if order <= _PACKED_ORDER and count < _PACKED_WORDS:
+            share = _packed_share(
+                numbers[0], count, numbers[1], user_count, order, room.grams, room.hits
+            )
+        else:
+            share = _any_share(
+                numbers[0], count, numbers[1], user_count, order, room.slots, room.hits
+            )
+        best = max(best, share)
+        # A longer n-gram is shared only where the shorter ones in it are.
+        if share == 0.0 or share == 1.0:
+            break
+    return best
 
 
 @kernel(
-    "uint8[:], int64[:], uint8[:], int64[:], int64[:], out(float64[:]), int64, int64",
+    "_Column(uint8[:], int64[:]), _Column(uint8[:], int64[:]), int64[:], "
+    "_Turns(out(uint8[:, :]), out(int64[:, :]), out(int64[:, :]), out(uint64[:, :]), "
+    "out(int64[:, :])), "
+    "_Room(out(uint64[:]), out(uint8[:]), out(int64[:]), out(uint64[:]), out(uint8[:])), "
+    "out(float64[:]), int64, int64",
     fastmath=False,
+    allocates=False,
 )
 def _copy_ratios(  # type: ignore[no-untyped-def]
-    a, a_offsets, b, b_offsets, orders, out, start, stop
+    system: _Column, user: _Column, orders, turns: _Turns, room: _Room, out, start, stop
 ):
-    longest = max(_longest(a_offsets, start, stop), _longest(b_offsets, start, stop))
-    most = (longest + 1) // 2
-    shortest = _least(orders)
-    folded = np.empty((2, longest + 2 * BLOCK), np.uint8)
-    inside = np.empty(longest // BLOCK + 2, np.uint64)
-    spare = np.zeros(BLOCK, np.uint8)
-    begins = np.empty((2, most), np.int64)
-    sizes = np.empty((2, most), np.int64)
-    keys = np.empty((2, most), np.uint64)
-    numbers = np.empty((2, most), np.int64)
-    slots = np.empty(_mask_for(most) + 1, np.int64)
-    grams = np.empty(slots.size, np.uint64)
-    hits = np.empty(slots.size, np.uint8)
+    """Write the ratios of rows ``start`` to ``stop``; orders ascend."""
     for row in range(start, stop):
-        best = 0.0
-        count = words(
-            a,
-            a_offsets[row],
-            a_offsets[row + 1] - a_offsets[row],
-            folded[0],
-            inside,
-            spare,
-            begins[0],
-            sizes[0],
-            keys[0],
-        )
-        if count >= shortest:
-            user_count = words(
-                b,
-                b_offsets[row],
-                b_offsets[row + 1] - b_offsets[row],
-                folded[1],
-                inside,
-                spare,
-                begins[1],
-                sizes[1],
-                keys[1],
-            )
-            _number_words(count, user_count, folded, begins, sizes, keys, numbers, slots)
-            for order in orders:
-                if order > count:
-                    continue
-                if order <= _PACKED_ORDER and count < _PACKED_WORDS:
-                    share = _packed_share(
-                        numbers[0], count, numbers[1], user_count, order, grams, hits
-                    )
-                else:
-                    share = _any_share(
-                        numbers[0], count, numbers[1], user_count, order, slots, hits
-                    )
-                best = max(best, share)
-                # A longer n-gram is shared only where the shorter ones in it are.
-                if share == 0.0 or share == 1.0:
-                    break
-        out[row] = best
+        out[row] = 0.0
+        count = _find_words(system, row, 0, turns, room)
+        if count >= orders[0]:
+            user_count = _find_words(user, row, 1, turns, room)
+            _number_words(count, user_count, turns, room.slots)
+            out[row] = _greatest_share(count, user_count, orders, turns.numbers, room)

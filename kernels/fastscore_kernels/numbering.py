@@ -8,8 +8,8 @@ from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.byte_blocks import prefetch_text
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import load_byte, load_word, same_bytes
-from fastscore_machine.validation import read_only
+from fastscore_machine.memory import View, Views, load_short, load_word
+from fastscore_machine.validation import as_ranges, as_vector, read_only
 
 
 def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:
@@ -48,7 +48,31 @@ def number_texts(texts: Any) -> tuple[Longs, Longs]:
         Each row's number, int64 (n,); and the first row of each number, ascending.
     """
     rows = text_rows("texts", texts, nulls=True)
-    codes, firsts = _number_texts(read_only(rows.addresses), read_only(rows.lengths))
+    codes, firsts = _number_texts(rows.views)
+    return codes, firsts
+
+
+def number_ranges(
+    data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike
+) -> tuple[Longs, Longs]:
+    """Give ranges with distinct bytes numbers by first appearance.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        The buffer.
+    starts, ends : int64 (n,)
+        Range ``i`` is ``data[starts[i]:ends[i]]``.
+
+    Returns
+    -------
+    tuple of int64 arrays
+        The number of each range, (n,); and the first range of each number, ascending.
+    """
+    flat = as_vector("data", data, np.uint8)
+    first, last = as_ranges("starts", starts, "ends", ends, flat.size)
+    beginnings = flat.ctypes.data + first
+    codes, firsts = _number_texts(Views(read_only(beginnings), read_only(last - first)))
     return codes, firsts
 
 
@@ -91,50 +115,50 @@ def _mixed(mix: Any, word: Any) -> Any:
 
 
 @inlined
-def _hash(address: int, length: int) -> Any:
-    """Hash the bytes at an address; a null has a length of -1."""
+def _hash(text: View) -> Any:
+    """Hash a text; a null has a length of -1."""
+    length = text.length
     mix = np.uint64(length)
     if length < 8:
-        word = np.uint64(0)
-        for at in range(length):
-            word = word << np.uint64(8) | np.uint64(load_byte(address, at))
-        return _mixed(mix, word)
+        return _mixed(mix, load_short(text, 0, length))
     # words that overlap hold all bytes: no loop whose end must be guessed
-    first, last = load_word(address, 0), load_word(address, length - 8)
+    first, last = load_word(text, 0), load_word(text, length - 8)
     if length <= 16:
         return _mixed(_mixed(mix, first), last)
     if length <= 32:
-        second, third = load_word(address, 8), load_word(address, length - 16)
+        second, third = load_word(text, 8), load_word(text, length - 16)
         return _mixed(_mixed(mix, first) ^ third, last) ^ _mixed(~mix, second)
     # four chains at once: none waits for another's multiplication
     second, third, fourth = ~mix, mix << np.uint64(32), _MULTIPLIER
     at = 0
     while at + 32 <= length:
-        mix = _mixed(mix, load_word(address, at))
-        second = _mixed(second, load_word(address, at + 8))
-        third = _mixed(third, load_word(address, at + 16))
-        fourth = _mixed(fourth, load_word(address, at + 24))
+        mix = _mixed(mix, load_word(text, at))
+        second = _mixed(second, load_word(text, at + 8))
+        third = _mixed(third, load_word(text, at + 16))
+        fourth = _mixed(fourth, load_word(text, at + 24))
         at += 32
     while at + 8 <= length:
-        mix = _mixed(mix, load_word(address, at))
+        mix = _mixed(mix, load_word(text, at))
         at += 8
     return _mixed(_mixed(_mixed(_mixed(mix, second), third), fourth), last)
 
 
 @inlined
-def _same(one: int, other: int, length: int) -> bool:
-    """Whether as many bytes at two addresses are equal."""
+def _same(one: View, other: View) -> bool:
+    """Whether two texts of one length are equal."""
+    length = one.length
     if length < 8:
-        return same_bytes(one, other, length)
+        return bool(load_short(one, 0, length) == load_short(other, 0, length))
     different = load_word(one, length - 8) ^ load_word(other, length - 8)
     for at in range(0, length - 8, 8):
         different |= load_word(one, at) ^ load_word(other, at)
     return bool(different == np.uint64(0))
 
 
-@kernel("int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
-def _number_texts(addresses: Any, lengths: Any) -> Any:
+@kernel("Views(int64[:], int64[:])", returns="int64[:], int64[:]", fastmath=False)
+def _number_texts(texts: Views) -> Any:
     """Give distinct texts numbers by first appearance; find the first row of each."""
+    addresses, lengths = texts
     n = lengths.size
     size = 16
     while size < 2 * n:
@@ -147,13 +171,14 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
     for row in range(n):
         address, length = addresses[row], lengths[row]
         if row + _AHEAD < n:
-            prefetch_text(addresses[row + _AHEAD], lengths[row + _AHEAD])
+            prefetch_text(View(addresses[row + _AHEAD], lengths[row + _AHEAD]))
         place = _slot(address, _REMEMBERED - 1)
         code = last_code[place]
         if last_address[place] == address and lengths[firsts[code]] == length:
             codes[row] = code
             continue
-        value = _hash(address, length)
+        text = View(address, length)
+        value = _hash(text)
         slot = np.int64(value >> np.uint64(20)) & (size - 1)
         while True:
             code = table[slot]
@@ -164,7 +189,7 @@ def _number_texts(addresses: Any, lengths: Any) -> Any:
                 break
             first = firsts[code]
             alike = hashes[code] == value and lengths[first] == length
-            if alike and _same(address, addresses[first], length):
+            if alike and _same(text, View(addresses[first], length)):
                 break
             slot = (slot + 1) & (size - 1)
         codes[row] = code

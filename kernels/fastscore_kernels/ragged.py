@@ -69,6 +69,7 @@ def _group(owners, n_owners):  # type: ignore[no-untyped-def]
 
 @kernel("int64[:], int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _take(values, starts, ends):  # type: ignore[no-untyped-def]
+    """Return ranges of values one after the other, and the offsets (n + 1,) of each."""
     offsets = np.zeros(starts.size + 1, np.int64)
     for row in range(starts.size):
         offsets[row + 1] = offsets[row] + ends[row] - starts[row]

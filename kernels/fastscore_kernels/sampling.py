@@ -100,6 +100,7 @@ def _temper(word):  # type: ignore[no-untyped-def]
 
 @kernel("int64, int64, uint32[:], out(int64[:, :])", fastmath=False)
 def _draw_pairs(n, bits, key, out):  # type: ignore[no-untyped-def]
+    """Write pairs (pairs, 2) of numbers below ``n``, of so many bits, seeded by ``key``."""
     state = np.empty(_STATE_WORDS, np.uint64)
     _seed_state(key, state)
     position = np.int64(_STATE_WORDS)

@@ -43,6 +43,7 @@ def segment_first_argmax(
 
 @kernel("float64[:], int64[:], int64, int64, out(int64[:])", fastmath=False)
 def _first_argmax(values, offsets, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write the place of the first greatest value in groups ``start`` to ``stop``; -1 for none."""
     for group in range(start, stop):
         best = np.int64(-1)
         greatest = -np.inf

@@ -210,6 +210,7 @@ def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
 
 @kernel("int32[:], int64[:], int32[:], int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write how many members rows ``start`` to ``stop`` have in common, (n,)."""
     for row in range(start, stop):
         out[row] = common_count(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
@@ -222,6 +223,7 @@ def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignor
 def _jaccard(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, both_empty, out, start, stop
 ):
+    """Write the Jaccard index of rows ``start`` to ``stop``, (n,)."""
     for row in range(start, stop):
         size_a = a_offsets[row + 1] - a_offsets[row]
         size_b = b_offsets[row + 1] - b_offsets[row]
@@ -239,6 +241,7 @@ def _jaccard(  # type: ignore[no-untyped-def]
 def _idf_cosine(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, squares, out, start, stop
 ):
+    """Write the cosine of rows ``start`` to ``stop``, (n,); ``squares`` are of the weights."""
     for row in range(start, stop):
         i = a_offsets[row]
         j = b_offsets[row]
@@ -263,6 +266,7 @@ def _idf_cosine(  # type: ignore[no-untyped-def]
 def _differences(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, places, out, start, stop
 ):
+    """Write the members of rows of ``a`` that are not in ``b``, from each row's place on."""
     for row in range(start, stop):
         j = b_offsets[row]
         place = places[row]
@@ -276,6 +280,7 @@ def _differences(  # type: ignore[no-untyped-def]
 
 @kernel("int32[:], int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
 def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write the least index of two sets of groups ``start`` to ``stop``; NaN for none."""
     for group in range(start, stop):
         least = np.nan
         for a in range(groups[group], groups[group + 1]):

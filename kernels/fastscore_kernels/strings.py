@@ -8,7 +8,7 @@ from fastscore_machine.addressed_texts import common_prefix, located_rows
 from fastscore_machine.arrays import Mask
 from fastscore_machine.arrow import addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, kernel
-from fastscore_machine.memory import load_byte
+from fastscore_machine.memory import View, Views, load_byte
 
 _ROWS_PER_CHUNK = 1 << 13
 
@@ -41,7 +41,7 @@ def string_changes(strings: Any) -> Mask:
     # a chunk begins with the last row of the one before
     for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
-        _mark_changes(*located_rows(column, start, stop), changed[start:stop])
+        _mark_changes(located_rows(column, start, stop), changed[start:stop])
     return changed
 
 
@@ -70,19 +70,21 @@ def outer_whitespace(strings: Any) -> Mask:
         return surrounded
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))
-        _mark_surrounded(*located_rows(column, start, stop), surrounded[start:stop])
+        _mark_surrounded(located_rows(column, start, stop), surrounded[start:stop])
     return surrounded
 
 
-@kernel("int64[:], int64[:], out(bool[:])", fastmath=False)
-def _mark_changes(addresses: Any, lengths: Any, changed: Any) -> None:
+@kernel("Views(int64[:], int64[:]), out(bool[:])", fastmath=False)
+def _mark_changes(rows: Views, changed: Any) -> None:
     """Compare each row with the one before; the first is left as it is."""
+    addresses, lengths = rows
     for row in range(1, addresses.size):
         length = lengths[row]
         if length != lengths[row - 1]:
             changed[row] = True
         elif addresses[row] != addresses[row - 1]:
-            changed[row] = common_prefix(addresses[row - 1], addresses[row], length) < length
+            before, text = View(addresses[row - 1], length), View(addresses[row], length)
+            changed[row] = common_prefix(before, text, length) < length
 
 
 @always_inlined
@@ -109,26 +111,28 @@ def _is_latin_whitespace(first: Any, second: Any) -> Any:
 
 
 @inlined
-def _is_surrounded(address: Any, length: Any) -> Any:
+def _is_surrounded(text: View) -> Any:
     """Tell whether a row's first or last code point is white space."""
+    length = text.length
     if length == 0:
         return False
-    first, last = load_byte(address, 0), load_byte(address, length - 1)
+    first, last = load_byte(text, 0), load_byte(text, length - 1)
     if _is_ascii_whitespace(first) or _is_ascii_whitespace(last):
         return True
     if (first < 0x80 and last < 0x80) or length < 2:
         return False
-    second, before = load_byte(address, 1), load_byte(address, length - 2)
+    second, before = load_byte(text, 1), load_byte(text, length - 2)
     if _is_latin_whitespace(first, second) or _is_latin_whitespace(before, last):
         return True
     if length < 3:
         return False
-    third, far = load_byte(address, 2), load_byte(address, length - 3)
+    third, far = load_byte(text, 2), load_byte(text, length - 3)
     return _is_wide_whitespace(first, second, third) or _is_wide_whitespace(far, before, last)
 
 
-@kernel("int64[:], int64[:], out(bool[:])", fastmath=False)
-def _mark_surrounded(addresses: Any, lengths: Any, surrounded: Any) -> None:
+@kernel("Views(int64[:], int64[:]), out(bool[:])", fastmath=False)
+def _mark_surrounded(rows: Views, surrounded: Any) -> None:
     """Mark the rows that begin or end with white space."""
+    addresses, lengths = rows
     for row in range(addresses.size):
-        surrounded[row] = _is_surrounded(addresses[row], lengths[row])
+        surrounded[row] = _is_surrounded(View(addresses[row], lengths[row]))

@@ -141,6 +141,7 @@ def _stamp(ids, offsets, texts, first, last, stamp, stamps):  # type: ignore[no-
     fastmath=False,
 )
 def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
+    """Count (queries,) the tokens that stand in their target, of targets ``start`` to ``stop``."""
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries
     stamps = np.full(vocabulary, -1, np.int64)
@@ -162,6 +163,7 @@ def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore
     fastmath=False,
 )
 def _find_runs(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
+    """Mark (queries,) those that stand in a row in targets ``start`` to ``stop``."""
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries
     stamps = np.full(vocabulary, -1, np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 from fastscore_machine.arrays import Longs
 from fastscore_machine.arrow import StringColumn
 from fastscore_machine.compiling import kernel
-from fastscore_machine.memory import address_of, load_byte, load_word, store_byte, store_word
+from fastscore_machine.memory import View, load_byte, load_word, store_byte, store_word
 from fastscore_machine.validation import read_only
 
 _WORD_BYTES = 8
@@ -35,14 +35,12 @@ def copied(addresses: Longs, lengths: Longs) -> StringColumn:
 @kernel("int64[:], int64[:], out(uint8[:])", fastmath=False)
 def _copy(addresses: Any, offsets: Any, data: Any) -> None:
     """Copy each text to where its offset says."""
-    out = address_of(data)
     for row in range(addresses.size):
-        source, target = addresses[row], out + offsets[row]
-        length = offsets[row + 1] - offsets[row]
-        at = 0
+        begin, length = offsets[row], offsets[row + 1] - offsets[row]
+        text, at = View(addresses[row], length), 0
         while at + _WORD_BYTES <= length:
-            store_word(target, at, load_word(source, at))
+            store_word(data, begin + at, load_word(text, at))
             at += _WORD_BYTES
         while at < length:
-            store_byte(target, at, load_byte(source, at))
+            store_byte(data, begin + at, load_byte(text, at))
             at += 1

@@ -87,6 +87,7 @@ def _vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> 
 
 @kernel("uint8[:], int64[:], out(int64[:])", fastmath=False)
 def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
+    """Count the tokens of each text, (texts + 1,): from the second place on."""
     for row in range(offsets.size - 1):
         inside = False
         count = np.int64(0)
@@ -157,6 +158,7 @@ def _number(  # type: ignore[no-untyped-def]
 
 @kernel("int64[:, :], int64, out(int32[:])", fastmath=False)
 def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
+    """Place the first so many entries in a table that has none."""
     mask = table.size - 1
     for entry in range(known):
         slot = np.int64(np.uint64(entries[entry, 2]) >> np.uint64(20)) & mask
@@ -167,6 +169,7 @@ def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
 
 @kernel("uint8[:], int64[:, :], int64[:], out(uint8[:])", fastmath=False)
 def _gather(data, entries, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy the bytes of each entry to its offset."""
     for entry in range(entries.shape[0]):
         for at in range(entries[entry, 1]):
             out[offsets[entry] + at] = data[entries[entry, 0] + at]

@@ -1,15 +1,16 @@
 """Texts reduced to their plain words, runs of a-z and 0-9 in lower case, and phrases in them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.arrow import string_column
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import address_of, load_byte, same_bytes
+from fastscore_machine.memory import View, load_byte, part_of
 from fastscore_machine.validation import as_offsets, as_vector, read_only
+from fastscore_machine.views import same_bytes
 
 _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
@@ -80,8 +81,8 @@ def count_phrases(
             raise ValueError(f"`{name}` reaches beyond the {size} there are")
     counts = np.zeros((3, rows.size), np.int64)
     left_of = np.diff(offsets)
-    spoken, searched = (said.data, said.offsets), (named.data, named.offsets)
-    _count(*spoken, rows, *searched, phrase, offsets, owners, left_of, counts)
+    said_by = _Rows(said.data, said.offsets, rows, owners)
+    _count(said_by, _Phrases(named.data, named.offsets, phrase, offsets), left_of, counts)
     found, new, left = counts
     return found, new, left
 
@@ -155,11 +156,11 @@ def _reduce(
 
 
 @always_inlined
-def _has(text: int, size: int, phrase: int, length: int) -> bool:
+def _has(text: View, phrase: View) -> bool:
     """Tell whether a text of single-spaced words has some of them in a row."""
-    at = 0
+    at, size, length = 0, text.length, phrase.length
     while at + length <= size:
-        if same_bytes(text + at, phrase, length) and (
+        if same_bytes(text, at, phrase, 0, length) and (
             at + length == size or load_byte(text, at + length) == _SPACE
         ):
             return True
@@ -169,34 +170,42 @@ def _has(text: int, size: int, phrase: int, length: int) -> bool:
     return False
 
 
+class _Rows(NamedTuple):
+    """Who says what: texts and their offsets, and for each row its text and its owner."""
+
+    texts: Bytes
+    offsets: Longs
+    text_of: Longs
+    owner_of: Longs
+
+
+class _Phrases(NamedTuple):
+    """Who wants what: phrases and their offsets, those that owners want, and offsets of these."""
+
+    phrases: Bytes
+    offsets: Longs
+    wanted: Longs
+    wanted_offsets: Longs
+
+
 @kernel(
-    "uint8[:], int64[:], int64[:], uint8[:], int64[:], int64[:], int64[:], int64[:], "
-    "out(int64[:]), out(int64[:, :])",
+    "_Rows(uint8[:], int64[:], int64[:], int64[:]), "
+    "_Phrases(uint8[:], int64[:], int64[:], int64[:]), out(int64[:]), out(int64[:, :])",
     fastmath=False,
 )
-def _count(
-    texts: Any,
-    text_offsets: Any,
-    rows: Any,
-    phrases: Any,
-    phrase_offsets: Any,
-    wanted: Any,
-    wanted_offsets: Any,
-    owners: Any,
-    left: Any,
-    counts: Any,
-) -> None:
+def _count(rows: _Rows, phrases: _Phrases, left: Any, counts: Any) -> None:
     """Count (3, rows) a row's phrases, the new ones, and those that were left before it."""
-    text_bytes, phrase_bytes = address_of(texts), address_of(phrases)
+    texts, offsets, text_of, owner_of = rows
+    named, phrase_offsets, wanted, wanted_offsets = phrases
     seen = np.zeros(wanted.size, np.bool_)
-    for row in range(rows.size):
-        owner, text = owners[row], rows[row]
-        begin, size = text_offsets[text], text_offsets[text + 1] - text_offsets[text]
+    for row in range(text_of.size):
+        owner, begin = owner_of[row], offsets[text_of[row]]
+        text = part_of(texts, begin, offsets[text_of[row] + 1] - begin)
         counts[2, row] = left[owner]
         for place in range(wanted_offsets[owner], wanted_offsets[owner + 1]):
             first = phrase_offsets[wanted[place]]
             length = phrase_offsets[wanted[place] + 1] - first
-            if _has(text_bytes + begin, size, phrase_bytes + first, length):
+            if _has(text, part_of(named, first, length)):
                 counts[0, row] += 1
                 if not seen[place]:
                     seen[place] = True

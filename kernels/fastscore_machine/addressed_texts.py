@@ -1,109 +1,112 @@
-"""Rows of strings by address: where they are, their code points, what two of them share."""
+"""Rows of strings where they stand: their views, their code points, what two of them share."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fastscore_machine.bits import count_ones, leading_zeros, trailing_zeros
 from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.memory import load_byte, load_int32, load_word
+from fastscore_machine.memory import (
+    View,
+    Views,
+    load_byte,
+    load_int32,
+    load_short,
+    load_word,
+    part_of,
+    room_at,
+)
 
 if TYPE_CHECKING:
     from fastscore_machine.arrow import AddressedStrings
 
 _INLINE_BYTES = 12
+_STRING_VIEW = 16
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _SURROGATES = 0xD800
-_PAGE = 4096
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MOST_ASTRAL = 64
 
 
-def located_rows(
-    column: "AddressedStrings", start: int, stop: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return address and length in bytes of each row from ``start`` to ``stop``."""
-    addresses, lengths = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
-    if column.views:
-        _rows_of_views(column.data, column.views, start, addresses, lengths)
+def located_rows(column: "AddressedStrings", start: int, stop: int) -> Views:
+    """Return the bytes of each row from ``start`` to ``stop``."""
+    rows = Views(np.empty(stop - start, np.int64), np.empty(stop - start, np.int64))
+    if column.string_views.size:
+        _rows_of_views(column.buffers.addresses, column.string_views, start, rows)
     else:
-        _rows_of_offsets(column.data, column.offsets, start, addresses, lengths)
-    return addresses, lengths
+        _rows_of_offsets(column.buffers, column.offsets, start, rows)
+    return rows
 
 
-@kernel("int64[:], int64[:], int64, out(int64[:]), out(int64[:])", fastmath=False)
-def _rows_of_offsets(data, offsets, start, addresses, lengths):  # type: ignore[no-untyped-def]
-    """Note address and length in bytes of rows from ``start`` of a column with offsets."""
+@kernel(
+    "Views(int64[:], int64[:]), int64[:], int64, Views(out(int64[:]), out(int64[:]))",
+    fastmath=False,
+)
+def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-def]
+    """Note the bytes of rows from ``start`` of a column with offsets."""
+    data = View(buffers.addresses[0], buffers.lengths[0])
+    addresses, lengths = rows
     for row in range(addresses.size):
         first = offsets[start + row]
-        addresses[row] = data[0] + first
         lengths[row] = offsets[start + row + 1] - first
+        addresses[row] = room_at(data, first, lengths[row])
 
 
-@kernel("int64[:], int64, int64, out(int64[:]), out(int64[:])", fastmath=False)
-def _rows_of_views(data, views, start, addresses, lengths):  # type: ignore[no-untyped-def]
-    """Note address and length in bytes of rows from ``start`` of a column of string views."""
+@kernel(
+    "int64[:], uint8[:], int64, Views(out(int64[:]), out(int64[:]))",
+    fastmath=False,
+)
+def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
+    """Note the bytes of rows from ``start`` of a column of string views."""
+    addresses, lengths = rows
     for row in range(addresses.size):
-        view = views + 16 * (start + row)
-        length = load_int32(view, 0)
+        at = _STRING_VIEW * (start + row)
+        length = load_int32(views, at)
         lengths[row] = length
-        addresses[row] = view + 4
-        buffer = load_int32(view, 8)
-        # the view of a null may name a buffer that is not there
-        if length > _INLINE_BYTES and 0 <= buffer < data.size:
-            addresses[row] = data[buffer] + load_int32(view, 12)
+        addresses[row] = room_at(views, at + 4, 0)
+        buffer = load_int32(views, at + 8)
+        # the view of a null may name a buffer, or a place in it, that is not there
+        if length > _INLINE_BYTES and 0 <= buffer < starts.size:
+            addresses[row] = starts[buffer] + load_int32(views, at + 12)
 
 
 @inlined
-def count_code_points(address, length):  # type: ignore[no-untyped-def]
+def count_code_points(text):  # type: ignore[no-untyped-def]
     """Count a row's code points: its bytes less the continuation bytes."""
-    count = length
+    count = text.length
     at = np.int64(0)
-    while at + 8 <= length:
-        word = load_word(address, at)
+    while at + 8 <= text.length:
+        word = load_word(text, at)
         count -= count_ones((word >> np.uint64(7)) & ~(word >> np.uint64(6)) & _LOW_BITS)
         at += 8
-    while at < length:
-        count -= np.int64((load_byte(address, at) & 0xC0) == 0x80)
+    while at < text.length:
+        count -= np.int64((load_byte(text, at) & 0xC0) == 0x80)
         at += 1
     return count
 
 
 @always_inlined
-def _short_word(address, length):  # type: ignore[no-untyped-def]
-    """Load fewer than eight bytes as a word, never from a page that may not be there."""
-    if length == 0:
-        return np.uint64(0)
-    if (address & (_PAGE - 1)) <= _PAGE - 8:
-        return load_word(address, 0) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
-    word = np.uint64(0)
-    for at in range(length):
-        word |= np.uint64(load_byte(address, at)) << np.uint64(8 * at)
-    return word
-
-
-@always_inlined
-def all_ascii(address, length):  # type: ignore[no-untyped-def]
+def all_ascii(text):  # type: ignore[no-untyped-def]
     """Tell whether every byte of a row is below 128."""
-    if length < 8:
-        return (_short_word(address, length) & _HIGH_BITS) == 0
+    if text.length < 8:
+        return (load_short(text, 0, text.length) & _HIGH_BITS) == 0
     at = np.int64(0)
-    while at + 8 < length:
-        if (load_word(address, at) & _HIGH_BITS) != 0:
+    while at + 8 < text.length:
+        if (load_word(text, at) & _HIGH_BITS) != 0:
             return False
         at += 8
-    return (load_word(address, length - 8) & _HIGH_BITS) == 0
+    return (load_word(text, text.length - 8) & _HIGH_BITS) == 0
 
 
 @always_inlined
-def edge_words(address, length):  # type: ignore[no-untyped-def]
+def edge_words(text):  # type: ignore[no-untyped-def]
     """Return a word that a row's first and last eight bytes and its length determine."""
+    length = text.length
     if length < 8:
-        return _short_word(address, length) ^ (np.uint64(length) << np.uint64(56))
-    first = load_word(address, 0)
-    last = load_word(address, length - 8)
+        return load_short(text, 0, length) ^ (np.uint64(length) << np.uint64(56))
+    first = load_word(text, 0)
+    last = load_word(text, length - 8)
     return (first * _MULTIPLIER) ^ (first >> np.uint64(29)) ^ last ^ np.uint64(length)
 
 
@@ -111,7 +114,7 @@ def edge_words(address, length):  # type: ignore[no-untyped-def]
 def common_prefix(a, b, length):  # type: ignore[no-untyped-def]
     """Return how many leading bytes are equal, of ``length`` at most."""
     if length < 8:
-        difference = _short_word(a, length) ^ _short_word(b, length)
+        difference = load_short(a, 0, length) ^ load_short(b, 0, length)
         return length if difference == 0 else trailing_zeros(difference) >> 3
     at = np.int64(0)
     while at + 8 < length:
@@ -125,70 +128,74 @@ def common_prefix(a, b, length):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def common_suffix(a_stop, b_stop, length):  # type: ignore[no-untyped-def]
+def common_suffix(a, b, length):  # type: ignore[no-untyped-def]
     """Return how many trailing bytes are equal, of ``length`` at most."""
+    a_stop, b_stop = a.length, b.length
     if length < 8:
-        difference = _short_word(a_stop - length, length) ^ _short_word(b_stop - length, length)
+        difference = load_short(a, a_stop - length, length) ^ load_short(b, b_stop - length, length)
         if difference == 0:
             return length
         return length - 8 + (leading_zeros(difference) >> 3)
     at = np.int64(0)
     while at + 8 < length:
-        difference = load_word(a_stop, -at - 8) ^ load_word(b_stop, -at - 8)
+        difference = load_word(a, a_stop - at - 8) ^ load_word(b, b_stop - at - 8)
         if difference != 0:
             return at + (leading_zeros(difference) >> 3)
         at += 8
-    difference = load_word(a_stop, -length) ^ load_word(b_stop, -length)
+    difference = load_word(a, a_stop - length) ^ load_word(b, b_stop - length)
     return length if difference == 0 else length - 8 + (leading_zeros(difference) >> 3)
 
 
-@inlined
-def strip_affixes(a, a_length, b, b_length):  # type: ignore[no-untyped-def]
+@always_inlined
+def strip_affixes(a, b):  # type: ignore[no-untyped-def]
     """Cut the common prefix and suffix off two rows, never through a code point."""
-    shorter = min(a_length, b_length)
+    shorter = min(a.length, b.length)
     prefix = common_prefix(a, b, shorter)
     if prefix < shorter:
         while prefix > 0 and (load_byte(a, prefix) & 0xC0) == 0x80:
             prefix -= 1
-    suffix = common_suffix(a + a_length, b + b_length, shorter - prefix)
-    while suffix > 0 and (load_byte(a, a_length - suffix) & 0xC0) == 0x80:
+    suffix = common_suffix(a, b, shorter - prefix)
+    while suffix > 0 and (load_byte(a, a.length - suffix) & 0xC0) == 0x80:
         suffix -= 1
-    return a + prefix, a_length - prefix - suffix, b + prefix, b_length - prefix - suffix
+    return (
+        part_of(a, prefix, a.length - prefix - suffix),
+        part_of(b, prefix, b.length - prefix - suffix),
+    )
 
 
 @inlined
-def copy_bytes(address, length, out):  # type: ignore[no-untyped-def]
+def copy_bytes(text, out):  # type: ignore[no-untyped-def]
     """Copy a row's bytes to ``out``."""
-    for at in range(length):
-        out[at] = load_byte(address, at)
+    for at in range(text.length):
+        out[at] = load_byte(text, at)
 
 
 @inlined
-def decode_halves(address, length, out, astral, known):  # type: ignore[no-untyped-def]
+def decode_halves(text, out, astral, known):  # type: ignore[no-untyped-def]
     """Write a row's symbols to ``out`` as 16-bit codes that are equal where code points are.
 
     A code point above 0xFFFF gets a surrogate, which no valid text holds: the place of the
     code point in ``astral``, which both rows of a pair share. Returns the number of such code
     points known so far, -1 when there are too many.
     """
-    count = np.int64(0)
-    at = address
-    stop = address + length
-    while at < stop:
-        lead = load_byte(at, 0)
+    count, at = np.int64(0), np.int64(0)
+    while at < text.length:
+        lead = load_byte(text, at)
         if lead < 0x80:
             code = lead
             at += 1
         elif lead < 0xE0:
-            code = ((lead & 0x1F) << 6) | (load_byte(at, 1) & 0x3F)
+            code = ((lead & 0x1F) << 6) | (load_byte(text, at + 1) & 0x3F)
             at += 2
         elif lead < 0xF0:
             code = (
-                ((lead & 0x0F) << 12) | ((load_byte(at, 1) & 0x3F) << 6) | (load_byte(at, 2) & 0x3F)
+                ((lead & 0x0F) << 12)
+                | ((load_byte(text, at + 1) & 0x3F) << 6)
+                | (load_byte(text, at + 2) & 0x3F)
             )
             at += 3
         else:
-            code = load_int32(at, 0)
+            code = load_int32(text, at)
             place = np.int64(0)
             while place < known and astral[place] != code:
                 place += 1

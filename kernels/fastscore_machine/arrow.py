@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_machine.addressed_texts import located_rows
+from fastscore_machine.memory import Views
 from fastscore_machine.validation import read_only
 
 
@@ -68,18 +69,18 @@ class AddressedStrings:
     ----------
     array
         The Arrow array that owns the memory: alive as long as the addresses are used.
-    data : int64 (buffers,)
-        Addresses of the buffers that hold the bytes.
+    buffers
+        The buffers that hold the bytes, int64 (buffers,) each.
     offsets : int64 (rows + 1,)
         Where each row begins in the only buffer; empty for a column of views.
-    views
-        Address of the rows' 16-byte string views; 0 for a column of offsets.
+    string_views : uint8 (16 * rows,)
+        Arrow's views of the rows; empty for a column of offsets.
     """
 
     array: Any
-    data: npt.NDArray[np.int64]
+    buffers: Views
     offsets: npt.NDArray[np.int64]
-    views: int
+    string_views: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.array)
@@ -94,17 +95,22 @@ def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> Addres
 
     array = _checked_strings(name, strings, nulls=nulls)
     if len(array) and pa.types.is_string_view(array.type):
-        buffers = array.buffers()
-        data = np.array([buffer.address for buffer in buffers[2:]] or [0], np.int64)
-        none = read_only(np.zeros(0, np.int64))
-        return AddressedStrings(
-            array, read_only(data), none, buffers[1].address + 16 * array.offset
-        )
+        _, views, *data = array.buffers()
+        own = np.frombuffer(views, np.uint8, 16 * len(array), 16 * array.offset)
+        buffers = _views([(buffer.address, buffer.size) for buffer in data])
+        return AddressedStrings(array, buffers, read_only(np.zeros(0, np.int64)), read_only(own))
     if not pa.types.is_large_string(array.type):
         array = array.cast(pa.large_string())
     column = _from_large_string(array)
-    address = column.data.ctypes.data if column.data.size else 0
-    return AddressedStrings(array, read_only(np.array([address], np.int64)), column.offsets, 0)
+    size = column.data.size
+    buffers = _views([(column.data.ctypes.data if size else 0, size)])
+    return AddressedStrings(array, buffers, column.offsets, read_only(np.zeros(0, np.uint8)))
+
+
+def _views(places: Sequence[tuple[int, int]]) -> Views:
+    """Return the views of some buffers, by address and size."""
+    addresses, lengths = np.array(places, np.int64).reshape(-1, 2).T.copy()
+    return Views(read_only(addresses), read_only(lengths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,11 @@ class TextRows:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def views(self) -> Views:
+        """The rows as kernels take them: good as long as these are kept, which own the memory."""
+        return Views(read_only(self.addresses), read_only(self.lengths))
 
     def take(self, rows: npt.NDArray[np.int64]) -> "TextRows":
         """Return some rows; a negative one is null."""

@@ -23,17 +23,15 @@ def first_item(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 def place(context: Any, builder: Any, kind: Any, base: Any, index: Any, width: Any) -> Any:
     """Return the address ``index`` bytes after a base; as many bytes are touched there.
 
-    The base is an array, a view (`memory.View`), or a bare address, which nothing can check.
+    The base is an array or a view (`memory.View`).
     """
     if isinstance(kind, types.Array):
         struct = arrayobj.make_array(kind)(context, builder, base)
         address = builder.ptrtoint(struct.data, I64)
         length = builder.mul(struct.nitems, struct.itemsize)
-    elif isinstance(kind, types.BaseNamedTuple):
-        address, length = (builder.extract_value(base, member) for member in (0, 1))
     else:
-        address, length = base, None
-    if CHECKED and length is not None:
+        address, length = (builder.extract_value(base, member) for member in (0, 1))
+    if CHECKED:
         check(context, builder, index, length, width)
     return builder.add(address, index)
 

@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba.core import cgutils, codegen, compiler, typed_passes, types, untyped_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
+from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
@@ -259,9 +260,9 @@ def _intrinsic(declared: Instruction) -> Any:
         for name in wanted:
             kind = given[len(kinds)]
             if name.startswith("bytes("):
-                is_base = isinstance(kind, types.BaseNamedTuple | types.Array)
-                kinds += [kind if is_base else types.int64, types.int64]
-                kinds += [types.int64] * (name == ANY)
+                if not isinstance(kind, types.BaseNamedTuple | types.Array):
+                    raise TypingError(f"{declared.__name__} of {kind}; expected an array or a view")
+                kinds += [kind, types.int64, *[types.int64] * (name == ANY)]
             else:
                 kinds.append(kind if name == "array" else getattr(types, name))
         return returned(*kinds)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastscore_machine import llvm, plain
 from fastscore_machine.compiling import inlined, instruction
-from fastscore_machine.memory import prefetch
+from fastscore_machine.memory import View, prefetch
 
 BLOCK = 64
 
@@ -37,21 +37,21 @@ def _compared(builder: Any, address: Any, operator: str, byte: Any) -> Any:
     return _marks(builder, builder.icmp_unsigned(operator, block, wanted))
 
 
-@instruction("int64, int64 -> uint64", plain=plain.equal_bytes)
+@instruction("bytes(64), int64 -> uint64", plain=plain.equal_bytes)
 def equal_bytes(builder: Any, address: Any, byte: Any) -> Any:
-    """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
+    """Mark which of the 64 bytes at ``index`` after a base are ``byte``, the first lowest."""
     return _compared(builder, address, "==", byte)
 
 
-@instruction("int64, int64 -> uint64", plain=plain.lower_bytes)
+@instruction("bytes(64), int64 -> uint64", plain=plain.lower_bytes)
 def lower_bytes(builder: Any, address: Any, byte: Any) -> Any:
-    """Mark which of the 64 bytes at an address are lower than ``byte``."""
+    """Mark which of the 64 bytes at ``index`` after a base are lower than ``byte``."""
     return _compared(builder, address, "<", byte)
 
 
-@instruction("int64 -> uint64", plain=plain.word_bytes)
+@instruction("bytes(64) -> uint64", plain=plain.word_bytes)
 def word_bytes(builder: Any, address: Any) -> Any:
-    """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
+    """Mark which of the 64 bytes at ``index`` are ASCII letters, digits or underscores."""
     kind = llvm.vector(8, BLOCK)
     block = llvm.load(builder, address, kind)
 
@@ -67,11 +67,11 @@ def word_bytes(builder: Any, address: Any) -> Any:
 RUNS, RUN_BYTES = 4, 3
 
 
-@instruction("int64, int64 -> uint64", plain=plain.run_marks)
+@instruction("bytes(66), bytes(768) -> uint64", plain=plain.run_marks)
 def run_marks(builder: Any, address: Any, runs: Any) -> Any:
-    """Mark at which of 64 places from an address on any of four runs of three bytes begins.
+    """Mark at which of 64 places from ``index`` on any of four runs of three bytes begins.
 
-    ``runs`` is the address of the runs, each byte repeated to a block: uint8 (4, 3, 64).
+    After the runs' own index stands each of their bytes, repeated to a block: uint8 (4, 3, 64).
     """
     kind = llvm.vector(8, BLOCK)
 
@@ -91,7 +91,7 @@ def run_marks(builder: Any, address: Any, runs: Any) -> Any:
 
 
 @inlined
-def prefetch_text(address: int, length: int) -> None:
+def prefetch_text(text: View) -> None:
     """Ask for a text that is read soon: texts that lie far apart are not guessed by processors."""
-    for at in range(0, min(length, _MOST_PREFETCHED), BLOCK):
-        prefetch(address + at)
+    for at in range(0, min(text.length, _MOST_PREFETCHED), BLOCK):
+        prefetch(text.address + at)

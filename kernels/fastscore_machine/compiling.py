@@ -166,7 +166,7 @@ def instruction(
     types
         Types of parameters and result, ``"int64, int64 -> uint64"``: numbers, ``array`` for any
         array, whose address is passed on; and nothing after the arrow where nothing is returned.
-        ``bytes(8)`` stands for two parameters, a base (an array, a `memory.View` or an address)
+        ``bytes(8)`` stands for two parameters, a base (an array or a `memory.View`)
         and an index, of which the address is passed on where eight bytes are touched;
         ``bytes(any)`` for a third, the number of bytes.
     plain

@@ -1,7 +1,7 @@
 """Memory read and written: the one home of raw access.
 
-What is touched is named by a base and an index in bytes. The base is an array, a `View` of one,
-or a bare address, which nothing can check: whoever passes it keeps what it belongs to alive.
+What is touched is named by a base and an index in bytes. The base is an array or a `View`, whose
+maker keeps what it belongs to alive; a bare address, which nothing could check, is refused.
 Where ``FASTSCORE_CHECKED=1`` compiles kernels with every access checked, one outside an array or
 a view ends the kernel with an ``IndexError`` that names kernel, index and length; otherwise
 nothing is checked. Kernels pass views, which are two numbers, on to what they call.
@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from fastscore_machine import llvm, plain
 from fastscore_machine.bits import count_ones, trailing_zeros
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, instruction
+from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
 from fastscore_machine.objects import has_feature
 
 _TOP = np.uint64(1 << 63)
+_PAGE = 4096
 
 
 class View(NamedTuple):
@@ -27,13 +28,14 @@ class View(NamedTuple):
     length: Any
 
 
-Base: TypeAlias = "int | View | npt.NDArray[Any]"
+class Views(NamedTuple):
+    """Bytes of many rows, int64 (n,) each: where each row's begin, and how many; -1 for a null."""
+
+    addresses: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
 
 
-@instruction("array -> int64", plain=plain.address_of)
-def address_of(builder: Any, array: Any) -> Any:
-    """Address of an array's first item; the caller keeps the array alive."""
-    return array
+Base: TypeAlias = "View | npt.NDArray[Any]"
 
 
 @instruction("bytes(8) -> uint64", plain=plain.load_word)
@@ -99,20 +101,43 @@ def prefetch(builder: Any, address: Any) -> None:
     llvm.call(builder, "llvm.prefetch.p0", llvm.nothing(), [place, *how])
 
 
-@inlined
-def same_bytes(one: int, other: int, length: int) -> bool:
-    """Whether as many bytes at two addresses are equal."""
-    first, second = View(one, length), View(other, length)
-    at = 0
-    while at + 8 <= length:
-        if load_word(first, at) != load_word(second, at):
-            return False
-        at += 8
-    while at < length:
-        if load_byte(first, at) != load_byte(second, at):
-            return False
-        at += 1
-    return True
+@always_inlined
+def part_of(base: Base, index: int, length: int) -> View:
+    """Return ``length`` bytes at ``index`` after a base as a view of their own."""
+    return View(room_at(base, index, length), length)
+
+
+@always_inlined
+def load_short(base: Base, index: int, length: int) -> Any:
+    """Read fewer than eight bytes at ``index`` after a base as the low ones of a word.
+
+    What stands after them is touched, too, but never a page that may not be there.
+    """
+    word = np.uint64(0)
+    if length <= 0:
+        return word
+    here = room_at(base, index, length)
+    if (here & (_PAGE - 1)) <= _PAGE - 8:
+        word = load_word(View(here, 8), 0)
+        return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    for at in range(length):
+        word |= np.uint64(load_byte(base, index + at)) << np.uint64(8 * at)
+    return word
+
+
+@always_inlined
+def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any:
+    """Return the address of ``width`` bytes, for an instruction, that begin as those at ``index``.
+
+    What stands after the first ``length`` is anything: where a page would be touched that may not
+    be there, they are copied to ``spare``, an array.
+    """
+    here = room_at(base, index, length)
+    if length < width and (here & (_PAGE - 1)) + width > _PAGE:
+        for at in range(length):
+            store_byte(spare, at, load_byte(base, index + at))
+        return room_at(spare, 0, width)
+    return here
 
 
 def _compressed(builder: Any, bits: Any) -> Any:
@@ -148,10 +173,11 @@ def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
 def _store_one_by_one(address: int, at: int, bits: Any) -> int:
     """Write as `store_positions` does, eight positions at a time, whether they are there or not."""
     count, done = count_ones(bits), 0
+    room = View(address, 4 * 64)
     while done < count:
         for place in range(8):
             # after the last one anything may stand
-            store_int32(address, 4 * (done + place), at + trailing_zeros(bits | _TOP))
+            store_int32(room, 4 * (done + place), at + trailing_zeros(bits | _TOP))
             bits &= bits - np.uint64(1)
         done += 8
     return count  # type: ignore[no-any-return]

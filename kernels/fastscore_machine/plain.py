@@ -1,4 +1,4 @@
-"""What instructions do where nothing is compiled: memory read and written by address, slowly."""
+"""What instructions do where nothing is compiled: memory read and written, slowly."""
 
 import ctypes
 import os
@@ -10,49 +10,46 @@ import numpy as np
 _WORD_BYTES = 8
 
 
-def address_of(array: Any) -> int:
-    """Address of an array's first item; the caller keeps the array alive."""
-    return int(array.ctypes.data)
-
-
 def place(base: Any, index: int, width: int) -> int:
-    """Return the address ``index`` bytes after an array, a view or a bare address.
+    """Return the address ``index`` bytes after an array or a view.
 
     Raises
     ------
     IndexError
         The ``width`` bytes there are not all of the array or the view.
+    TypeError
+        The base is neither.
     """
     if isinstance(base, np.ndarray):
-        address, length = address_of(base), base.nbytes
+        address, length = base.ctypes.data, base.nbytes
     elif isinstance(base, tuple):
         address, length = base
     else:
-        return int(base) + int(index)
+        raise TypeError(f"memory of {type(base).__name__} is touched; expected an array or a view")
     if not 0 <= index <= length - width:
         raise IndexError(f"{width} bytes at index {index} of {length} are touched")
     return int(address) + int(index)
 
 
 def load_word(base: Any, index: int) -> Any:
-    """Read the eight bytes at ``base + index``, little-endian."""
+    """Read the eight bytes at ``index`` after a base, little-endian."""
     return np.uint64(
         int.from_bytes(ctypes.string_at(place(base, index, _WORD_BYTES), _WORD_BYTES), "little")
     )
 
 
 def load_int32(base: Any, index: int) -> int:
-    """Read the 32-bit integer at ``base + index``, sign-extended."""
+    """Read the 32-bit integer at ``index`` after a base, sign-extended."""
     return ctypes.c_int32.from_address(place(base, index, 4)).value
 
 
 def load_byte(base: Any, index: int) -> int:
-    """Read the byte at ``base + index``."""
+    """Read the byte at ``index`` after a base."""
     return ctypes.c_uint8.from_address(place(base, index, 1)).value
 
 
 def store_byte(base: Any, index: int, value: int) -> None:
-    """Write the low byte of ``value`` to ``base + index``."""
+    """Write the low byte of ``value`` at ``index`` after a base."""
     ctypes.c_uint8.from_address(place(base, index, 1)).value = int(value) & 0xFF
 
 
@@ -67,12 +64,12 @@ def read_at(descriptor: int, address: int, size: int, place: int) -> int:
 
 
 def store_word(base: Any, index: int, word: Any) -> None:
-    """Write eight bytes to ``base + index``, little-endian."""
+    """Write eight bytes at ``index`` after a base, little-endian."""
     ctypes.c_uint64.from_address(place(base, index, _WORD_BYTES)).value = int(word)
 
 
 def store_int32(base: Any, index: int, value: int) -> None:
-    """Write the low 32 bits of ``value`` to ``base + index``."""
+    """Write the low 32 bits of ``value`` at ``index`` after a base."""
     ctypes.c_uint32.from_address(place(base, index, 4)).value = int(value) & 0xFFFFFFFF
 
 
@@ -101,28 +98,32 @@ def leading_zeros(word: Any) -> int:
     return 64 - int(word).bit_length()
 
 
-def equal_bytes(address: int, byte: int) -> Any:
-    """Mark which of the 64 bytes at an address are ``byte``, the first in the lowest bit."""
-    return _marked(found == byte for found in ctypes.string_at(int(address), 64))
+def equal_bytes(base: Any, index: int, byte: int) -> Any:
+    """Mark which of 64 bytes are ``byte``, the first in the lowest bit."""
+    return _marked(found == byte for found in _block(base, index))
 
 
-def lower_bytes(address: int, byte: int) -> Any:
-    """Mark which of the 64 bytes at an address are lower than ``byte``."""
-    return _marked(found < byte for found in ctypes.string_at(int(address), 64))
+def lower_bytes(base: Any, index: int, byte: int) -> Any:
+    """Mark which of 64 bytes are lower than ``byte``."""
+    return _marked(found < byte for found in _block(base, index))
 
 
-def word_bytes(address: int) -> Any:
-    """Mark which of the 64 bytes at an address are ASCII letters, digits or underscores."""
-    found = ctypes.string_at(int(address), 64)
+def word_bytes(base: Any, index: int) -> Any:
+    """Mark which of 64 bytes are ASCII letters, digits or underscores."""
+    found = _block(base, index)
     return _marked(byte < 128 and (chr(byte).isalnum() or byte == 0x5F) for byte in found)
 
 
-def run_marks(address: int, runs: int) -> Any:
-    """Mark at which of 64 places from an address on any of four runs of three bytes begins."""
-    found = ctypes.string_at(int(address), 64 + 2)
-    table = ctypes.string_at(int(runs), 4 * 3 * 64)
+def _block(base: Any, index: int) -> bytes:
+    return ctypes.string_at(place(base, index, 64), 64)
+
+
+def run_marks(base: Any, index: int, runs: Any, runs_index: int) -> Any:
+    """Mark at which of 64 places any of four runs of three bytes begins."""
+    found = ctypes.string_at(place(base, index, 64 + 2), 64 + 2)
+    table = ctypes.string_at(place(runs, runs_index, 4 * 3 * 64), 4 * 3 * 64)
     wanted = {table[3 * 64 * run : 3 * 64 * (run + 1) : 64] for run in range(4)}
-    return _marked(found[place : place + 3] in wanted for place in range(64))
+    return _marked(found[at : at + 3] in wanted for at in range(64))
 
 
 def copy_block(source: Any, at: int, target: Any, to: int) -> None:

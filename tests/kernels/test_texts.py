@@ -13,7 +13,6 @@ from fastscore_kernels import (
     number_texts,
     number_tokens,
     outer_whitespace,
-    plain_intervals,
     plain_words,
     replace_characters,
     string_changes,
@@ -142,7 +141,7 @@ def test_numbered_ranges_oracle(data, drawn):
     assert firsts.tolist() == [expected.index(number) for number in range(len(known))]
 
 
-def test_the_table_of_ranges_grows():
+def test_many_ranges_are_numbered():
     row = np.arange(5_000)
     data = (row[:, None] >> np.arange(13) & 1).astype(np.uint8).ravel()
     starts = np.concatenate((row, row[::-1])) * 13
@@ -276,60 +275,3 @@ def test_string_changes_across_chunks_and_slices():
 def test_columns_of_strings_have_no_nulls(function):
     with pytest.raises(ValueError, match="null"):
         function(pl.Series(["a", None]))
-
-
-LEADS = [", visit from ", ", check-in from "]
-timed = st.lists(
-    st.lists(
-        st.sampled_from(
-            [
-                *LEADS,
-                *("07:30", "24:59", "25:00", "7:3", "10:60"),
-                " to ",
-                "Bar",
-                "é",
-                " ",
-                ",",
-                ":",
-            ]
-        ),
-        max_size=7,
-    ).map("".join)
-    | st.builds(
-        "{}{}{}{}{}{}".format,
-        st.text(st.sampled_from("aé汉 ,:-"), max_size=3),
-        st.sampled_from([*LEADS, ""]),
-        st.sampled_from(["07:30", "24:00", "25:00", "1:00", "7:30 AM", "0:30 am", "12:05pm", ":1"]),
-        st.sampled_from([" to ", " - ", "-"]),
-        st.sampled_from(["08:59", "08:60", "٠٨:00", "8:59 pm", "13:00 PM", "8:5", "108:00"]),
-        st.sampled_from(
-            ["", ",", ", nearest transit: x", "am", ".", " ,", ": Zoé", ": a:", ":  a"]
-        ),
-    )
-)
-
-
-@given(timed)
-def test_plain_intervals_oracle(given_texts):
-    found = plain_intervals(given_texts, LEADS)
-    expected = naive_texts.plain_intervals(given_texts, LEADS)
-    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
-
-
-def test_plain_intervals_by_hand():
-    given_texts = [
-        "Café Tú!, visit from 07:30 to 08:15, nearest transit: Old Mill, 3m away",
-        "Inn, check-in from 22:00 to 25:00",
-        "Zoo, visit from 9:05 AM to 12:30pm",
-        "Inn , visit from 22:00 to 23:00",
-        ", visit from 22:00 to 23:00",
-        "22:00 to 23:00",
-        "9:00 AM - 10:15 AM: Zoo, é",
-        "Inn: old, visit from 22:00 to 23:00",
-        "",
-    ]
-    name, size, begins, ends = plain_intervals(pl.Series(given_texts), LEADS)
-    assert name.tolist() == [0, 0, 0, -1, -1, -1, 20, -1, -1]
-    assert size.tolist() == [8, 3, 3, -1, -1, -1, 6, -1, -1]
-    assert begins.tolist() == [450, 1320, 545, -1, -1, -1, 540, -1, -1]
-    assert ends.tolist() == [495, -1, 750, -1, -1, -1, 615, -1, -1]

@@ -252,7 +252,7 @@ def test_what_is_no_type_is_refused(text):
 SUM_OF_BYTES = """
 import numpy as np
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, address_of, load_byte
+from fastscore_machine.memory import load_byte, part_of
 
 STEP = 1
 
@@ -262,7 +262,7 @@ def _at(view, index):
 
 @kernel("uint8[:], int64", returns="int64", fastmath=False)
 def total(data, stop):
-    view, found = View(address_of(data), np.int64(data.size)), 0
+    view, found = part_of(data, 0, data.size), 0
     for index in range(0, stop, STEP):
         found += _at(view, index)
     return found
@@ -283,7 +283,7 @@ def run_module(tmp_path, source, program, **environment):
 @pytest.mark.parametrize(
     "mode", [pytest.param("FASTSCORE_CHECKED", marks=compiled_only), "NUMBA_DISABLE_JIT"]
 )
-def test_an_access_behind_the_end_is_named(tmp_path, mode):
+def test_an_access_after_the_end_is_named(tmp_path, mode):
     program = (
         "import numpy as np, made; data = np.ones(5, np.uint8);"
         "print(made.total(data, 5)); made.total(data, 7)"
@@ -312,6 +312,15 @@ def test_a_kernel_that_cannot_be_compiled_is_named(tmp_path):
     environment = {"FASTSCORE_CACHE": str(tmp_path / "cache")}
     said = run_module(tmp_path, source, program, **environment)[1]
     assert "made:item was not compiled" in said
+
+
+@compiled_only
+def test_a_bare_address_does_not_compile(tmp_path):
+    source = SUM_OF_BYTES.replace("load_byte(view, index)", "load_byte(view.address, index)")
+    program = "import numpy as np, made; made.total(np.ones(5, np.uint8), 5)"
+    environment = {"FASTSCORE_CACHE": str(tmp_path / "cache")}
+    said = run_module(tmp_path, source, program, **environment)[1]
+    assert "load_byte of int64; expected an array or a view" in said
 
 
 @compiled_only

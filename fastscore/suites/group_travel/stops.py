@@ -2,10 +2,10 @@
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import plain_intervals
 from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
+from fastscore.suites.group_travel.plain_intervals import plain_intervals
 
 _TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
 _TO = r"\s*(?:to|until|till|-|–|—)\s*"

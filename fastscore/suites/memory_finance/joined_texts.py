@@ -7,7 +7,7 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 # ruff: noqa: SIM109
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,13 +16,9 @@ from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import (
-    address_of,
-    load_byte,
-    same_bytes,
-)
+from fastscore_machine.memory import View, Views, load_byte, part_of
 from fastscore_machine.validation import read_only, same_length
-from fastscore_machine.views import put_byte
+from fastscore_machine.views import put_byte, same_bytes
 from fastscore_readers.json import tokens
 from fastscore_readers.json.located_values import views
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
@@ -36,13 +32,6 @@ r"""How a JSON string is written: without escapes, with such of two characters, 
 _AHEAD = 2
 _NONE, _1 = np.uint64(0), np.uint64(1)
 _SLASH = 0x2F
-
-
-class _Texts(NamedTuple):
-    """Where texts lie: addresses and lengths, int64 (n,)."""
-
-    addresses: Longs
-    lengths: Longs
 
 
 def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
@@ -105,16 +94,15 @@ def joined_contain(
     same_length("written", len(parts.lengths), "escapes", escapes.size)
     ends = np.append(0, np.cumsum(parts.lengths + 1))
     room = np.empty(int(np.diff(ends[offsets]).max(initial=0)), np.uint8)
-    haystack = _Texts(read_only(parts.addresses), read_only(parts.lengths))
-    needle = _Texts(read_only(wanted.addresses), read_only(wanted.lengths))
     ways, places, chosen = read_only(escapes), read_only(offsets), read_only(haystacks)
-    _search(haystack, ways, places, chosen, needle, room, found)
+    _search(parts.views, ways, places, chosen, wanted.views, room, found)
     return found
 
 
 @inlined
-def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
-    """Where the bytes at one address hold those at another, at least one; -1 if nowhere."""
+def _place(text: View, needle: View) -> int:
+    """Where a text holds another, of at least one byte; -1 if nowhere."""
+    size, length = text.length, needle.length
     last = length - 1
     # of a character the last byte tells most
     first = min(2, last)
@@ -123,18 +111,18 @@ def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
     while index < after:
         if after < BLOCK:
             if load_byte(text, index + last) == last_byte and same_bytes(
-                text + index, needle, length
+                text, index, needle, 0, length
             ):
-                return index
+                return int(index)
             index += 1
             continue
         # the last block overlaps the one before
         index = min(index, after - BLOCK)
-        at = text + index
-        found = equal_bytes(at + first, first_byte) & equal_bytes(at + last, last_byte)
+        found = equal_bytes(text, index + first, first_byte)
+        found &= equal_bytes(text, index + last, last_byte)
         while found != _NONE:
             place = index + trailing_zeros(found)
-            if same_bytes(text + place, needle, length):
+            if same_bytes(text, place, needle, 0, length):
                 return int(place)
             found &= found - _1
         index += BLOCK
@@ -142,16 +130,16 @@ def _place(text: Any, size: Any, needle: Any, length: Any) -> int:
 
 
 @inlined
-def _stands_for_itself(needle: Any, length: Any) -> bool:
+def _stands_for_itself(needle: View) -> bool:
     """Whether no escape of two characters can stand for any character of a text."""
     index = 0
-    while index + BLOCK <= length:
-        at = needle + index
-        special = equal_bytes(at, QUOTE) | equal_bytes(at, BACKSLASH) | equal_bytes(at, _SLASH)
-        if (special | lower_bytes(at, SPACE)) != _NONE:
+    while index + BLOCK <= needle.length:
+        special = equal_bytes(needle, index, QUOTE) | equal_bytes(needle, index, BACKSLASH)
+        special |= equal_bytes(needle, index, _SLASH) | lower_bytes(needle, index, SPACE)
+        if special != _NONE:
             return False
         index += BLOCK
-    while index < length:
+    while index < needle.length:
         byte = load_byte(needle, index)
         if byte < SPACE or byte == QUOTE or byte == BACKSLASH or byte == _SLASH:
             return False
@@ -160,14 +148,13 @@ def _stands_for_itself(needle: Any, length: Any) -> bool:
 
 
 @inlined
-def _holds_as_written(parts: Any, escapes: Any, first: Any, after: Any, needle: Any) -> int:
+def _holds_as_written(parts: Any, escapes: Any, first: Any, after: Any, needle: View) -> int:
     """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
-    wanted, length = needle
     for part in range(first, after):
         if escapes[part] == NUMBERED:
             return -1
-        text = parts.addresses[part]
-        at = _place(text, parts.lengths[part], wanted, length)
+        text = View(parts.addresses[part], parts.lengths[part])
+        at = _place(text, needle)
         if at < 0:
             continue
         # what follows a backslash may be its letter
@@ -178,43 +165,50 @@ def _holds_as_written(parts: Any, escapes: Any, first: Any, after: Any, needle: 
 
 
 @kernel(
-    "_Texts(int64[:], int64[:]), uint8[:], int64[:], int64[:], _Texts(int64[:], int64[:]), "
+    "Views(int64[:], int64[:]), uint8[:], int64[:], int64[:], Views(int64[:], int64[:]), "
     "out(uint8[:]), out(bool[:])",
     fastmath=False,
     allocates=False,
 )
 def _search(
-    parts: Any, escapes: Any, offsets: Any, haystacks: Any, needles: Any, room: Any, found: Any
+    parts: Views,
+    escapes: Any,
+    offsets: Any,
+    haystacks: Any,
+    needles: Views,
+    room: Any,
+    found: Any,
 ) -> None:
     """Search haystacks; one that is not searched as it is written is written to a room."""
-    searched = text = size = np.int64(-1)
+    searched, text = np.int64(-1), part_of(room, 0, 0)
     for pair in range(haystacks.size):
         if pair + _AHEAD < haystacks.size:
-            prefetch_text(needles.addresses[pair + _AHEAD], needles.lengths[pair + _AHEAD])
+            prefetch_text(View(needles.addresses[pair + _AHEAD], needles.lengths[pair + _AHEAD]))
             ahead = haystacks[pair + _AHEAD]
             for part in range(offsets[ahead], offsets[ahead + 1]):
-                prefetch_text(parts.addresses[part], parts.lengths[part])
-        needle, length = needles.addresses[pair], needles.lengths[pair]
-        if length == 0:
+                prefetch_text(View(parts.addresses[part], parts.lengths[part]))
+        needle = View(needles.addresses[pair], needles.lengths[pair])
+        if needle.length == 0:
             found[pair] = True
             continue
         first, after = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
-        if _stands_for_itself(needle, length):
-            held = _holds_as_written(parts, escapes, first, after, (needle, length))
+        if _stands_for_itself(needle):
+            held = _holds_as_written(parts, escapes, first, after, needle)
             if held >= 0:
                 found[pair] = held == 1
                 continue
         if haystacks[pair] != searched:
             searched = haystacks[pair]
             if after - first == 1 and escapes[first] == PLAIN:
-                text, size = parts.addresses[first], parts.lengths[first]
+                text = View(parts.addresses[first], parts.lengths[first])
             else:
-                text, size = address_of(room), np.int64(0)
+                size: Any = np.int64(0)
                 for part in range(first, after):
                     if part > first:
                         put_byte(room, size, NEWLINE)
                         size += 1
+                    written = View(parts.addresses[part], parts.lengths[part])
                     # half of a surrogate pair makes the empty text
-                    end = unescape(parts.addresses[part], 0, parts.lengths[part], room, size)
-                    size = max(size, end)
-        found[pair] = _place(text, size, needle, length) >= 0
+                    size = max(size, unescape(written, 0, written.length, room, size))
+                text = part_of(room, 0, size)
+        found[pair] = _place(text, needle) >= 0

@@ -13,7 +13,7 @@ from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, word_bytes
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import address_of, load_byte
+from fastscore_machine.memory import View, Views, load_byte, part_of
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -71,17 +71,17 @@ def _is_close(byte: int) -> bool:
 
 
 @always_inlined
-def after_spaces(data: int, at: int, stop: int) -> int:
+def after_spaces(data: View, at: int, stop: int) -> int:
     while at < stop and _is_space(load_byte(data, at)):
         at += 1
     return at
 
 
 @always_inlined
-def _after_word(data: int, at: int, stop: int) -> int:
+def _after_word(data: View, at: int, stop: int) -> int:
     if at + BLOCK <= stop:
         # nearly every word is short
-        others = ~word_bytes(data + at)
+        others = ~word_bytes(data, at)
         at += trailing_zeros(others) if others != 0 else BLOCK
     while at < stop and is_word(load_byte(data, at)):
         at += 1
@@ -89,7 +89,7 @@ def _after_word(data: int, at: int, stop: int) -> int:
 
 
 @always_inlined
-def _key_number(data: int, start: int, end: int, names: Any, offsets: Any) -> int:
+def _key_number(data: View, start: int, end: int, names: Any, offsets: Any) -> int:
     """Find a word among the keys, -1 where it is none of them."""
     for key in range(offsets.size - 1):
         first = offsets[key]
@@ -106,7 +106,7 @@ def _key_number(data: int, start: int, end: int, names: Any, offsets: Any) -> in
 
 
 @always_inlined
-def skip_quotes(data: int, at: int, stop: int) -> int:
+def skip_quotes(data: View, at: int, stop: int) -> int:
     """Skip quotes and backslashes."""
     while at < stop and (_is_quote(load_byte(data, at)) or load_byte(data, at) == _BACKSLASH):
         at += 1
@@ -114,7 +114,7 @@ def skip_quotes(data: int, at: int, stop: int) -> int:
 
 
 @always_inlined
-def scalar(data: int, at: int, stop: int) -> Any:
+def scalar(data: View, at: int, stop: int) -> Any:
     """Find the text, enumeration member or bare word that begins at a place."""
     quote = at
     while quote < stop and load_byte(data, quote) == _BACKSLASH:
@@ -122,9 +122,8 @@ def scalar(data: int, at: int, stop: int) -> Any:
     if quote < stop and _is_quote(load_byte(data, quote)):
         begin = end = quote + 1
         if end + BLOCK <= stop:
-            block = data + end
-            marks = equal_bytes(block, _DOUBLE) | equal_bytes(block, _SINGLE)
-            marks |= equal_bytes(block, _BACKSLASH)
+            marks = equal_bytes(data, end, _DOUBLE) | equal_bytes(data, end, _SINGLE)
+            marks |= equal_bytes(data, end, _BACKSLASH)
             end += trailing_zeros(marks) if marks != 0 else BLOCK
         while (
             end < stop
@@ -155,7 +154,7 @@ def is_separator(byte: int) -> bool:
 
 
 @always_inlined
-def _closes(data: int, quote: int, stop: int) -> bool:
+def _closes(data: View, quote: int, stop: int) -> bool:
     """Tell whether what follows a quote shows that it ends its text."""
     at = after_spaces(data, quote + 1, stop)
     if at >= stop or _is_close(load_byte(data, at)) or load_byte(data, at) == _COLON:
@@ -184,16 +183,15 @@ def _closes(data: int, quote: int, stop: int) -> bool:
 
 
 @always_inlined
-def _text_end(data: int, size: int, quote: int, start: int, stop: int, assigned: bool) -> int:
+def _text_end(data: View, quote: int, start: int, stop: int, assigned: bool) -> int:
     """Find the quote that ends the text which the one at ``quote`` opens, -1 where none does."""
     opened = quote
     while opened > start and load_byte(data, opened - 1) == _BACKSLASH:
         opened -= 1
     at = quote + 1
-    if at + BLOCK <= size:
+    if at + BLOCK <= data.length:
         # nearly every text is short, and has no backslash
-        block = data + at
-        marks = equal_bytes(block, load_byte(data, quote)) | equal_bytes(block, _BACKSLASH)
+        marks = equal_bytes(data, at, load_byte(data, quote)) | equal_bytes(data, at, _BACKSLASH)
         at += trailing_zeros(marks) if marks != 0 else BLOCK
     escapes = 0
     while at < stop:
@@ -260,7 +258,7 @@ def walk(
 
     Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
     """
-    data, size = address_of(cells), cells.size
+    data = part_of(cells, 0, cells.size)
     starts, stops, ends = lists
     names, name_offsets, ranks = keys
     count = 0
@@ -296,7 +294,7 @@ def walk(
                     ends[row] = at + 1
                     break
             elif byte_class == _QUOTE:
-                quote = _text_end(data, size, at, starts[row], stop, assigned)
+                quote = _text_end(data, at, starts[row], stop, assigned)
                 if quote < 0:
                     break
                 begin, end = at + 1, quote
@@ -345,29 +343,33 @@ def _is_blank_or_quote(byte: int) -> bool:
 
 
 @always_inlined
-def list_has_items(data: int, at: int, stop: int) -> bool:
+def list_has_items(data: View, at: int, stop: int) -> bool:
     """Tell whether anything but white space stands between the brackets of the list at a place."""
     closing = after_spaces(data, at + 1, stop)
     return closing >= stop or load_byte(data, closing) != _CLOSE_SQUARE
 
 
-@kernel("int64[:], int64[:], out(int64[:]), out(bool[:]), out(bool[:])", fastmath=False)
-def find_lists(addresses: Any, lengths: Any, begins: Any, broken: Any, has_items: Any) -> None:
+@kernel(
+    "Views(int64[:], int64[:]), out(int64[:]), out(bool[:]), out(bool[:])",
+    fastmath=False,
+)
+def find_lists(cells: Views, begins: Any, broken: Any, has_items: Any) -> None:
     """Find where in its cell each list begins, -1 without one; see `item_lists.list_places`."""
+    addresses, lengths = cells
     for row in range(lengths.size):
-        start, stop = addresses[row], addresses[row] + lengths[row]
+        cell, stop = View(addresses[row], lengths[row]), lengths[row]
         begins[row] = -1
         broken[row] = has_items[row] = False
-        at = after_spaces(0, start, stop)
+        at = after_spaces(cell, 0, stop)
         if at >= stop:
             continue
-        if load_byte(0, at) == _DOUBLE:
-            at = after_spaces(0, at + 1, stop)
-        if at < stop and load_byte(0, at) == _OPEN_SQUARE:
-            begins[row] = at - start
-            has_items[row] = list_has_items(0, at, stop)
+        if load_byte(cell, at) == _DOUBLE:
+            at = after_spaces(cell, at + 1, stop)
+        if at < stop and load_byte(cell, at) == _OPEN_SQUARE:
+            begins[row] = at
+            has_items[row] = list_has_items(cell, at, stop)
         else:
-            blank = start
-            while blank < stop and _is_blank_or_quote(load_byte(0, blank)):
+            blank = 0
+            while blank < stop and _is_blank_or_quote(load_byte(cell, blank)):
                 blank += 1
             broken[row] = has_items[row] = blank < stop

@@ -123,7 +123,7 @@ def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDAr
     """
     n_cells = len(cells.lengths)
     begins, flags = np.empty(n_cells, np.int64), np.empty((2, n_cells), np.bool_)
-    find_lists(read_only(cells.addresses), read_only(cells.lengths), begins, *flags)
+    find_lists(cells.views, begins, *flags)
     return begins, flags[0], flags[1]
 
 

@@ -24,9 +24,12 @@ from fastscore_machine.validation import read_only
 from fastscore.suites.guest_simulation.nearly_python._tool_calls import (
     TRACKS,
     Said,
-    Values,
     key_runs,
     walk_cells,
+)
+from fastscore.suites.guest_simulation.nearly_python.distinct_texts import (
+    doubled,
+    room_for_texts,
 )
 
 _VALUES = 1 << 10
@@ -106,38 +109,20 @@ def read_tool_cells(cells: TextRows, wanted: ToolFormat) -> ToolCells:
     wanted
         What is looked for.
     """
-    place = read_only(cells.addresses), read_only(cells.lengths), _tables(wanted)
+    place = cells.views, _tables(wanted)
     n_cells, n_attributes = len(cells.lengths), len(wanted.attribute_keys)
     uses = np.empty((n_cells, len(wanted.tool_words)), np.bool_)
     attributes = np.empty((n_cells, n_attributes), np.int64)
     lists = np.empty(n_cells, np.int64)
     broken, has_items = np.empty(n_cells, np.bool_), np.empty(n_cells, np.bool_)
     said = Said(uses, attributes, lists, broken, has_items)
-    table = np.full(2 * _VALUES, -1, np.int64)
-    values = Values(np.empty((3, _VALUES), np.int64), np.empty(_VALUES, np.uint64), table)
-    row, count = walk_cells(*place, 0, values, 0, said)
+    values, bits = room_for_texts(_VALUES), np.empty(_VALUES, np.uint64)
+    row, count = walk_cells(*place, 0, values, bits, 0, said)
     while row < n_cells:
-        values = _doubled(values, count)
-        row, count = walk_cells(*place, row, values, count, said)
-    begins, ends = values.places[:2, :count]
-    return ToolCells(uses, attributes, copied(begins, ends - begins), lists, broken, has_items)
-
-
-def _doubled(values: Values, count: int) -> Values:
-    """Make room for twice as many values."""
-    places = np.concatenate([values.places, np.empty_like(values.places)], axis=1)
-    bits = np.concatenate([values.bits, np.empty_like(values.bits)])
-    return Values(places, bits, _placed(places[2, :count], 2 * values.table.size))
-
-
-def _placed(hashes: Longs, size: int) -> Longs:
-    """Place numbers in a table by their hashes."""
-    table = np.full(size, -1, np.int64)
-    for number, place in enumerate((hashes & (size - 1)).tolist()):
-        while table[place] >= 0:
-            place = (place + 1) & (size - 1)
-        table[place] = number
-    return table
+        values, bits = doubled(values), np.concatenate([bits, np.empty_like(bits)])
+        row, count = walk_cells(*place, row, values, bits, count, said)
+    texts = copied(*values.places[:2, :count])
+    return ToolCells(uses, attributes, texts, lists, broken, has_items)
 
 
 def _tables(wanted: ToolFormat) -> tuple[Any, ...]:

@@ -5,9 +5,12 @@ import pyarrow as pa
 import pytest
 from fastscore_kernels.text_parts import copied
 from fastscore_machine.arrow import text_rows
+from fastscore_machine.compiling import CHECKED, JIT_DISABLED
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fastscore.suites.guest_simulation.nearly_python import _item_lists, _tool_calls, tool_calls
+from fastscore.suites.guest_simulation.nearly_python.distinct_texts import room_for_texts
 from fastscore.suites.guest_simulation.nearly_python.item_lists import list_places
 from fastscore.suites.guest_simulation.nearly_python.tool_calls import ToolFormat, read_tool_cells
 from tests.oracles import guest_cells as plain
@@ -158,3 +161,27 @@ def test_copied_parts_are_the_texts(texts, data):
     )
     at = np.array(chosen, np.int64)
     assert texts_of(copied(rows.addresses[at], rows.lengths[at])) == [texts[row] for row in chosen]
+
+
+@pytest.mark.skipif(JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks")
+def test_a_view_out_of_range_is_named():
+    def touched(kernel, *arguments):
+        with pytest.raises(IndexError) as raised:
+            kernel(*arguments)
+        return str(raised.value).removeprefix(f"kernel `{kernel.identity}` touches ")
+
+    cells, flags = rows_of(["[1]", 'tool_name="x"']), np.zeros((2, 2), np.bool_)
+    begins = np.zeros(1, np.int64)
+    assert touched(_item_lists.find_lists, cells.views, begins, *flags) == "1 items at index 1 of 1"
+    lists = _item_lists.ItemLists(*(np.full(1, place, np.int64) for place in (0, 5, 0)))
+    keys = _item_lists.ItemKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
+    found = np.zeros((4, 1), np.int64)
+    data = np.frombuffer(b"[ab", np.uint8)
+    assert touched(_item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
+    attributes, places = np.zeros((2, len(plain.STATE_KEYS)), np.int64), np.zeros(2, np.int64)
+    uses = np.zeros((2, len(WORDS)), np.bool_)
+    said = _tool_calls.Said(uses, attributes, places, *flags)
+    room, bits = room_for_texts(2), np.zeros(0, np.uint64)
+    wanted = tool_calls._tables(FORMAT)
+    beyond = touched(_tool_calls.walk_cells, cells.views, wanted, 0, room, bits, 0, said)
+    assert beyond == "1 items at index 0 of 0"
