@@ -1,4 +1,4 @@
-"""No ten lines stand in the bodies of two functions, but those that a decision record defends."""
+"""No ten lines stand in the bodies of two functions."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -7,22 +7,12 @@ from tests.repetition import repeated
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("fastscore", "kernels", "models", "benchmarks", "examples", "docs")
-RECORD = "docs/decisions/0008-what-repeats.md"
-DEFENDED = {("kernels/fastscore_kernels/ngrams.py", "kernels/fastscore_kernels/ngrams.py")}
-"""Pairs of files whose repetition the record defends by their names."""
 
 
 def test_no_ten_lines_stand_in_two_functions() -> None:
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     assert len(files) > 400
-    found = repeated(files, ROOT)
-    assert [f"{a} ~ {b}" for a, b in found if (a.path, b.path) not in DEFENDED] == []
-
-
-def test_the_record_names_what_is_defended() -> None:
-    record = (ROOT / RECORD).read_text()
-    names = {Path(path).name for pair in DEFENDED for path in pair}
-    assert [name for name in sorted(names) if f"`{name}`" not in record] == []
+    assert [f"{a} ~ {b}" for a, b in repeated(files, ROOT)] == []
 
 
 def test_repetition_is_found_whatever_names_and_literals_are(tmp_path: Path) -> None:
