@@ -1,7 +1,9 @@
 """Workers, drivers and schedulers that die or are taken for dead: the bytes are the same."""
 
+import asyncio
 import contextlib
 import importlib
+import logging
 import random
 import signal
 import threading
@@ -116,6 +118,20 @@ def test_an_interrupt_cancels_what_has_not_begun_elsewhere(
             client.submit(abs, -1, workers=[worker], pure=False).result(timeout=60)
     assert receipts(run) < 12
     assert not (run / "summary.json").exists()
+
+
+def test_a_call_interrupted_before_it_begins_says_nothing(
+    started: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    from fastscore.run.engines.dask import open_engine
+
+    loop = logging.getLogger("tornado.application")
+    with open_engine(started.address, 1) as engine:
+        engine._client.loop.add_callback(lambda: 1 / 0)  # as the package's own does
+        engine.processes()
+        engine._client.sync(asyncio.sleep, 0.05)
+        assert "Exception in callback" not in caplog.text
+    assert loop.isEnabledFor(logging.CRITICAL)
 
 
 def tasks_of_scheduler(dask_scheduler: Any) -> int:

@@ -44,6 +44,8 @@ WORKERLESS_SECONDS = 60
 
 _SILENT = logging.CRITICAL + 1
 _PACKAGE = "distributed."
+_LOOP = "tornado.application"
+"""Where the loop says that what an interrupt cancelled had not begun: `distributed.utils.sync`."""
 
 
 class WorkerSetup(WorkerPlugin):
@@ -249,7 +251,8 @@ def _own_processes(threads: int) -> Iterator[None]:
 @contextmanager
 def _silence() -> Iterator[None]:
     """Let the messages of the package pass away, whose parts have levels of their own."""
-    names = [name for name in logging.root.manager.loggerDict if f"{name}.".startswith(_PACKAGE)]
+    known = logging.root.manager.loggerDict
+    names = [_LOOP, *(name for name in known if f"{name}.".startswith(_PACKAGE))]
     levels = {name: logging.getLogger(name).level for name in names}
     try:
         for name in names:
