@@ -19,6 +19,22 @@ def insert_sorted(ordered, first, size, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _median_of_three(values, low, high):  # type: ignore[no-untyped-def]
+    """Put the first, middle and last in order and return the middle one.
+
+    Left where they stand, one small value after ascending ones would stay last in every round.
+    """
+    middle, last = (low + high) >> 1, high - 1
+    if values[middle] < values[low]:
+        values[low], values[middle] = values[middle], values[low]
+    if values[last] < values[middle]:
+        values[middle], values[last] = values[last], values[middle]
+    if values[middle] < values[low]:
+        values[low], values[middle] = values[middle], values[low]
+    return values[middle]
+
+
+@inlined
 def sort_ascending(values, first, after, stack):  # type: ignore[no-untyped-def]
     """Sort the values from ``first`` to ``after`` in their place; none is NaN.
 
@@ -31,8 +47,7 @@ def sort_ascending(values, first, after, stack):  # type: ignore[no-untyped-def]
         depth -= 2
         low, high = stack[depth], stack[depth + 1]
         while high - low > _INSERTION_LIMIT:
-            one, other, last = values[low], values[(low + high) >> 1], values[high - 1]
-            pivot = max(min(one, other), min(max(one, other), last))
+            pivot = _median_of_three(values, low, high)
             left, right = low, high - 1
             while left <= right:
                 while values[left] < pivot:

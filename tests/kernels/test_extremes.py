@@ -95,6 +95,15 @@ def test_gini_at_the_ends(values, expected):
     assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.parametrize("last", [0, MILLION, MILLION // 2])
+def test_one_value_beside_many_that_stand_in_order(last):
+    """The Gini coefficient of 0, 1, ..., n - 1 in whatever order is (n + 1) / 3n."""
+    others = np.delete(np.arange(MILLION + 1), last)
+    for values in (np.append(others, last), np.append(last, others), np.append(last, others[::-1])):
+        (found,) = gini_ragged(values.astype(np.float64), [0, MILLION + 1])
+        assert found == pytest.approx((MILLION + 2) / (3 * (MILLION + 1)), rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
