@@ -58,7 +58,10 @@ def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-
     fastmath=False,
 )
 def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
-    """Note the bytes of rows from ``start`` of a column of string views."""
+    """Note the bytes of rows from ``start`` of a column of string views.
+
+    A view that is not null is taken at its word, as Arrow writes it; its buffer alone is checked.
+    """
     addresses, lengths = rows
     for row in range(addresses.size):
         at = _STRING_VIEW * (start + row)

@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY, OBJECT = ".so", ".o"
 
 _HERE = Path(__file__).parent
-_MAKERS = ("building.py", "bounds.py", "runtime.ll", "signatures.py")
+_MAKERS = ("building.py", "bounds.py", "compiling.py", "runtime.ll", "signatures.py")
 _DIGEST_BYTES = 10
 
 
