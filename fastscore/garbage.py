@@ -5,6 +5,10 @@ import gc
 COLLECT_AT_EXIT = "FASTSCORE_COLLECT_AT_EXIT"
 
 
+NO = frozenset(("", "0", "false", "f", "no", "n", "off"))
+"""What the variable says where it says no."""
+
+
 def skip_last_collection() -> None:
     """End the process, which does nothing else after this, without a last search for garbage.
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.compat.score_files import log_to, write_document
 from fastscore.errors import FastscoreError
-from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
+from fastscore.garbage import COLLECT_AT_EXIT, NO, skip_last_collection
 from fastscore.terminal import write_note
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def prime_score_jsonl_events(
 def command() -> NoReturn:
     """Run the command ``score-dialogue`` and exit with its code."""
     code = main()
-    if not os.environ.get(COLLECT_AT_EXIT):
+    if os.environ.get(COLLECT_AT_EXIT, "").lower() in NO:
         skip_last_collection()
     sys.exit(code)
 
