@@ -203,7 +203,9 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
         with kept_within(config.limits, "summary"):
-            _complete(run, receipts, summary, readable.files)
+            _describe(run, receipts, summary, readable.files)
+        run.manifest.status = "complete"
+        run.save_manifest()
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
@@ -359,10 +361,10 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     return summary
 
 
-def _complete(
+def _describe(
     run: _Execution, receipts: Sequence[Receipt], summary: pl.DataFrame, files: Sequence[InputFile]
 ) -> None:
-    """Add up what was counted, say what rows lack, and mark the run as complete."""
+    """Add up what was counted, and say what rows lack."""
     counts: dict[str, int] = {}
     for receipt in receipts:
         for name, value in receipt.counts.items():
@@ -380,5 +382,3 @@ def _complete(
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
-    run.manifest.status = "complete"
-    run.save_manifest()

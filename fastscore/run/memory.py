@@ -1,7 +1,8 @@
 """Keeping a stage within its memory: what the process has taken is looked at while it works."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastscore.allocation import give_back_freed_memory
@@ -10,12 +11,15 @@ from fastscore.run.interrupt import StoppedError, allow_again, ask_to_stop
 
 LOOK_SECONDS = 0.05
 
+LASTING_SECONDS = 1.5
+"""What is freed counts for so long: polars' allocator gives it back within a second or so."""
+
 
 @contextmanager
 def kept_within(limits: Limits, stage: str) -> Iterator[None]:
     """Stop the tasks and kernels of this process when it takes more memory than it may.
 
-    What was freed but kept for later is given back before that.
+    Memory counts that stays for `LASTING_SECONDS`; what the C library keeps is given back before.
 
     Raises
     ------
@@ -26,23 +30,29 @@ def kept_within(limits: Limits, stage: str) -> Iterator[None]:
     found: list[int] = []
 
     def watch() -> None:
-        while not ended.wait(LOOK_SECONDS) and not found:
-            look()
+        while not ended.wait(LOOK_SECONDS):
+            if found:
+                ask_to_stop()  # again: a pool that ends takes the wish with it
+            else:
+                look(ended.wait)
 
-    def look() -> None:
-        if own_memory() <= limits.memory_bytes:
-            return
-        give_back_freed_memory()
-        taken = own_memory()
-        if taken > limits.memory_bytes:
-            found.append(taken)
-            ask_to_stop()
+    def look(wait: Callable[[float], object]) -> None:
+        until = time.monotonic() + LASTING_SECONDS
+        while (taken := own_memory()) > limits.memory_bytes:
+            if time.monotonic() > until:
+                found.append(taken)
+                return
+            give_back_freed_memory()
+            wait(LOOK_SECONDS)
 
     watcher = threading.Thread(target=watch, name="fastscore-memory", daemon=True)
     watcher.start()
     try:
         yield
-        look()
+        ended.set()
+        watcher.join()
+        if not found:
+            look(time.sleep)
     except StoppedError:
         if not found:
             raise

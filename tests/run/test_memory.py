@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastscore_machine.stopping import STOP, StoppedError, raise_if_stopped
+from fastscore_machine.stopping import STOP, StoppedError, allow_again, raise_if_stopped
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory
@@ -58,6 +58,32 @@ def test_work_within_its_memory_is_left_alone() -> None:
         raise_if_stopped()
     with pytest.raises(StoppedError), kept_within(allowed(400), "some"):
         raise StoppedError  # another's wish
+
+
+def test_what_is_given_back_soon_ends_nothing() -> None:
+    with kept_within(allowed(100), "some"):
+        more = held(300)
+        time.sleep(memory.LASTING_SECONDS / 3)
+        del more
+        time.sleep(4 * memory.LOOK_SECONDS)
+        raise_if_stopped()
+
+
+def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
+    def work() -> None:
+        with kept_within(allowed(100), "some"):
+            more = held(300)
+            while not STOP[0]:
+                time.sleep(memory.LOOK_SECONDS)
+            allow_again()  # as a pool does when its tasks have ended
+            while not STOP[0]:
+                time.sleep(memory.LOOK_SECONDS)
+            raise_if_stopped()
+            assert more.size
+
+    with pytest.raises(MemoryLimitError):
+        work()
+    assert not STOP[0]
 
 
 @pytest.mark.parametrize("stage", ["plan", "score", "summary"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fastscore.allocation import give_back_freed_memory
 from fastscore.errors import InputError, MemoryLimitError
 
 MAX_RECORD_BYTES = 64 << 20
@@ -58,17 +59,19 @@ class Limits:
 
     def check_memory(self, reading: str, more: int = 0) -> None:
         """Raise `MemoryLimitError` where the process takes too much, with so much more."""
-        taken = own_memory() + more
-        if taken > self.memory_bytes:
-            raise self.exceeded(f"Reading {reading}", taken)
+        if own_memory() + more > self.memory_bytes:
+            give_back_freed_memory()
+            taken = own_memory() + more
+            if taken > self.memory_bytes:
+                raise self.exceeded(f"Reading {reading}", taken)
 
     def exceeded(self, doing: str, taken: int) -> MemoryLimitError:
         """Return the error of something that takes more bytes than it may."""
         return MemoryLimitError(
             f"{doing} takes {taken / _MIB:,.0f} MiB of memory, more than --max-memory allows "
             f"({self.memory_bytes / _MIB:,.0f} MiB).",
-            "Allow more, or take fewer --workers or a smaller --shard-size; the same command goes "
-            "on where it ended.",
+            "Allow more, or take fewer --workers: the same command goes on with what a run has "
+            "committed. With a smaller --shard-size it begins again, but for vectors.",
         )
 
     def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:
