@@ -1,10 +1,12 @@
 """A small run of every suite, scored once for all tests of what is shown of runs."""
 
 import gzip
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +19,8 @@ from benchmarks import (
     preference_shift_logs,
 )
 from fastscore.results.runs import Run
+from tests.results.pages import HOSTILE as BREAKING_OUT
+from tests.results.pages import Pages
 
 SUITES = (
     "score_dialogue",
@@ -130,3 +134,41 @@ def suite_runs(
 ) -> SuiteRuns:
     """Return a run of each suite over a few real dialogues."""
     return SuiteRuns(tmp_path_factory.mktemp("runs"), store)
+
+
+@pytest.fixture(scope="session")
+def pages(
+    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Path]:
+    return Pages(suite_runs, tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a run of score_dialogue whose every text tries to leave its element."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rows: list[dict[str, Any]] = []
+    for dialogue in ("one", "two"):
+        name = {
+            "dialogue_uid": f"{dialogue}{BREAKING_OUT}",
+            "miner_uid": f"{dialogue}{BREAKING_OUT}",
+        }
+        for step, text in enumerate((BREAKING_OUT, f"{BREAKING_OUT} again")):
+            rows.append(
+                {**name, "event": "predicted", "utterance_index": 0, "step": step}
+                | {"prediction": text}
+            )
+        rows.append(
+            {
+                **name,
+                "event": "utterance_complete",
+                "utterance_index": 0,
+                "ground_truth": BREAKING_OUT,
+            }
+        )
+    log = folder / "log.jsonl"
+    bad = '{"event": "predicted<script>window.hit=1</script>'
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + f"{bad}\n")
+    return fastscore.score(
+        log, "score_dialogue", output=folder / "run", lex_weight=1.0, max_rejects=0.5
+    )

@@ -49,6 +49,13 @@ NEEDED = {
     "guest_simulation": "role",
     "group_travel": "utterance",
 }
+OTHER_NAMES = {
+    "score_dialogue": "text",
+    "preference_shift": "content",
+    "memory_finance": "response",
+    "guest_simulation": "speaker",
+    "group_travel": "message",
+}
 ARRAYS = {"preference_shift": "conversation", "memory_finance": "turns"}
 
 

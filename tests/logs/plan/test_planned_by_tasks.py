@@ -16,7 +16,7 @@ from fastscore.logs.plan import file_groups, shards
 from fastscore.logs.plan.file_groups import GroupArrays, IndexedFile, IndexedGroup
 from fastscore.logs.plan.packing import Extent, Stretched, pack
 from fastscore.logs.plan.shards import Plan, plan_shards
-from tests.logs.plan.test_shards import SOURCE, dialogue, log
+from tests.logs.plan.planned import SOURCE, dialogue, log
 
 
 @pytest.fixture

@@ -1,0 +1,199 @@
+"""What a new user meets whose logs have other words for speakers, roles and events."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastscore
+from fastscore.errors import InputError
+from fastscore.examples import write_example
+from tests.cli.scoring import score
+from tests.logs.inputs.wrong_logs import RIGHT, changed, write
+
+
+def talks(*speakers: tuple[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": f"s{number}",
+            "conversation": [
+                {"speaker": user, "text": "a comedy"},
+                {"speaker": system, "text": "Her, a comedy"},
+            ],
+        }
+        for number, (user, system) in enumerate(speakers)
+    ]
+
+
+def test_words_that_are_foreign_in_some_rows_are_named(tmp_path: Path) -> None:
+    rows = talks(("USER", "SYSTEM"), ("customer", "SYSTEM"), ("user", "assistant"))
+    log = write(tmp_path / "log.jsonl", rows)
+    code, out, error = score("preference_shift", tmp_path, log)
+    told = (
+        "conversation[].speaker: 'assistant' in 1, 'customer' in 1, 'user' in 1 of 6 objects; "
+        "known: USER, SYSTEM; type --value speaker:assistant=SYSTEM --value speaker:customer=USER "
+        "--value speaker:user=USER\n"
+    )
+    assert told in out
+    # a dialogue of which nothing pairs is a reject
+    assert code == 3
+    assert "2 of 3 lines are rejects, more than --max-rejects 0.001 allows" in error
+    flags = told.partition("type ")[2].split()
+    code, out, error = score("preference_shift", tmp_path, log, *flags, "--overwrite")
+    assert code == 0, error
+    assert "known: USER" not in out
+    # of one that pairs in part, turns are left aside
+    (row,) = talks(("USER", "SYSTEM"))
+    row["conversation"].append({"speaker": "customer", "text": "thanks"})
+    log = write(tmp_path / "part.jsonl", [row])
+    code, out, error = score("preference_shift", tmp_path, log, "--overwrite")
+    assert code == 0, error
+    assert "'customer' in 1 of 3 objects" in out
+
+
+FOREIGN_WORDS = {
+    "guest_simulation": (
+        [
+            {"conversation_id": "c", "role": "Agent", "content": "a burger"},
+            *({"conversation_id": "c", "role": "agent", "content": text} for text in "abc"),
+            {"conversation_id": "c", "role": "Assistant", "content": "bye"},
+        ],
+        ("role: 'Agent' in 1, 'Assistant' in 1 of 5 rows; known: agent, guest, ",),
+        "type --value role:Agent=agent --value role:Assistant=assistant",
+    ),
+    "score_dialogue": (
+        [*RIGHT["score_dialogue"], {**RIGHT["score_dialogue"][0], "event": "prediction"}],
+        ("event: 'prediction' in 1 of 4 rows; known: predicted, revealed, utterance_complete; ",),
+        "type --value event:prediction=predicted",
+    ),
+    "group_travel": (
+        [*RIGHT["group_travel"], {**RIGHT["group_travel"][1], "intent": "present_plan"}],
+        ("intent: 'present_plan' in 1 of 3 rows; known: user_provide_*, ",),
+        "type --value intent:present_plan=sys_present_plan",
+    ),
+    "memory_finance": (
+        changed(
+            "memory_finance",
+            lambda turn: {
+                **turn,
+                "turn_status": ("OK", "ok")[turn["turn_pair_id"] % 2],
+                "gt_turn_tags": {"compliance_label_gt": "Severe"},
+            },
+        ),
+        (
+            "turns[].turn_status: 'OK' in 1 of 2 objects; known: ok, timeout, error; ",
+            "turns[].gt_turn_tags.compliance_label_gt: 'Severe' in 2 of 2 objects, which no rule "
+            "knows",
+        ),
+        "type --value turn_status:OK=ok",
+    ),
+}
+
+
+@pytest.mark.parametrize("suite", FOREIGN_WORDS)
+def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> None:
+    rows, told, advice = FOREIGN_WORDS[suite]
+    log = write(tmp_path / "log.jsonl", rows)
+    code, out, error = score(suite, tmp_path, log)
+    assert code == 0, error
+    for each in (*told, advice):
+        assert each in out
+    # it does not depend on what is in a shard, and a run says what memory does
+    options = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
+    scores = fastscore.score(log, suite, embedder="none", **options)
+    assert list(scores.notes) == [
+        *fastscore.open_run(tmp_path / "run").manifest.lacking,
+        *fastscore.open_run(tmp_path / "run").manifest.notes,
+    ]
+
+
+def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
+    return [{"conversation_id": "c", "role": role, "content": "so"} for role in roles * times]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "rows", "found", "advice"),
+    [
+        (
+            "jsonl",
+            chats("human", "gpt", "human"),
+            "'human' (2), 'gpt' (1)",
+            "Type --value role:human=guest --value role:gpt=system.",
+        ),
+        ("csv", chats("user", "assistant"), "'user' (1), 'assistant'", "role:user=guest."),
+        # all that is looked at of a longer file, in which no text says otherwise
+        ("jsonl", chats("u", "b", times=150), "'b' (100), 'u' (100)", "role:WORD=agent."),
+        ("parquet", chats("bot"), "'bot' (1)", "Say what they mean: --value role:WORD=agent."),
+    ],
+)
+def test_a_log_without_a_guest_is_refused(
+    suffix: str, rows: list[dict[str, Any]], found: str, advice: str, tmp_path: Path
+) -> None:
+    log = write(tmp_path / f"log.{suffix}", rows)
+    code, out, error = score("guest_simulation", tmp_path, log)
+    assert (code, out) == (3, "")
+    assert error.startswith(
+        "Error: No row has what guest_simulation needs: role is never 'agent', 'guest', "
+        "'guest_simulation_agent' or 'guest_simulation_llm', and name never begins with 'guest'.\n"
+        f"  found: {found}\n"
+    )
+    assert error.endswith(f"{advice}\n")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="role is never 'agent'"):
+        fastscore.score(rows[:20], "guest_simulation")
+    # the first of them is the guest
+    words = ["--value", f"role:{rows[0]['role']}=agent"]
+    code, _, error = score("guest_simulation", tmp_path, log, *words, "--level", "1")
+    assert code == 0, error
+
+
+def test_a_guest_may_come_late_or_by_name(tmp_path: Path) -> None:
+    late = chats("u", "b", times=150) + chats("agent")
+    named = [{**row, "name": "guest_7"} for row in chats("u", "b")]
+    first, second = chats("b"), chats("agent", "b")
+    for place, files in enumerate(((late,), (named,), (first, second))):
+        logs = tmp_path / str(place)
+        for number, rows in enumerate(files):
+            write(logs / f"{number}.jsonl", rows)
+        code, out, error = score("guest_simulation", tmp_path, logs, "--level", "1", "--overwrite")
+        assert code == 0, error
+        assert "role: 'b' in " in out
+
+
+def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", chats("human", "gpt", times=150))
+    code, out, error = score("guest_simulation", tmp_path, log)
+    assert (code, out) == (3, "")
+    assert "Nothing was scored: there is no row for messages in 300 lines of" in error
+    assert "\n  role: 'gpt' in 150, 'human' in 150 of 300 rows; known: agent, " in error
+    assert "type --value role:gpt=system --value role:human=guest\n" in error
+    with pytest.raises(InputError, match="role: 'gpt' in 150, 'human' in 150 of 300 rows"):
+        fastscore.score(log, "guest_simulation")
+
+
+def test_lines_of_one_name_are_not_put_together_in_silence(tmp_path: Path) -> None:
+    chat = [{"from": "human", "value": "a burger"}, {"from": "gpt", "value": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"id": "same", "conversations": chat}] * 3)
+    code, out, error = score("guest_simulation", tmp_path, log, "--layout", "sharegpt")
+    assert code == 0, error
+    assert (
+        "conversation_id: 3 lines have the names of 1 dialogue and are put together by them; type "
+        "--column conversation_id=KEY if each line is a dialogue of its own\n" in out
+    )
+    # with a layout, too, the keys that stand beside are named
+    assert "found: conversations[].from (6), conversations[].value (6), id (3)" in out
+
+
+def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", FOREIGN_WORDS["guest_simulation"][0])
+    code, out, _ = score("guest_simulation", tmp_path, log)
+    assert code == 0
+    assert "no row has guest_persona (" in out
+    assert "also given by --personas)" in out
+    write_example("guest_simulation", tmp_path / "example")
+    personas = tmp_path / "example" / "personas.json"
+    code, out, error = score(
+        "guest_simulation", tmp_path, log, "--personas", personas, "--overwrite"
+    )
+    assert code == 0, error
+    assert "guest_persona" not in out.partition("\n\n")[0]

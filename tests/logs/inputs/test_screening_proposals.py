@@ -1,0 +1,132 @@
+"""What a log is proposed to be read as: columns, words and layouts."""
+
+from pathlib import Path
+
+import pytest
+
+from fastscore.errors import UsageError
+from fastscore.logs.inputs.column_map import column_map, mapped
+from fastscore.logs.inputs.layout import load_layout
+from fastscore.suites.registry import load_suite
+from tests.logs.inputs.screened import found, message, refusal, screened
+from tests.logs.inputs.wrong_logs import (
+    RIGHT,
+    renamed,
+    write,
+)
+
+
+def test_words_in_another_case(tmp_path: Path) -> None:
+    rows = [{**row, "event": row["event"].title()} for row in RIGHT["score_dialogue"]]
+    log = write(tmp_path / "log.jsonl", rows)
+    said = refusal("score_dialogue", log)
+    assert said == (
+        "No row has what score_dialogue needs: event is never 'predicted' or "
+        "'utterance_complete'.\n"
+        "  looked for: predicted, utterance_complete\n"
+        "  found: 'Predicted' (2), 'Utterance_Complete' (1)\n"
+        "Type --value event:Predicted=predicted --value "
+        "event:Utterance_Complete=utterance_complete."
+    )
+    words = {"event": {"Predicted": "predicted", "Utterance_Complete": "utterance_complete"}}
+    screened("score_dialogue", log, columns=column_map(values=words))
+
+
+def test_words_that_are_all_foreign(tmp_path: Path) -> None:
+    """One speaker under his own word, the other under none that is known."""
+    turns = [{"speaker": "Ann", "text": "a comedy"}, {"speaker": "SYSTEM", "text": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"conversation": turns}])
+    assert refusal("preference_shift", log).startswith(
+        "No row has what preference_shift needs: conversation[].speaker is never 'USER'.\n"
+        "  looked for: USER, SYSTEM\n"
+        "  found: 'Ann' (1)\n"
+    )
+
+
+def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "a burger"}, {"role": "assistant", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"messages": chat}])
+    columns = load_layout("openai").of("guest_simulation")
+    assert screened("guest_simulation", log, columns=columns).files
+    # unless the user does so too
+    named = columns | column_map({"name": "messages[].nick"})
+    assert "looked for: messages[].nick" in refusal("guest_simulation", log, columns=named)
+
+
+def test_a_word_must_mean_one_that_is_known() -> None:
+    source = load_suite("preference_shift").source
+    with pytest.raises(UsageError, match="means 'USR', which is none"):
+        mapped(source, column_map(values={"speaker": {"user": "USR"}}))
+    mapped(source, column_map(values={"speaker": {"system": ""}}))
+    with pytest.raises(UsageError, match="Objects of an array can be left out, rows cannot"):
+        mapped(load_suite("guest_simulation").source, column_map(values={"role": {"system": ""}}))
+
+
+def test_a_known_layout_is_named(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "a comedy"}, {"role": "assistant", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"messages": chat}])
+    for suite in ("preference_shift", "guest_simulation"):
+        assert refusal(suite, log).endswith("\nType --layout openai.")
+        screened(suite, log, columns=load_layout("openai").of(suite))
+    chat = [{"from": "human", "value": "a comedy"}, {"from": "gpt", "value": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"conversations": chat}])
+    assert refusal("preference_shift", log).endswith("\nType --layout sharegpt.")
+
+
+def test_an_array_under_another_name_brings_its_fields(tmp_path: Path) -> None:
+    turns = [{"who": "USER", "content": "a comedy"}, {"who": "SYSTEM", "content": "this"}]
+    log = write(tmp_path / "log.jsonl", [{"dialogue": turns}])
+    assert refusal("preference_shift", log).endswith(
+        "Type --column conversation=dialogue --column speaker=who --column text=content."
+    )
+
+
+def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
+    rows = renamed("memory_finance", "gt_assistant_text")
+    log = write(tmp_path / "log.jsonl", rows)
+    key = "gt_assistant_text"
+    assert refusal("memory_finance", log) == message(
+        "memory_finance", log, found("memory_finance", key), ""
+    )
+
+
+def test_an_array_of_another_column_is_not_proposed(tmp_path: Path) -> None:
+    (row,) = RIGHT["memory_finance"]
+    rows = [{("raw_turns" if key == "turns" else key): value for key, value in row.items()}]
+    assert (
+        "raw_turns"
+        not in refusal("memory_finance", write(tmp_path / "a.jsonl", rows)).split("\n")[-1]
+    )
+
+
+def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> None:
+    text = write(tmp_path / "log.jsonl", RIGHT["memory_finance"]).read_text()
+    log = tmp_path / "other.jsonl"
+    log.write_text(text.replace("turn_status", "state"))
+    said = refusal("memory_finance", log)
+    assert "  turns[].turn_status: absent or null in 2 objects of turns[]\n" in said
+    assert said.endswith("Type --column turn_status=state.")
+    log.write_text(text.replace("valid_dialog", "is_valid"))
+    said = refusal("memory_finance", log)
+    assert "  valid_dialog: absent or null in 1 row\n" in said
+    assert said.endswith("Type --column valid_dialog=is_valid.")
+    log.write_text(text.replace('"ok"', '"success"'))
+    assert refusal("memory_finance", log) == (
+        "No row has what memory_finance needs: turns[].turn_status is never 'ok'.\n"
+        "  looked for: ok\n"
+        "  found: 'success' (2)\n"
+        "Type --value turn_status:success=ok."
+    )
+    screened("memory_finance", log, columns=column_map(values={"turn_status": {"success": "ok"}}))
+
+
+def test_a_column_of_another_type_is_not_called_absent(tmp_path: Path) -> None:
+    rows = [
+        {**row, "step": str(row["step"])} if "step" in row else row
+        for row in RIGHT["score_dialogue"]
+    ]
+    said = refusal("score_dialogue", write(tmp_path / "log.jsonl", rows))
+    assert "\n  step: found strings (2), expected integers, in 2 rows\n" in said
+    assert "step=step" not in said
+    # one that can be read is enough; cells of CSV are read as numbers
+    screened("score_dialogue", write(tmp_path / "log.jsonl", [*rows, *RIGHT["score_dialogue"]]))

@@ -1,0 +1,22 @@
+"""A log that is cut in many ways, and blocks that are small enough for it."""
+
+from pathlib import Path
+
+import pytest
+
+from fastscore.logs.read import batches
+from fastscore.logs.read import blocks as log_blocks
+from tests.logs.plan.planned import log
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
+
+
+@pytest.fixture
+def one_log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(log(200))
+    return path

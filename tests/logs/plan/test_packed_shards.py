@@ -1,0 +1,172 @@
+"""Plans of compressed logs: the same rows as of plain ones, and what a damaged one still gives."""
+
+import gzip
+import itertools
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from fastscore.logs.plan.byte_ranges import Damage
+from fastscore.logs.read import blocks as log_blocks
+from fastscore.logs.read import unpacking
+from fastscore.logs.read.lines import read_lines
+from fastscore.logs.read.rows import read_shard
+from tests.logs.plan.planned import SOURCE, log, plan, read
+
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
+
+def compress(data: bytes, suffix: str) -> bytes:
+    return gzip.compress(data) if suffix == "gz" else zstandard.compress(data)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("shard_bytes", [20_000, 32 << 20])
+def test_compressed_equals_plain(
+    tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
+) -> None:
+    frame, rejects, counts = read(plan(tmp_path, str(one_log)))
+    data = one_log.read_bytes()
+    half = data.index(b"\n", len(data) // 2) - 5
+    packed = tmp_path / f"packed.jsonl.{suffix}"
+    # two members or frames, the cut within a line
+    packed.write_bytes(compress(data[:half], suffix) + compress(data[half:], suffix))
+    cut = plan(tmp_path, str(packed), shard_bytes=shard_bytes)
+    assert (len(cut.shards) > 1) == (shard_bytes < len(data))
+    assert {byte_range.file for shard in cut.shards for byte_range in shard.byte_ranges} == {
+        str(packed)
+    }
+    frame_again, rejects_again, counts_again = read(cut)
+    assert frame.drop("file").equals(frame_again.drop("file"))
+    assert rejects.drop("file").equals(rejects_again.drop("file"))
+    assert set(frame_again["file"]) == {str(packed)}
+    assert counts == counts_again
+
+
+@pytest.mark.parametrize("scale", [1.1, 1.25, 1.5])
+def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: float) -> None:
+    """Files of near sizes: what is left of a shard would hold some dialogues of the next file."""
+    contents = [log(12, seed=seed) for seed in range(5)]
+    names = ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.jsonl", "e.jsonl.gz"]
+    for folder in ("plain", "mixed"):
+        (tmp_path / folder).mkdir()
+    for name, data in zip(names, contents, strict=True):
+        suffix = name.rpartition(".")[2]
+        packed = data if suffix == "jsonl" else compress(data, suffix)
+        (tmp_path / "mixed" / name).write_bytes(packed)
+        (tmp_path / "plain" / f"{name[0]}.jsonl").write_bytes(data)
+    expected = read(plan(tmp_path, str(tmp_path / "plain")))
+    planned = plan(tmp_path, str(tmp_path / "mixed"), shard_bytes=round(len(contents[0]) * scale))
+    assert len(planned.shards) > 2
+    found = read(planned)
+    assert found[0].drop("file").equals(expected[0].drop("file"))
+    assert found[1].drop("file").equals(expected[1].drop("file"))
+    assert found[2] == expected[2]
+    byte_ranges = [byte_range for shard in planned.shards for byte_range in shard.byte_ranges]
+    for name, data in zip(names, contents, strict=True):
+        own = [
+            byte_range
+            for byte_range in byte_ranges
+            if byte_range.file == str(tmp_path / "mixed" / name)
+        ]
+        assert own[0].start == 0
+        assert own[-1].stop == len(data)
+        for before, after in itertools.pairwise(own):
+            assert before.stop == after.start
+        for byte_range in own:
+            assert data[: byte_range.start].count(b"\n") + 1 == byte_range.first_line
+        if any(byte_range.compression != "none" for byte_range in own):
+            assert len(own) == 1
+    for shard in planned.shards:
+        assert shard.n_bytes == sum(
+            byte_range.stop - byte_range.start for byte_range in shard.byte_ranges
+        )
+        keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
+        others = [other for other in planned.shards if other is not shard]
+        for other in others:
+            assert not keys & set(read_shard(other, SOURCE).frame.select("uid", "miner").rows())
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("shard_bytes", [5_000, 32 << 20])
+def test_a_truncated_archive_gives_what_it_holds(
+    tmp_path: Path, one_log: Path, suffix: str, shard_bytes: int
+) -> None:
+    rng = random.Random(3)
+    expected, _, _ = read(plan(tmp_path, str(one_log)))
+    packed = compress(one_log.read_bytes(), suffix)
+    path = tmp_path / f"cut.jsonl.{suffix}"
+    for _ in range(12):
+        path.write_bytes(packed[: rng.randrange(1, len(packed))])
+        frame, rejects, counts = read(plan(tmp_path, str(path), shard_bytes=shard_bytes))
+        assert frame.drop("file").equals(expected.drop("file").head(frame.height))
+        assert rejects["reason"].to_list().count("truncated_compression") == 1
+        assert rejects["reason"][-1] == "truncated_compression"
+        assert counts["lines"] == counts["blank"] + counts["rows"] + counts["rejects"]
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_damaged_archives_never_raise(tmp_path: Path, one_log: Path, suffix: str) -> None:
+    rng = random.Random(5)
+    packed = compress(one_log.read_bytes(), suffix)
+    path = tmp_path / f"bad.jsonl.{suffix}"
+    for _ in range(12):
+        damaged = bytearray(packed)
+        damaged[rng.randrange(len(damaged))] ^= 0xFF
+        path.write_bytes(damaged)
+        _, _, counts = read(plan(tmp_path, str(path)))
+        assert counts["lines"] == counts["blank"] + counts["rows"] + counts["rejects"]
+    path.write_bytes(b"no archive at all")
+    frame, rejects, _ = read(plan(tmp_path, str(path)))
+    assert frame.height == 0
+    assert rejects["reason"].to_list() == ["damaged_compression"]
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("shard_bytes", [2_000, 32 << 20])
+def test_the_reason_does_not_hang_on_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, shard_bytes: int
+) -> None:
+    cut, fault = Damage("truncated_compression", "cut"), Damage("damaged_compression", "early")
+    monkeypatch.setattr(unpacking, "_truncated", lambda _: cut)
+    monkeypatch.setattr(unpacking, "_damaged", lambda *_: fault)
+    path = tmp_path / f"early.jsonl.{suffix}"
+    packed = compress(log(20), suffix)
+    for damage, content in [(cut, packed[:-9]), (fault, packed + b"nothing packed")]:
+        path.write_bytes(content)
+        planned = plan(tmp_path, str(path), shard_bytes=shard_bytes)
+        _, rejects, _ = read(planned)
+        told = rejects.select("reason", "found").rows()[-1]
+        assert told == (damage.reason, damage.found)
+        for shard in planned.shards:
+            assert pickle.loads(pickle.dumps(shard)) == shard
+
+
+def test_zero_padding_behind_gzip_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "padded.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"index":1}\n') + b"\0" * 70_000)
+    frame, rejects, _ = read(plan(tmp_path, str(path)))
+    assert (frame.height, rejects.height) == (1, 0)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_bomb_is_unpacked_in_bounded_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.undo()
+    path = tmp_path / f"bomb.jsonl.{suffix}"
+    path.write_bytes(compress(bytes(100 << 20), suffix))
+    largest = max(
+        map(len, log_blocks.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None))
+    )
+    assert largest <= 80 << 20
+    lines = list(
+        read_lines(
+            log_blocks.read_blocks(str(path), "gz" if suffix == "gz" else "zst", limits=None)
+        )
+    )
+    assert [line.long_line for line in lines] == [100 << 20]
+    assert sum(len(line.data) for line in lines) < 1 << 20

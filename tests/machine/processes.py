@@ -1,0 +1,42 @@
+"""Processes with a home and a cache of their own, and kernels that they compile."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fastscore_kernels
+import fastscore_machine
+import fastscore_readers
+import pytest
+from fastscore_machine.compiling import JIT_DISABLED
+
+PACKAGES = (fastscore_kernels, fastscore_machine, fastscore_readers)
+FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
+compiled_only = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+
+def start(program, folder, **environment):
+    """Start Python with a cache, home and temporary folder of its own."""
+    home = {name: str(folder / name.lower()) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    for path in home.values():
+        Path(path).mkdir(exist_ok=True)
+    settings = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(FOLDERS[0].parent),
+        **home,
+        **environment,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def outcome(run):
+    shown, said = run.communicate(timeout=300)
+    return shown, said, run.returncode

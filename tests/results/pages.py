@@ -1,0 +1,50 @@
+"""Reports to be looked at, and a reader of their elements."""
+
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+
+from fastscore.results.report.write import write_report
+from fastscore.results.runs import Run
+
+HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>\"'>"
+
+
+class Page(HTMLParser):
+    """Collects the elements and the text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+class Pages(Mapping[str, Path]):
+    """Reports of the suites, and of two runs of each, written when they are first asked for."""
+
+    def __init__(self, runs: Mapping[str, Run], folder: Path) -> None:
+        self._runs = runs
+        self._folder = folder
+
+    def __getitem__(self, suite: str) -> Path:
+        path = self._folder / f"{suite.replace('/', '-')}.html"
+        if path.exists():
+            return path
+        base, _, other = suite.partition("/")
+        return write_report([self._runs[one] for one in (base, suite)[: 2 if other else 1]], path)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
