@@ -10,6 +10,8 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
+# many tests wait for processes that they start: one worker more than there are processors
+WORKERS := $(shell expr $$(nproc) + 1)
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
@@ -70,10 +72,10 @@ kernels-checked: $(VENV)/run.installed
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
 
 test: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up and run all tests
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not llm"
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
-	$(INSTALL) --no-build-isolation --constraint requirements/bench.constraints --editable '.[ray]'
+	$(INSTALL) --constraint requirements/bench.constraints ray
 	@touch $@
 
 test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too large for every development environment
@@ -116,7 +118,7 @@ test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and
 	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 
 # each test is named as it ends; where one takes longer than an hour and a half, all stacks are shown
-AT_NIGHT := -v -n auto --dist worksteal --durations 40 -o faulthandler_timeout=5400
+AT_NIGHT := -v -n $(WORKERS) --dist worksteal --durations 40 -o faulthandler_timeout=5400
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; some two hours on two cores
