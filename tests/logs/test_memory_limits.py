@@ -145,8 +145,9 @@ def test_what_unpacks_to_too_much_is_refused(
 
 
 def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
-    wide = {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "b" * (40 * MIB)}
-    lines = (json.dumps({**wide, "step": step}).encode() + b"\n" for step in range(12))
+    row = {"event": "predicted", "utterance_index": 0, "prediction": "b" * (40 * MIB)}
+    opened = json.dumps(row).encode().removesuffix(b"}")
+    lines = (opened + b', "step": %d}\n' % step for step in range(12))
     log = plain(tmp_path / "log.jsonl", (part for part in (HEAD, *lines)))
     code, peak, said = score(log, "--max-memory", "256", "--shard-size", "2000")
     assert (code, peak < BUDGET) == (4, True), (code, peak, said)

@@ -10,6 +10,7 @@ from fastscore.errors import RunConflictError, UsageError
 from fastscore.llm import client as client_module
 from fastscore.llm.client import BudgetError, ModelServerError
 from fastscore.run.progress import SilentReporter
+from fastscore.simulation import experiment as experiment_module
 from fastscore.simulation.experiment import expect, run_experiment
 from fastscore.simulation.experiment_file import read_experiment
 from tests.llm.stub_server import Stub, serving
@@ -43,6 +44,13 @@ def stub(monkeypatch):
     monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
     with serving(Stub(answer=answer)) as served:
         yield served
+
+
+@pytest.fixture
+def no_pages(monkeypatch):
+    """Leave out report and analysis, which draw for seconds what is no subject of a test."""
+    for name in ("write_report", "_analyse"):
+        monkeypatch.setattr(experiment_module, name, lambda _, folder: folder)
 
 
 def answer(body):
@@ -138,6 +146,7 @@ def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
     assert not [path for path in files if key.encode() in path.read_bytes()]
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_a_budget_is_the_whole_experiments(stub, tmp_path):
     folder = tmp_path / "run"
     path = written(tmp_path, stub, models="max_requests = 25")
@@ -164,6 +173,7 @@ def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_another_experiment_is_not_mixed_in(stub, tmp_path):
     run(written(tmp_path, stub), tmp_path / "run")
     with pytest.raises(RunConflictError, match="another user"):
