@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# what is imported is compiled then: most of what is installed never is
+# what is imported is compiled then, and kept: most of what is installed never is
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LLM := .venv-llm
 DEMO := runs/demo
