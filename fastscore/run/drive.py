@@ -40,7 +40,7 @@ from fastscore.run.inputs import (
     screened_inputs,
     unread_inputs,
 )
-from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.interrupt import stop_if_asked, stopped_alone
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.layout import (
     CUT_TEXTS,
@@ -112,7 +112,7 @@ class _Execution:
         started = time.monotonic()
         try:
             with (
-                kept_within(self.config.limits, name),
+                kept_within(self.config.limits, f"The stage {name!r}"),
                 self.reporter.stage(name, total) as progress,
             ):
                 yield progress
@@ -156,6 +156,7 @@ class _Execution:
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
 
 
+@stopped_alone()
 def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     """Score logs into a run directory, resuming what stands there.
 
@@ -181,7 +182,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         context = run_context(config, suite, options, identity)
     with (
         sole_writer(config.output) as writer,
-        open_engine(config.engine, config.address, config.workers) as engine,
+        open_engine(config.engine, config.address, config.workers, config.limits) as engine,
     ):
         context = replace(context, writer=writer)
         if config.engine != LOCAL:
@@ -193,7 +194,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
             engine = checked(engine, context, model)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
-        with kept_within(config.limits, "plan"):
+        with kept_within(config.limits, "The stage 'plan'"):
             readable = _readable(run, files, screened)
             unread_files = unread_inputs(config, suite, reporter.note)
             manifest.left_aside = [*unread_files, *readable.left_aside]
@@ -202,7 +203,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
-        with kept_within(config.limits, "summary"):
+        with kept_within(config.limits, "The stage 'summary'"):
             _describe(run, receipts, summary, readable.files)
         run.manifest.status = "complete"
         run.save_manifest()

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 
 from fastscore.allocation import give_back_freed_memory
 from fastscore.logs.integrity.limits import Limits, own_memory
@@ -16,15 +17,22 @@ LASTING_SECONDS = 1.5
 
 
 @contextmanager
-def kept_within(limits: Limits, stage: str) -> Iterator[None]:
-    """Stop the tasks and kernels of this process when it takes more memory than it may.
+def kept_within(limits: Limits, doing: str) -> Iterator[None]:
+    """Stop the tasks and kernels of this run when its process takes more memory than it may.
 
     Memory counts that stays for `LASTING_SECONDS`; what the C library keeps is given back before.
+
+    Parameters
+    ----------
+    limits
+        What the process may take.
+    doing
+        What it does, as an error says it: "The stage 'score'".
 
     Raises
     ------
     MemoryLimitError
-        A stage took more, even where it ended before it was stopped.
+        It took more, even where it ended before it was stopped.
     """
     ended = threading.Event()
     found: list[int] = []
@@ -45,7 +53,10 @@ def kept_within(limits: Limits, stage: str) -> Iterator[None]:
             give_back_freed_memory()
             wait(LOOK_SECONDS)
 
-    watcher = threading.Thread(target=watch, name="fastscore-memory", daemon=True)
+    # with this thread's context: what it works for is what is stopped
+    watcher = threading.Thread(
+        target=copy_context().run, args=(watch,), name="fastscore-memory", daemon=True
+    )
     watcher.start()
     try:
         yield
@@ -62,4 +73,4 @@ def kept_within(limits: Limits, stage: str) -> Iterator[None]:
         if found:
             allow_again()
     if found:
-        raise limits.exceeded(f"The stage {stage!r}", found[0])
+        raise limits.exceeded(doing, found[0])

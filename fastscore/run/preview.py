@@ -12,13 +12,14 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.inputs import readable_inputs, unread_inputs
-from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.interrupt import stop_if_asked, stopped_alone
 from fastscore.run.manifest import read_manifest
 from fastscore.run.memory import kept_within
 from fastscore.run.progress import Reporter
 from fastscore.run.shared_files import absolute, check_workers, named_for_all
 
 
+@stopped_alone()
 def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """Say what a run would do, reading the input but writing nothing that stays.
 
@@ -33,8 +34,8 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     identity = embedder_identity(config, suite, options)
     unread_inputs(config, suite, reporter.note)
     with (
-        open_engine(config.engine, config.address, config.workers) as engine,
-        kept_within(config.limits, "plan"),
+        open_engine(config.engine, config.address, config.workers, config.limits) as engine,
+        kept_within(config.limits, "The stage 'plan'"),
         tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
     ):
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))

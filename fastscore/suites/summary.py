@@ -10,7 +10,7 @@ thousand million. What rounding costs is of the order of a double's own last bit
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from fastscore_kernels.sums import COUNT, ExactSums
 from fastscore_machine.arrays import Longs
+from fastscore_machine.stopping import StoppablePool
 
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
 from fastscore.suites.strata import Group, Strata
@@ -98,7 +99,7 @@ def summarise_metrics(
         of_table[metric.table].append(metric)
     labelled = {name for name in of_table if set(groups) <= set(tables[name].collect_schema())}
     # a query alone does not fill the processors
-    with ThreadPoolExecutor(max_workers=len(of_table) + 1) as pool:
+    with StoppablePool(max_workers=len(of_table) + 1) as pool:
         of_dialogues: Future[Strata] | None = None
         if len(labelled) < len(of_table):
             of_dialogues = pool.submit(_find_strata, tables[label_table], key, groups)

@@ -146,7 +146,7 @@ def _steps_sum(carry, columns):  # type: ignore[no-untyped-def]
 def _distance_within(pattern, text, bound, matches, carry, state, equal, stop):  # type: ignore[no-untyped-def]
     """Return the distance of paths within a band: exact where it is no more than the bound.
 
-    What enters the band from outside is taken for as large as it can be.
+    What enters the band from outside is taken for as large as it can be. `LONG` when stopped.
     """
     m, n = pattern.size, text.size
     carry[:] = _PLUS
@@ -168,12 +168,12 @@ def _distance_within(pattern, text, bound, matches, carry, state, equal, stop): 
         if bottom == m:
             return corner + _column_sum(state, 0, words, m)
         corner += bottom - top + _steps_sum(carry[begin:], max(0, bottom + low) - begin)
-    return np.int64(0)
+    return np.int64(LONG)
 
 
 @inlined
 def _in_strips(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
-    """Return the distance of a pair of long texts; 0 when stopped."""
+    """Return the distance of a pair of long texts; `LONG` when stopped."""
     pattern = np.empty(a.length, np.int32)
     text = np.empty(b.length, np.int32)
     m = _code_points(a, pattern)
@@ -258,7 +258,7 @@ def _by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-def]
-    """Write the distances (n,) that `lane_distances` left open, unless asked to stop."""
+    """Write the distances (n,) that `lane_distances` left open; some stay so when stopped."""
     a_addresses, a_lengths = a
     b_addresses, b_lengths = b
     count = np.int64(0)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from fastscore_machine.addressed_texts import located_rows
 from fastscore_machine.arrow import AddressedStrings, addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED
-from fastscore_machine.stopping import STOP, interruptible, raise_if_stopped
+from fastscore_machine.stopping import StoppedError, interruptible, stop_word
 from fastscore_machine.threads import run_chunks, thread_count
 from fastscore_machine.validation import same_length
 
@@ -81,8 +81,11 @@ def _run(
         rows = located_rows(a, start, stop), located_rows(b, start, stop)
         lane_distances(*rows, distance[start:stop])
         if distance[start:stop].min(initial=0) < 0:
-            interruptible(lambda: long_distances(*rows, STOP, distance[start:stop]))
-            raise_if_stopped()
+            word = stop_word()
+            interruptible(lambda: long_distances(*rows, word, distance[start:stop]))
+            # not by the word: whoever set it may have taken it back
+            if distance[start:stop].min() < 0:
+                raise StoppedError
         if similarity is not None:
             similarities(*rows, distance[start:stop], similarity[start:stop])
 

@@ -1,22 +1,30 @@
 """Ending long kernels soon: a word in memory that they look at between pieces of their work.
 
 Whoever is interrupted sets it (`ask_to_stop`); a kernel that finds it set returns at once, and
-its caller raises `StoppedError`, so that nothing of an unfinished result is used.
+its caller raises `StoppedError`, so that nothing of an unfinished result is used. A run has a word
+of its own (`stopped_alone`), which the threads that it begins share: another run of the same
+process, in another thread, ends by its own.
 """
 
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from fastscore_machine import llvm
+from fastscore_machine.arrays import Longs
 from fastscore_machine.compiling import instruction
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-STOP = np.zeros(1, np.int64)
-"""Not zero when work is to end; kernels take it as an argument."""
+_PROCESS = np.zeros(1, np.int64)
+_WORD: ContextVar[Longs] = ContextVar("fastscore_stop_word", default=_PROCESS)
+_open_words: dict[int, Longs] = {}
 
 LOOK_SECONDS = 0.1
 """How often a main thread that waits lets Python look for signals."""
@@ -28,26 +36,62 @@ class StoppedError(Exception):
     """Work ended early because it was interrupted."""
 
 
+@contextmanager
+def stopped_alone() -> Iterator[None]:
+    """Give this thread, and those that a `StoppablePool` begins for it, a word of their own."""
+    word = np.zeros(1, np.int64)
+    _open_words[id(word)] = word
+    if was_signalled():
+        word[0] = _SIGNALLED
+    token = _WORD.set(word)
+    try:
+        yield
+    finally:
+        _WORD.reset(token)
+        del _open_words[id(word)]
+
+
+def stop_word() -> Longs:
+    """Return the word of what this thread works for, which kernels take: not zero is stop."""
+    return _WORD.get()
+
+
 def ask_to_stop(*, signalled: bool = False) -> None:
-    """Ask the kernels and tasks of this process to end; for good when a signal asked for it."""
-    STOP[0] = _SIGNALLED if signalled else max(int(STOP[0]), 1)
+    """Ask the kernels and tasks of this run to end; those of the process when signalled."""
+    if not signalled:
+        stop_word()[0] = max(int(stop_word()[0]), 1)
+        return
+    for word in (_PROCESS, *_open_words.values()):
+        word[0] = _SIGNALLED
 
 
 def allow_again() -> None:
     """Let work run again, after all of it has ended; what a signal asked for stays."""
-    if not was_signalled():
-        STOP[0] = 0
+    stop_word()[0] = 0
+    if was_signalled():  # meanwhile, too
+        stop_word()[0] = _SIGNALLED
 
 
 def was_signalled() -> bool:
     """Tell whether a signal has asked this process to end."""
-    return bool(STOP[0] == _SIGNALLED)
+    return bool(_PROCESS[0] == _SIGNALLED)
 
 
 def raise_if_stopped() -> None:
     """Raise `StoppedError` when asked to stop."""
-    if STOP[0]:
+    if stop_word()[0]:
         raise StoppedError
+
+
+class StoppablePool(ThreadPoolExecutor):
+    """Threads whose work ends when what they work for is asked to."""
+
+    def submit(
+        self, work: Callable[Given, Result], /, *given: Given.args, **named: Given.kwargs
+    ) -> Future[Result]:
+        """Do work in a thread, with the word of the one that asks for it."""
+        context = copy_context()
+        return super().submit(lambda: context.run(work, *given, **named))
 
 
 def _plain_is_stopped(flag: Any) -> bool:
@@ -78,7 +122,9 @@ def interruptible(work: Callable[[], Result]) -> Result:
         except BaseException as error:
             errors.append(error)
 
-    worker = threading.Thread(target=run, name="fastscore-interruptible")
+    worker = threading.Thread(
+        target=copy_context().run, args=(run,), name="fastscore-interruptible"
+    )
     worker.start()
     try:
         # a handler that others have put before Python's may leave the wait as it is

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-from fastscore_machine.stopping import interruptible
+from fastscore_machine.stopping import StoppablePool, interruptible
 
 
 def thread_count(threads: int | None) -> int:
@@ -39,7 +38,7 @@ def run_chunks(
     starts = range(0, rows, chunk)
 
     def spread() -> None:
-        with ThreadPoolExecutor(min(count, len(starts)), "fastscore-kernel") as pool:
+        with StoppablePool(min(count, len(starts)), "fastscore-kernel") as pool:
             for _ in pool.map(lambda start: work(start, min(rows, start + chunk)), starts):
                 pass
 

@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import logging
 import random
+import re
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fastscore.errors import RunError
+from fastscore.errors import EXIT_INCOMPLETE, RunError
 from tests.conftest import often
 from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
@@ -132,6 +133,21 @@ def test_a_call_interrupted_before_it_begins_says_nothing(
         engine._client.sync(asyncio.sleep, 0.05)
         assert "Exception in callback" not in caplog.text
     assert loop.isEnabledFor(logging.CRITICAL)
+
+
+def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    """What was read is small: it is scoring that takes too much, in the workers alone."""
+    run, more = tmp_path / "run", tmp_path / "run.memory"
+    words = (*LEXICAL, "--engine", engine, "--max-memory", "500")
+    more.write_text("600")
+    process = start_run(place, run, *words)
+    said = r"A worker \(host .+, process \d+\) takes [\d,]+ MiB .*--max-memory"
+    assert re.search(said, finish(process, EXIT_INCOMPLETE))
+    more.unlink()
+    finish(start_run(place, run, *words))
+    assert contents(run) == lexical
 
 
 def tasks_of_scheduler(dask_scheduler: Any) -> int:

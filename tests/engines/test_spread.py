@@ -3,15 +3,18 @@
 import os
 import pickle
 import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from fastscore_machine.stopping import raise_if_stopped
 from fastscore_machine.threads import thread_count
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import InputError, MemoryLimitError, UsageError
+from fastscore.logs.integrity.limits import Limits
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run import tasks
 from fastscore.run.engines.engine import open_engine
@@ -71,12 +74,12 @@ def fail(key: int) -> Receipt:
 
 
 def test_errors_come_home_as_they_are() -> None:
-    outcome = pickle.loads(pickle.dumps(attempt(fail, 1)))
+    outcome = pickle.loads(pickle.dumps(attempt(Limits(), fail, 1)))
     assert isinstance(outcome, Failure)
     with pytest.raises(InputError, match=r"the file is gone Bring it back\."):
         result_of(outcome)
     with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
-        result_of(pickle.loads(pickle.dumps(attempt(fail, 0))))
+        result_of(pickle.loads(pickle.dumps(attempt(Limits(), fail, 0))))
 
 
 def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +122,21 @@ def test_processes_share_the_processors_and_one_that_dies_is_counted(
         found = list(opened.map(die_once, keys, lost=lambda worker, tasks: lost.append(tasks)))
     assert len(found) == 1
     assert lost == [1]
+
+
+def take(mebibytes: int) -> int:
+    """Hold so much, of what was read or of anything else, until asked to end."""
+    held = np.ones(mebibytes << 20, np.uint8)
+    while mebibytes > 100:
+        raise_if_stopped()
+        time.sleep(0.01)
+    return held.size
+
+
+def test_a_worker_keeps_within_its_memory_in_any_task(engine: str) -> None:
+    with open_engine(engine, None, 1, Limits(memory=600)) as opened:
+        assert list(opened.map(take, [1])) == [1 << 20]
+        said = r"A worker \(host .+, process \d+\) takes [\d,]+ MiB .* allows \(600 MiB\)"
+        with pytest.raises(MemoryLimitError, match=said):
+            list(opened.map(take, [700]))
+        assert list(opened.map(take, [2])) == [2 << 20]  # and works on

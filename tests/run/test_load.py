@@ -119,7 +119,10 @@ def test_a_soak_leaves_memory_descriptors_and_threads_as_they_are(tmp_path: Path
         held[:3],
         held[3:],
     )
-    print(f"{turns} turns of five suites: {memory / 2**20:.1f} -> {memory_after / 2**20:.1f} MiB")
+    print(
+        f"{turns} turns of five suites: {memory / 2**20:.1f} -> {memory_after / 2**20:.1f} MiB,"
+        f" {descriptors} -> {descriptors_after} descriptors, {threads} -> {threads_after} threads"
+    )
     assert turns >= 6
     assert descriptors_after <= descriptors
     assert threads_after <= threads + 4  # pools start theirs when they are first needed

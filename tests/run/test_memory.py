@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastscore_machine.stopping import STOP, StoppedError, allow_again, raise_if_stopped
+from fastscore_machine.stopping import StoppedError, allow_again, raise_if_stopped, stop_word
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory
@@ -31,7 +31,7 @@ def test_work_that_takes_too_much_is_stopped() -> None:
     kept: list[np.ndarray] = []
 
     def work() -> None:
-        with kept_within(limits, "some"):
+        with kept_within(limits, "The stage 'some'"):
             # what others have freed may go meanwhile
             for _ in range(60):
                 kept.append(held(50))
@@ -42,13 +42,13 @@ def test_work_that_takes_too_much_is_stopped() -> None:
         work()
     assert ended.value.exit_code == EXIT_INCOMPLETE
     assert len(kept) < 60
-    assert not STOP[0]
+    assert not stop_word()[0]
 
 
 def test_work_that_never_looks_is_an_error_when_it_ends() -> None:
     with pytest.raises(MemoryLimitError), kept_within(Limits(memory=1), "some"):
         pass
-    assert not STOP[0]
+    assert not stop_word()[0]
 
 
 def test_work_within_its_memory_is_left_alone() -> None:
@@ -73,17 +73,17 @@ def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
     def work() -> None:
         with kept_within(allowed(100), "some"):
             more = held(300)
-            while not STOP[0]:
+            while not stop_word()[0]:
                 time.sleep(memory.LOOK_SECONDS)
             allow_again()  # as a pool does when its tasks have ended
-            while not STOP[0]:
+            while not stop_word()[0]:
                 time.sleep(memory.LOOK_SECONDS)
             raise_if_stopped()
             assert more.size
 
     with pytest.raises(MemoryLimitError):
         work()
-    assert not STOP[0]
+    assert not stop_word()[0]
 
 
 @pytest.mark.parametrize("stage", ["plan", "score", "summary"])
@@ -94,8 +94,8 @@ def test_a_run_beyond_its_memory_goes_on_with_more(
     logs = write_logs(tmp_path / "logs")
     run_lexical(logs, tmp_path / "whole", shard_bytes=1)
 
-    def kept(limits: Limits, name: str) -> object:
-        return kept_within(Limits(memory=1) if name == stage else limits, name)
+    def kept(limits: Limits, doing: str) -> object:
+        return kept_within(Limits(memory=1) if repr(stage) in doing else limits, doing)
 
     run = tmp_path / "run"
     with monkeypatch.context() as patch:

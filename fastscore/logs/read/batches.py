@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Longs
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_machine.stopping import StoppablePool, raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.line_scan import LineScan, joined_scans
 
@@ -160,7 +160,7 @@ def map_ordered(
             raise_if_stopped()
             yield work(item)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with StoppablePool(threads) as pool:
         # what is in flight is not cancelled, however this ends: work may wait for work before it
         flying: deque[Future[Result]] = deque()
         for item in items:

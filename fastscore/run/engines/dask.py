@@ -23,6 +23,7 @@ from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin
 from distributed.comm import CommClosedError
 
 from fastscore.errors import RunError
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.processors import THREADS_VARIABLE
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
@@ -71,8 +72,9 @@ class WorkerSetup(WorkerPlugin):
 class DaskEngine:
     """Does tasks on a scheduler's workers."""
 
-    def __init__(self, client: Client, threads: int | None) -> None:
+    def __init__(self, client: Client, threads: int | None, limits: Limits) -> None:
         self._client = client
+        self._limits = limits
         self._is_own = threads is not None
         self._address = str(client.scheduler.address) if client.scheduler else ""
         self._workers: dict[str, int] = {}
@@ -97,7 +99,7 @@ class DaskEngine:
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key; what has not begun when this ends is cancelled."""
-        submit = partial(self._client.submit, partial(attempt, task), pure=False)
+        submit = partial(self._client.submit, partial(attempt, self._limits, task), pure=False)
         resources = {ALONE: 1} if alone else None
         waiting = iter(keys)
         running = as_completed(loop=self._client.loop)
@@ -187,7 +189,9 @@ class DaskEngine:
 
 
 @contextmanager
-def open_engine(address: str | None, workers: int) -> Iterator[DaskEngine]:
+def open_engine(
+    address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[DaskEngine]:
     """Connect to a scheduler, or start one with so many worker processes on this machine."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_silence())
@@ -206,7 +210,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[DaskEngine]:
                 f"No Dask scheduler answers at {address}: {error}.",
                 "Start one there (`dask scheduler`), or leave out --address.",
             ) from error
-        engine = DaskEngine(client, threads)
+        engine = DaskEngine(client, threads, limits)
         stack.callback(engine.close)
         yield engine
 

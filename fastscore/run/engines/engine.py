@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from fastscore.errors import UsageError, nearest
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 
 Key = TypeVar("Key")
 Done = TypeVar("Done")
@@ -45,6 +46,8 @@ class Engine(Protocol):
 
         Raises
         ------
+        MemoryLimitError
+            A process of workers takes more memory than it may.
         RunError
             The engine went away, or workers die of one task again and again.
         """
@@ -56,7 +59,9 @@ class Engine(Protocol):
         """Put a question to each worker that there is now; empty where there are none but us."""
 
 
-def open_engine(name: str, address: str | None, workers: int) -> AbstractContextManager[Engine]:
+def open_engine(
+    name: str, address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS
+) -> AbstractContextManager[Engine]:
     """Open an engine for a run.
 
     Parameters
@@ -67,6 +72,8 @@ def open_engine(name: str, address: str | None, workers: int) -> AbstractContext
         Of a scheduler that runs already; None for workers of our own on this machine.
     workers
         How many of our own: threads of this process, or processes.
+    limits
+        What each process of workers may take while it does tasks.
 
     Raises
     ------
@@ -89,5 +96,5 @@ def open_engine(name: str, address: str | None, workers: int) -> AbstractContext
             f"Install it: pip install 'fastscore-dialogue[{name}]'.",
         )
     module: Any = importlib.import_module(f"fastscore.run.engines.{name}")
-    engine: AbstractContextManager[Engine] = module.open_engine(address, workers)
+    engine: AbstractContextManager[Engine] = module.open_engine(address, workers, limits)
     return engine

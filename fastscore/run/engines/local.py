@@ -5,12 +5,13 @@ set of mapped vectors.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fastscore_machine.stopping import LOOK_SECONDS
+from fastscore_machine.stopping import LOOK_SECONDS, StoppablePool
 
+from fastscore.logs.integrity.limits import Limits
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.interrupt import allow_again, ask_to_stop
 
@@ -37,7 +38,7 @@ class LocalEngine:
         started and asks the others to end; it is raised when they have.
         """
         workers = 1 if alone else self.workers
-        pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="fastscore")
+        pool = StoppablePool(max_workers=workers, thread_name_prefix="fastscore")
         waiting: Iterable[Key] = iter(keys)
         running: set[Future[Done]] = set()
         try:
@@ -78,6 +79,6 @@ def _first_done(running: set[Future[Done]]) -> tuple[set[Future[Done]], set[Futu
 
 
 @contextmanager
-def open_engine(address: None, workers: int) -> Iterator[LocalEngine]:
-    """Open the engine of this process; it has no address."""
+def open_engine(address: None, workers: int, limits: Limits) -> Iterator[LocalEngine]:
+    """Open the engine of this process; it has no address, and whoever maps watches its memory."""
     yield LocalEngine(workers)

@@ -25,6 +25,7 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fastscore.errors import RunError
+from fastscore.logs.integrity.limits import Limits
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
 from fastscore.run.engines.workers import (
     attempt,
@@ -48,8 +49,9 @@ _DEATHS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 class RayEngine:
     """Does tasks on a cluster that this process is connected to."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, limits: Limits) -> None:
         self._address = address
+        self._limits = limits
         self._looked = -LOOK_SECONDS
         self._slots = 1
 
@@ -66,7 +68,8 @@ class RayEngine:
         What has not begun when this ends is dropped when the engine is closed, not before: Ray
         ends this process now and then if a task is cancelled while its result arrives.
         """
-        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(task, key))
+        limits = self._limits
+        remote = ray.remote(num_cpus=1, max_retries=0)(lambda key: attempt(limits, task, key))
         waiting = ((key, 1) for key in keys)
         running: dict[Any, tuple[Key, int]] = {}
         try:
@@ -173,7 +176,7 @@ def _meet(folder: Path, processes: int) -> None:
 
 
 @contextmanager
-def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
+def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[RayEngine]:
     """Connect to a cluster, or start one with so many worker processes on this machine."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     threads = threads_each(workers) if address is None else 1
@@ -198,7 +201,7 @@ def open_engine(address: str | None, workers: int) -> Iterator[RayEngine]:
         ) from error
     for number, handler in handlers.items():
         signal.signal(number, handler)  # Ray's own would exit with the signal's number
-    engine = RayEngine(address if address else context.address_info["gcs_address"])
+    engine = RayEngine(address if address else context.address_info["gcs_address"], limits)
     try:
         if address is None:
             _begin_all(workers)

@@ -2,14 +2,18 @@
 
 import importlib
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastscore.errors import FastscoreError
+from fastscore.logs.integrity.limits import Limits
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run.engines.engine import Done, Key
+from fastscore.run.interrupt import stopped_alone
+from fastscore.run.memory import kept_within
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
 
@@ -47,10 +51,15 @@ class Failure:
     error: Exception
 
 
-def attempt(task: Callable[[Key], Done], key: Key) -> Done | Failure:
-    """Do a task; an error is returned, so that it reaches the other side as it is."""
+def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Failure:
+    """Do a task within the memory that a process may take.
+
+    An error is returned, so that it reaches the other side as it is.
+    """
+    worker = f"A worker (host {socket.gethostname()}, process {os.getpid()})"
     try:
-        return task(key)
+        with stopped_alone(), kept_within(limits, worker):
+            return task(key)
     except FastscoreError as error:
         return Failure(error)
     except Exception:

@@ -1,11 +1,11 @@
 """The suite's summary: means over dialogues (macro) beside ratios of sums (micro)."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import polars as pl
+from fastscore_machine.stopping import StoppablePool
 
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import ALL, summarise_metrics
@@ -53,7 +53,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
             (*(ratio.id for ratio in schema.RATIOS), schema.JUDGE_SCORE.id), "not_applicable"
         ),
     )
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with StoppablePool(max_workers=1) as pool:
         of_ids = pool.submit(
             lambda: summarise({"dialogues": _merge_by_id(dialogues)}, schema.RATIOS)
         )

@@ -1,7 +1,8 @@
 """Python runs this at its start: scored shards of a run that is held get no receipt.
 
 A test holds a run by a file beside it, ``RUN.hold``, with the number of shards at which it is held;
-so whatever the test then does happens amid the run, however loaded the machine is.
+so whatever the test then does happens amid the run, however loaded the machine is. Tasks that score
+take more memory, while there is a file ``RUN.memory`` beside it with how many MiB.
 """
 
 import importlib.util
@@ -31,7 +32,7 @@ class Holding(MetaPathFinder):
         loader: Any = spec.loader if spec else None
         if loader is not None:
             run = loader.exec_module
-            loader.exec_module = lambda module: (run(module), hold(module))
+            loader.exec_module = lambda module: (run(module), hold(module), take(module))
         return spec
 
 
@@ -54,6 +55,21 @@ def is_held(receipts: Path) -> bool:
     except FileNotFoundError:
         return False
     return len(list(receipts.glob("score-*.json"))) >= limit
+
+
+def take(tasks: Any) -> None:
+    """Have tasks that score take memory until they are to end."""
+    compute = tasks.compute_tables
+
+    def compute_with_more(loaded: Any, shard: Any) -> Any:
+        path = loaded.context.run.with_suffix(".memory")
+        held = b"x" * (int(path.read_text()) << 20) if path.exists() else b""
+        while held:
+            tasks.raise_if_stopped()
+            time.sleep(0.01)
+        return compute(loaded, shard)
+
+    tasks.compute_tables = compute_with_more
 
 
 sys.meta_path.insert(0, Holding())

@@ -1,0 +1,153 @@
+"""Runs of one process, in several threads: each is stopped by itself, all by a signal."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastscore_kernels import levenshtein
+from fastscore_kernels.levenshtein import levenshtein_pairs
+from fastscore_machine import stopping
+from fastscore_machine.compiling import JIT_DISABLED
+from fastscore_machine.stopping import (
+    StoppablePool,
+    StoppedError,
+    allow_again,
+    ask_to_stop,
+    raise_if_stopped,
+    stopped_alone,
+)
+
+from fastscore.errors import InputError
+from fastscore.run import tasks
+from tests.run.logs import write_logs
+from tests.run.running import contents, run_lexical
+
+SECONDS = 120
+
+
+@pytest.fixture
+def unsignalled() -> Iterator[None]:
+    """Forget a signal, which a process remembers until its end."""
+    yield
+    stopping._PROCESS[0] = 0
+
+
+def is_stopped() -> bool:
+    try:
+        raise_if_stopped()
+    except StoppedError:
+        return True
+    return False
+
+
+def test_a_word_is_shared_by_the_threads_of_its_work_alone() -> None:
+    with stopped_alone(), StoppablePool(2) as own, StoppablePool(1) as others:
+        with stopped_alone():
+            assert not own.submit(is_stopped).result()
+            ask_to_stop()
+            assert is_stopped()
+            assert own.submit(is_stopped).result()
+            assert list(own.map(lambda _: is_stopped(), range(3))) == [True] * 3
+            within = own.submit(lambda: others.submit(is_stopped).result())
+            assert within.result()
+        assert not is_stopped()
+        assert not others.submit(is_stopped).result()
+    assert not is_stopped()
+
+
+def test_a_run_that_begins_or_ends_takes_no_wish_back() -> None:
+    with stopped_alone():
+        ask_to_stop()
+        other = threading.Thread(target=stopped_alone()(allow_again))
+        other.start()
+        other.join()
+        with stopped_alone():
+            allow_again()
+        assert is_stopped()
+        allow_again()
+        assert not is_stopped()
+
+
+@pytest.mark.usefixtures("unsignalled")
+def test_a_signal_stops_all_that_runs_and_all_that_begins() -> None:
+    begun, signalled = threading.Event(), threading.Event()
+    found: list[bool] = []
+
+    @stopped_alone()
+    def work() -> None:
+        found.append(is_stopped())
+        begun.set()
+        signalled.wait(SECONDS)
+        allow_again()  # as a pool does when its tasks have ended
+        found.append(is_stopped())
+
+    other = threading.Thread(target=work)
+    other.start()
+    begun.wait(SECONDS)
+    ask_to_stop(signalled=True)
+    signalled.set()
+    other.join()
+    assert found == [False, True]
+    assert is_stopped()
+    with stopped_alone():
+        assert is_stopped()
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="asks kernels, of which none is compiled")
+@pytest.mark.parametrize("symbols", [300, 40_000])
+def test_distances_that_are_stopped_are_no_numbers(
+    monkeypatch: pytest.MonkeyPatch, symbols: int
+) -> None:
+    """Whoever asked may have taken it back before anybody looks."""
+
+    def taken_back(work: Any) -> None:
+        ask_to_stop()
+        work()
+        allow_again()
+
+    texts = ["ab" * symbols, "ba" * symbols]
+    with stopped_alone():
+        assert levenshtein_pairs(texts, texts[::-1], threads=1).tolist() == [2, 2]
+        monkeypatch.setattr(levenshtein, "interruptible", taken_back)
+        with pytest.raises(StoppedError):
+            levenshtein_pairs(texts, texts[::-1], threads=1)
+
+
+def test_a_run_that_fails_leaves_another_of_the_process_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = write_logs(tmp_path / "logs")
+    run_lexical(logs, tmp_path / "whole", shard_bytes=1)
+    begun, ended = threading.Event(), threading.Event()
+    score = tasks.score_shard
+
+    def scored(context: Any, shard: Any) -> Any:
+        if context.run.name == "fails":
+            begun.wait(SECONDS)
+            raise InputError("the file is gone", "Bring it back.")
+        begun.set()
+        while not ended.is_set():
+            raise_if_stopped()
+            time.sleep(0.001)
+        return score(context, shard)
+
+    monkeypatch.setattr(tasks, "score_shard", scored)
+    failures: list[BaseException] = []
+
+    def fail() -> None:
+        try:
+            run_lexical(logs, tmp_path / "fails", shard_bytes=1)
+        except InputError as error:
+            failures.append(error)
+        finally:
+            ended.set()
+
+    other = threading.Thread(target=fail)
+    other.start()
+    run_lexical(logs, tmp_path / "run", shard_bytes=1)
+    other.join()
+    assert len(failures) == 1
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
