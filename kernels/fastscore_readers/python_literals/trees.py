@@ -27,27 +27,32 @@ from fastscore_readers.json.tokens import (
     BACKSLASH,
     CLOSE_ARRAY,
     CLOSE_OBJECT,
-    COLON,
     COMMA,
-    MINUS,
-    NEWLINE,
     OPEN_ARRAY,
     OPEN_OBJECT,
-    PLUS,
-    POINT,
     QUOTE,
-    RETURN,
     SPACE,
-    TAB,
 )
 
 __all__ = ["WrittenLiterals", "literals_to_json"]
 
 _MAX_DEPTH = 64
 """Python itself nests no deeper than some 200 brackets."""
-_APOSTROPHE, _OPEN_TUPLE, _CLOSE_TUPLE, _ZERO = 0x27, 0x28, 0x29, 0x30
-_NONE, _TRUE, _FALSE = b"None", b"True", b"False"
-_NULL, _TRUE_WORD, _FALSE_WORD = b"null", b"true", b"false"
+_APOSTROPHE, _OPEN_TUPLE, _CLOSE_TUPLE, _NONE, _X, _U = b"'()Nxu"
+
+
+def _table(python: bytes, json: bytes) -> Bytes:
+    """Make a table of what bytes are written as; 0 is left to Python."""
+    table = np.zeros(256, np.uint8)
+    table[list(python)] = list(json)
+    return table
+
+
+# a word's letters are written one by one: what makes no word then is no JSON either
+_BETWEEN_TEXTS = _table(
+    b" \t\n\r0123456789-+.eE{}[]():,'\"TFNrueals", b' \t\n\r0123456789-+.eE{}[][]:,""tfnrueals'
+)
+_AFTER_BACKSLASH = _table(b"\"'\\nrtxu", b"\"'\\nrtuu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +96,8 @@ def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLite
 
 @inlined
 def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[Any, Any]:
-    """Translate the text that opens at a position: positions after it in both, or -1."""
-    quote = byte_at(data, at)
-    put_byte(out, to, QUOTE)
-    at, to = at + 1, to + 1
+    """Translate what follows the quote before a position: positions after both texts, or -1."""
+    quote = byte_at(data, at - 1)
     while at < end:
         byte = byte_at(data, at)
         at += 1
@@ -102,30 +105,21 @@ def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[An
             put_byte(out, to, QUOTE)
             return at, to + 1
         if byte == BACKSLASH and at < end:
-            byte = byte_at(data, at)
+            escape = byte_at(data, at)
             at += 1
+            byte = _AFTER_BACKSLASH[escape]
+            # a half of a surrogate pair stays one in Python
+            is_half = escape == _U and at + 1 < end and byte_at(data, at) | 0x20 == 0x64
+            if byte == 0 or (is_half and byte_at(data, at + 1) > 0x37):
+                return -1, to
             if byte != _APOSTROPHE:
                 put_byte(out, to, BACKSLASH)
                 to += 1
-            if byte == 0x78:  # x
-                put_byte(out, to, 0x75)
-                put_byte(out, to + 1, _ZERO)
+            if escape == _X:
+                put_byte(out, to, _U)
+                put_byte(out, to + 1, 0x30)
                 to += 2
-                byte = _ZERO
-            elif byte == 0x75:  # u
-                # a half of a surrogate pair stays one in Python
-                first = byte_at(data, at) if at + 1 < end else 0
-                if first | 0x20 == 0x64 and byte_at(data, at + 1) > 0x37:
-                    return -1, to
-            elif not (
-                byte == _APOSTROPHE
-                or byte == QUOTE
-                or byte == BACKSLASH
-                or byte == 0x6E
-                or byte == 0x72
-                or byte == 0x74
-            ):
-                return -1, to
+                byte = 0x30
         elif byte == QUOTE:
             put_byte(out, to, BACKSLASH)
             to += 1
@@ -134,108 +128,79 @@ def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[An
     return -1, to
 
 
-@inlined
-def _translate_word(
-    data: Any, at: Any, end: Any, out: Any, to: Any, word: Any, meaning: Any
-) -> bool:
-    """Translate a word if it stands at a position."""
-    if at + len(word) > end:
-        return False
-    for place in range(len(word)):
-        if byte_at(data, at + place) != word[place]:
-            return False
-        put_byte(out, to + place, meaning[place])
-    return True
+@always_inlined
+def _opens(byte: Any) -> Any:
+    return byte == OPEN_OBJECT or byte == OPEN_ARRAY or byte == _OPEN_TUPLE
 
 
 @always_inlined
-def _may_stand(byte: Any) -> Any:
-    """Whether a byte between texts means what it does in JSON: white space, numbers, a colon."""
-    return (
-        byte == SPACE
-        or byte == COLON
-        or _ZERO <= byte <= 0x39
-        or byte == MINUS
-        or byte == POINT
-        or byte == PLUS
-        or byte | 0x20 == 0x65
-        or byte == NEWLINE
-        or byte == RETURN
-        or byte == TAB
-    )
+def _closes(byte: Any) -> Any:
+    return byte == CLOSE_OBJECT or byte == CLOSE_ARRAY or byte == _CLOSE_TUPLE
+
+
+@always_inlined
+def _translate_none(data: Any, at: Any, end: Any, out: Any, to: Any) -> bool:
+    """Write null's letters after the first if None's stand at a position."""
+    for place, letter, written in ((0, 0x6F, 0x75), (1, 0x6E, 0x6C), (2, 0x65, 0x6C)):
+        if at + place >= end or byte_at(data, at + place) != letter:
+            return False
+        put_byte(out, to + place, written)
+    return True
 
 
 @inlined
-def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, rooms: Any) -> Any:
+def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, levels: Any) -> Any:
     """Translate a literal: position after it in ``out``, or -1.
 
-    ``rooms`` (2, _MAX_DEPTH) has the closing bracket of each level and how many commas it has.
+    ``levels`` (2, _MAX_DEPTH) has the closing bracket of each level and how many commas it has.
     """
     depth, before, comma = 0, 0, to
     while at < end:
         byte = byte_at(data, at)
-        is_blank = byte == SPACE or byte == NEWLINE or byte == RETURN or byte == TAB
-        if byte == OPEN_OBJECT or byte == OPEN_ARRAY or byte == _OPEN_TUPLE:
+        written = _BETWEEN_TEXTS[byte]
+        at += 1
+        if _opens(byte):
             if depth == _MAX_DEPTH:
                 return -1
-            rooms[0, depth] = byte + (1 if byte == _OPEN_TUPLE else 2)
-            rooms[1, depth] = 0
+            levels[0, depth] = byte + (1 if byte == _OPEN_TUPLE else 2)
+            levels[1, depth] = 0
             depth += 1
-            put_byte(out, to, OPEN_OBJECT if byte == OPEN_OBJECT else OPEN_ARRAY)
-        elif depth == 0:
-            # what JSON would take for more than one value is none
-            if not is_blank:
-                return -1
-            put_byte(out, to, SPACE)
-        elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY or byte == _CLOSE_TUPLE:
+        elif written == 0 or (depth == 0 and byte > SPACE):
+            # outside of brackets JSON would take some things for more than Python does
+            return -1
+        elif _closes(byte):
             depth -= 1
-            opens = before == OPEN_OBJECT or before == OPEN_ARRAY or before == _OPEN_TUPLE
             # one value in parentheses is no tuple
-            is_value = byte == _CLOSE_TUPLE and rooms[1, depth] == 0 and not opens
-            if byte != rooms[0, depth] or is_value:
+            is_value = byte == _CLOSE_TUPLE and levels[1, depth] == 0 and not _opens(before)
+            if byte != levels[0, depth] or is_value:
                 return -1
             if before == COMMA:
                 put_byte(out, comma, SPACE)  # JSON has no comma at the end
-            put_byte(out, to, CLOSE_OBJECT if byte == CLOSE_OBJECT else CLOSE_ARRAY)
         elif byte == COMMA:
-            if (
-                before == COMMA
-                or before == OPEN_OBJECT
-                or before == OPEN_ARRAY
-                or before == _OPEN_TUPLE
-            ):
+            if _opens(before):
                 return -1
-            rooms[1, depth - 1] += 1
+            levels[1, depth - 1] += 1
             comma = to
-            put_byte(out, to, byte)
-        elif byte == QUOTE or byte == _APOSTROPHE:
+        put_byte(out, to, written)
+        to += 1
+        if byte == QUOTE or byte == _APOSTROPHE:
             at, to = _translate_text(data, at, end, out, to)
             if at < 0:
                 return -1
-            before = byte
-            continue
-        elif _translate_word(data, at, end, out, to, _NONE, _NULL) or _translate_word(
-            data, at, end, out, to, _TRUE, _TRUE_WORD
-        ):
+        elif byte == _NONE:
+            if not _translate_none(data, at, end, out, to):
+                return -1
             at, to = at + 3, to + 3
-        elif _translate_word(data, at, end, out, to, _FALSE, _FALSE_WORD):
-            at, to = at + 4, to + 4
-        elif _may_stand(byte):
-            put_byte(out, to, byte)
-        else:
-            return -1
-        if not is_blank:
-            before = byte
-        at, to = at + 1, to + 1
+        before = byte if byte > SPACE else before
     return to if before != 0 and depth == 0 else -1
 
 
 @kernel("uint8[:], int64[:], out(uint8[:]), out(int64[:]), out(bool[:])", fastmath=False)
 def _translate_all(data: Any, bounds: Any, out: Any, places: Any, written: Any) -> None:
     """Translate literals; ``out`` has room for twice their bytes, ``places`` for their offsets."""
-    rooms = np.empty((2, _MAX_DEPTH), np.int64)
+    levels = np.empty((2, _MAX_DEPTH), np.int64)
     for row in range(written.size):
         at = item_at(places, row)
-        end = _translate(data, item_at(bounds, row), item_at(bounds, row + 1), out, at, rooms)
+        end = _translate(data, item_at(bounds, row), item_at(bounds, row + 1), out, at, levels)
         written[row] = end >= 0
         put_item(places, row + 1, end if end >= 0 else at)
