@@ -8,7 +8,7 @@ import pytest
 from fastscore_readers.csv.records import scan_csv
 from fastscore_readers.csv.spelling import spelled
 from fastscore_readers.csv.walk import (
-    TEXT_BEHIND_QUOTE,
+    TEXT_AFTER_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
@@ -24,7 +24,7 @@ from tests.oracles.csv import NaiveRecord, naive_records
 STATUS = {
     WRONG_CELL_COUNT: "wrong_cell_count",
     UNTERMINATED_QUOTE: "bad_quoting",
-    TEXT_BEHIND_QUOTE: "bad_quoting",
+    TEXT_AFTER_QUOTE: "bad_quoting",
     NOT_UTF8: "not_utf8",
 }
 PIECES = st.sampled_from(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fastscore_readers.csv.walk import (
-    TEXT_BEHIND_QUOTE,
+    TEXT_AFTER_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
@@ -34,7 +34,7 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
     TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
     WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
     UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
-    TEXT_BEHIND_QUOTE: ("bad_quoting", "a comma or a line end after a closing quote"),
+    TEXT_AFTER_QUOTE: ("bad_quoting", "a comma or a line end after a closing quote"),
     TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
 }
 """The reason of each of the scanners' faults, and what was expected."""
@@ -85,7 +85,7 @@ def _found(scan: LineScan, index: int) -> str:
     where = f"at byte {position - start + 1} of the"
     if status == UNTERMINATED_QUOTE:
         return f"a quote {where} line that is not closed"
-    if status == TEXT_BEHIND_QUOTE:
+    if status == TEXT_AFTER_QUOTE:
         # it may stand on a later line, which is not at hand
         return f"text {where} record after a closing quote"
     if position >= end:

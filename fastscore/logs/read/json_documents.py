@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from fastscore_readers.json.documents import (
+    AFTER_COMMA,
+    AFTER_ELEMENT,
     AT_START,
-    BEHIND_COMMA,
-    BEHIND_ELEMENT,
     BETWEEN_VALUES,
     JsonElements,
     PassedValue,
@@ -55,7 +55,7 @@ class Entry:
         """What `elements` calls the place."""
         if not self.offset:
             return AT_START
-        return BEHIND_COMMA if self.in_array else BETWEEN_VALUES
+        return AFTER_COMMA if self.in_array else BETWEEN_VALUES
 
 
 _WHOLE = Entry()
@@ -142,7 +142,7 @@ def read_document(
             yield Lines(b"", offset, line, refused=refused)
             pending, line, wanted = rest, passed.line, 0
             offset += passed.n_bytes
-            place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else BEHIND_ELEMENT
+            place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else AFTER_ELEMENT
     if place == AT_START and stream.damage is None:
         yield Lines(b"", 0, 1, refused=_empty(file))
 

@@ -33,7 +33,7 @@ from fastscore_readers.csv.walk import (
 from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
 from fastscore_readers.json.blocks import BLOCK_BYTES, Room, own_room
 from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.index import BEHIND
+from fastscore_readers.json.index import BYTES_AFTER
 from fastscore_readers.json.walk import BEGIN, N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, START
 from fastscore_readers.line_scan import LineScan, scan_of
 
@@ -109,7 +109,7 @@ def scan_csv(
                 walk_records, room.data, index.tokens, index.bad, slots, width, found, state
             )
         room.data[: end - at] = data[at:end]
-        room.data[end - at : end - at + BEHIND] = _SPACE
+        room.data[end - at : end - at + BYTES_AFTER] = _SPACE
         is_last = end == data.size
         state[SIZE], state[BEGIN], state[FINAL] = end - at, at, final and is_last
         state[LIMIT] = limit if is_last else 1 << 62

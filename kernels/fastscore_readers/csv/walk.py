@@ -18,14 +18,14 @@ from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING,
 from fastscore_readers.json.walk import N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, enter, packed
 
 # numbered apart from the faults of JSON Lines
-WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_BEHIND_QUOTE, TOO_LONG = range(17, 21)
+WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_AFTER_QUOTE, TOO_LONG = range(17, 21)
 
 FINAL, LIMIT, N_FAULTS, N_BAD, STOP, CUT, STATE_ITEMS = range(10, 17)
 """What `state` tells besides what that of `json.walk` does: whether the data end with the window,
 and what a record that passes its end is longer than if it is given up; how many faults and bad
 bytes there are, where the next record begins, and whether a record that is given up goes on."""
 
-MARKS_BEHIND = 4
+MARKS_AFTER = 4
 """How many marks are written after the last one."""
 FAULT_ITEMS = 6
 
@@ -63,7 +63,7 @@ def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
             wrong, follow, special = wrong_characters(here, high, follow, special)
             n_bad = note_bits(bad, n_bad, at, wrong)
         n += store_positions(room_at(marks, 4 * n, 4 * BLOCK), at, bits)
-    for after in range(MARKS_BEHIND):
+    for after in range(MARKS_AFTER):
         put_item(marks, n + after, size)
     return n_bad
 
@@ -141,7 +141,7 @@ def walk_records(
                 lines += inner
                 byte = byte_at(data, index)
                 if index < size and byte != COMMA and not ends_line(byte):
-                    status = TEXT_BEHIND_QUOTE
+                    status = TEXT_AFTER_QUOTE
                     break
             else:
                 stop = signed(item_at(marks, mark))

@@ -16,7 +16,7 @@ from fastscore_machine.compiling import prepared
 
 from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
-    BEHIND,
+    BYTES_AFTER,
     IS_UTF8,
     N_BAD,
     NUMBERED,
@@ -63,10 +63,10 @@ class Room:
 
     def __init__(self, size: int, n_lines: int) -> None:
         self.size, self.n_lines = size, n_lines
-        self.data = np.empty(size + 1 + 2 * BEHIND, np.uint8)
+        self.data = np.empty(size + 1 + 2 * BYTES_AFTER, np.uint8)
         self.index: Index = index_room(size + 1)
         self.rows, self.suspects = np.empty((2, 3 * n_lines), np.int64)
-        self.key = np.empty(size + BEHIND, np.uint8)
+        self.key = np.empty(size + BYTES_AFTER, np.uint8)
         self.stack = np.empty(MAX_DEPTH, np.uint8)
 
     @property
@@ -222,10 +222,10 @@ class Walker:
     def walk_room(self, size: int, begin: int) -> None:
         """Walk a block that stands in the room."""
         room, state = self.room, self.state
-        rounded = -(-(size + 1) // BEHIND) * BEHIND
+        rounded = -(-(size + 1) // BYTES_AFTER) * BYTES_AFTER
         room.data[size] = _NEWLINE
         room.data[size + 1 : rounded] = _SPACE
-        room.data[rounded : rounded + BEHIND] = _NEWLINE
+        room.data[rounded : rounded + BYTES_AFTER] = _NEWLINE
         room.index.counts[IS_UTF8] = self.is_utf8
         state[SIZE], state[BEGIN] = size, begin
         if self.plan.n_cells > 0:

@@ -15,7 +15,7 @@ from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import BLOCK, block_at, byte_at, put_byte
 
-from fastscore_readers.json.line_ends import line_starts
+from fastscore_readers.json.line_ends import count_line_ends, line_starts
 from fastscore_readers.json.tokens import (
     BACKSLASH,
     CLOSE_ARRAY,
@@ -35,7 +35,7 @@ from fastscore_readers.json.tokens import (
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
 
 
-AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, BEHIND_COMMA, BEHIND_ELEMENT, BEHIND_ARRAY = range(6)
+AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, AFTER_COMMA, AFTER_ELEMENT, AFTER_ARRAY = range(6)
 """Where in a document a part of it may begin."""
 
 LINE_END_IN_STRING = 0x1E
@@ -135,12 +135,11 @@ class PassedValue:
     def go_on(self, data: bytes) -> int:
         """Pass over the value's next bytes; return where it ends in them, -1 where it goes on."""
         text = np.frombuffer(data, np.uint8)
-        end, self._depth, self._within = _pass_value(text, self._depth, self._within)
+        end, self._depth, self._within = _pass_value(text.copy(), self._depth, self._within)
         passed = text if end < 0 else text[:end]
         # a line end that the blocks part is one
         is_half = self._returned and data[:1] == b"\n" and passed.size > 0
-        ends = np.searchsorted(_line_begins(passed), passed.size, side="right")
-        self.line += int(ends) - is_half
+        self.line += count_line_ends(passed) - is_half
         self._returned = passed.size > 0 and passed[-1] == RETURN
         self.n_bytes += passed.size
         return int(end)
@@ -165,85 +164,45 @@ def _skip_space(text: Any, at: Any) -> Any:
 
 
 @inlined
-def _string_end(text: Any, at: Any) -> Any:
-    """Position after a string's closing quote, from after its opening one."""
+def _string_end(text: Any, at: Any, within: Any) -> tuple[Any, Any]:
+    """Position after a string's closing quote, from within the string on; and within what it is."""
     stop = text.size
     while at < stop:
-        if at + BLOCK <= stop:
+        if within == _IN_STRING and at + BLOCK <= stop:
             marks = _string_marks(block_at(text, at))
             if marks == np.uint64(0):
                 at += BLOCK
                 continue
             at += trailing_zeros(marks)
         byte = byte_at(text, at)
-        if byte == QUOTE:
-            return at + 1
+        at += 1
         if ends_line(byte):
-            put_byte(text, at, LINE_END_IN_STRING)
-        if byte == BACKSLASH and at + 1 < stop:
+            put_byte(text, at - 1, LINE_END_IN_STRING)
+        if within == _IN_ESCAPE:
             # what an escape is made of is checked later: here only its quote matters
-            after = byte_at(text, at + 1)
-            at += after == QUOTE or after == BACKSLASH
-        at += 1
-    return stop
+            within = _IN_STRING
+        elif byte == QUOTE:
+            return at, _OUTSIDE
+        elif byte == BACKSLASH:
+            within = _IN_ESCAPE
+    return stop, within
 
 
 @inlined
-def _value_end(text: Any, at: Any) -> Any:
-    """Position after the value at a position, by its brackets and strings alone."""
-    depth = 0
+def _value_end(text: Any, at: Any, depth: Any, within: Any) -> tuple[Any, Any, Any]:
+    """Position after the value that goes on at a position, by its brackets and strings alone.
+
+    -1 where it goes on after the text, with how deep that is and within what; at its beginning it
+    is 0 deep and outside of strings.
+    """
     while at < text.size:
+        if within != _OUTSIDE:
+            at, within = _string_end(text, at, within)
+            if depth == 0 and within == _OUTSIDE:
+                return at, 0, _OUTSIDE
+            continue
         byte = byte_at(text, at)
         if byte == QUOTE:
-            at = _string_end(text, at + 1)
-            if depth == 0:
-                return at
-            continue
-        if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
-            depth += 1
-        elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY:
-            depth -= 1
-            if depth <= 0:
-                return at + 1 + depth
-        elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
-            return at
-        elif ends_line(byte):
-            put_byte(text, at, SPACE)
-        at += 1
-    return text.size
-
-
-@inlined
-def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
-    """Where in a document a text ends."""
-    if closed:
-        return BEHIND_ARRAY
-    if not in_array:
-        return BETWEEN_VALUES
-    if first:
-        return IN_EMPTY_ARRAY
-    return BEHIND_COMMA if parted else BEHIND_ELEMENT
-
-
-@kernel("uint8[:], int64, int64", returns="int64, int64, int64", fastmath=False)
-def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
-    """Go on through a value by its brackets and strings alone, from how deep it was.
-
-    Returns the position after the value, or -1 where it goes on after the text, with how deep
-    that is and within what.
-    """
-    for at in range(text.size):
-        byte = byte_at(text, at)
-        if within == _IN_ESCAPE:
-            within = _IN_STRING
-        elif within == _IN_STRING:
-            if byte == BACKSLASH:
-                within = _IN_ESCAPE
-            elif byte == QUOTE:
-                within = _OUTSIDE
-                if depth == 0:
-                    return at + 1, 0, _OUTSIDE
-        elif byte == QUOTE:
             within = _IN_STRING
         elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
             depth += 1
@@ -253,7 +212,29 @@ def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
             depth -= 1
         elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
             return at, 0, _OUTSIDE
+        elif ends_line(byte):
+            put_byte(text, at, SPACE)
+        at += 1
     return -1, depth, within
+
+
+@inlined
+def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
+    """Where in a document a text ends."""
+    if closed:
+        return AFTER_ARRAY
+    if not in_array:
+        return BETWEEN_VALUES
+    if first:
+        return IN_EMPTY_ARRAY
+    return AFTER_COMMA if parted else AFTER_ELEMENT
+
+
+@kernel("out(uint8[:]), int64, int64", returns="int64, int64, int64", fastmath=False)
+def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
+    """Go on through a value; see `_value_end`."""
+    end, depth, within = _value_end(text, 0, depth, within)
+    return int(end), int(depth), int(within)
 
 
 @kernel("out(uint8[:]), bool, int64, bool", returns="int64, int64, int64", fastmath=False)
@@ -273,9 +254,9 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
             put_byte(text, at, SPACE)
             at += 1
             place = IN_EMPTY_ARRAY
-    in_array = place == IN_EMPTY_ARRAY or place == BEHIND_COMMA or place == BEHIND_ELEMENT
-    parted = place != BEHIND_ELEMENT and place != BEHIND_ARRAY
-    closed, first = place == BEHIND_ARRAY, place == IN_EMPTY_ARRAY
+    in_array = place == IN_EMPTY_ARRAY or place == AFTER_COMMA or place == AFTER_ELEMENT
+    parted = place != AFTER_ELEMENT and place != AFTER_ARRAY
+    closed, first = place == AFTER_ARRAY, place == IN_EMPTY_ARRAY
     begin = at
     while True:
         at = _skip_space(text, at)
@@ -301,7 +282,8 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
         # outside of an array, values that touch stay one line, which then is a fault
         if at == 0 or _is_blank(byte_at(text, at - 1)):
             begin = at
-        end = _value_end(text, at)
+        end, _, _ = _value_end(text, at, 0, _OUTSIDE)
+        end = end if end >= 0 else stop
         if end == stop and not final:
             return -1, int(begin), _place(in_array, parted, closed, first)
         if begin == at and at > 0:

@@ -21,9 +21,9 @@ POSITION = 0x7FFFFFFF
 WITH_ESCAPES = np.uint32(0x80000000)
 """The bit of a closing quote's token that says whether its string is written with escapes."""
 
-BEHIND = 128
+BYTES_AFTER = 128
 """How many bytes must be readable after a block."""
-TOKENS_BEHIND = 64
+TOKENS_AFTER = 64
 """How many tokens may be written after the last one."""
 
 IS_UTF8, N_TOKENS, N_BAD, NUMBERED = range(4)
@@ -74,14 +74,14 @@ class Index(NamedTuple):
 def index_room(size: int) -> Index:
     """Allocate room for blocks of up to ``size`` bytes."""
     return Index(
-        np.empty(size + TOKENS_BEHIND + BLOCK, np.uint32),
+        np.empty(size + TOKENS_AFTER + BLOCK, np.uint32),
         np.empty(size + 1 + BLOCK, np.uint32),
         np.zeros(4, np.int64),
     )
 
 
 @always_inlined
-def _behind_odd(quotes: Any) -> Any:
+def _after_odd(quotes: Any) -> Any:
     """Mark the bytes after an odd number of quotes, opening quotes among them."""
     quotes ^= quotes << _1
     quotes ^= quotes << _2
@@ -172,7 +172,7 @@ def index_block(data: Any, index: Any, state: Any) -> None:
         if slashes | odd != _NONE:
             slashes, taken, odd = _escaped_bytes(slashes, odd)
             quotes &= ~taken
-        strings = _behind_odd(quotes) ^ inside
+        strings = _after_odd(quotes) ^ inside
         broken = ends & strings
         while broken != _NONE:
             # a line end ends a string that is not closed
@@ -214,7 +214,7 @@ def index_block(data: Any, index: Any, state: Any) -> None:
             n += count_ones(bits)
         else:
             n += store_positions(room, at, bits)
-    for after in range(TOKENS_BEHIND):
+    for after in range(TOKENS_AFTER):
         put_item(tokens, n + after, size)
     put_item(bad, n_bad, POSITION)
     counts[N_TOKENS], counts[N_BAD], counts[NUMBERED] = n, n_bad, numbered != _NONE
