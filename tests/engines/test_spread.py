@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import time
+import weakref
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,6 +81,22 @@ def test_errors_come_home_as_they_are() -> None:
         result_of(outcome)
     with pytest.raises(TaskError, match=r"in process \d+:\n(.|\n)*a fault of ours"):
         result_of(pickle.loads(pickle.dumps(attempt(Limits(), fail, 0))))
+
+
+def test_a_failure_that_waits_to_be_fetched_holds_nothing_of_its_task() -> None:
+    held: list[weakref.ref[np.ndarray]] = []
+
+    def fail_holding(key: int) -> int:
+        array = np.ones(key, np.uint8)
+        held.append(weakref.ref(array))
+        try:
+            raise ValueError(len(array))
+        except ValueError as error:
+            raise InputError("the file is gone", "Bring it back.") from error
+
+    outcome = attempt(Limits(), fail_holding, 1)
+    assert isinstance(outcome, Failure)
+    assert [reference() for reference in held] == [None]
 
 
 def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:

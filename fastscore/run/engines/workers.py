@@ -54,13 +54,15 @@ class Failure:
 def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Failure:
     """Do a task within the memory that a process may take.
 
-    An error is returned, so that it reaches the other side as it is.
+    An error is returned, so that it reaches the other side as it is; without its traceback, whose
+    frames would hold what the task held for as long as the outcome waits to be fetched.
     """
     worker = f"A worker (host {socket.gethostname()}, process {os.getpid()})"
     try:
         with stopped_alone(), kept_within(limits, worker):
             return task(key)
     except FastscoreError as error:
+        error.__context__ = error.__cause__ = error.__traceback__ = None
         return Failure(error)
     except Exception:
         return Failure(TaskError(f"in process {os.getpid()}:\n{traceback.format_exc()}"))
