@@ -17,6 +17,8 @@ from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only
 
+from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
+
 SHORTEST, LONGEST = 3, 5
 _SPACE = 32
 _BITS = 21
@@ -290,9 +292,9 @@ def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _count_runs(found, count, counts):  # type: ignore[no-untyped-def]
+def _count_runs(found, count, counts, stack):  # type: ignore[no-untyped-def]
     """Sort n-grams, keep each once and write how often it stood there; return how many stay."""
-    found[:count].sort()
+    sort_ascending(found, 0, count, stack)
     kept = np.int64(0)
     for place in range(count):
         if kept > 0 and found[kept - 1] == found[place]:
@@ -379,13 +381,14 @@ def _nearest(  # type: ignore[no-untyped-def]
         longest = max(longest, offsets[row + 1] - offsets[row])
     found = np.empty(3 * longest, np.int64)
     counts = np.empty(3 * longest, np.float64)
+    stack = np.empty(STACK_SIZE, np.int64)
     norms = np.empty((2, n_groups), np.float64)
     sums = np.zeros(group_offsets[n_groups], np.float64)
     touched = np.empty(sums.size, np.int64)
     scores = np.empty(n_groups * top, np.float64)
     for row in range(start, stop):
         count = _collect(points, offsets[row], offsets[row + 1], tree, found)
-        count = _count_runs(found, count, counts)
+        count = _count_runs(found, count, counts, stack)
         kept = found[:count]
         _measure(kept, counts, postings, norms)
         for place in range(_add_up(kept, counts, postings, norms, sums, touched)):
