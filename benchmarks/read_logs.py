@@ -126,8 +126,10 @@ def _duckdb_csv(path: Path) -> Any:
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     columns = dict.fromkeys(NAMES, "VARCHAR")
+    # told the dialect as the others are: finding it out takes minutes where cells are long
     found = connection.sql(
         f"SELECT * FROM read_csv('{path}', columns = {columns}, header = true, "
+        "auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
         "store_rejects = true, max_line_size = 100000000, buffer_size = 300000000)"
     )
     return found.to_arrow_table()
