@@ -5,12 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
+from fastscore.logs.inputs.frames import as_frame
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
@@ -182,3 +184,39 @@ def test_mixed_types_of_pandas_are_told(tmp_path: Path) -> None:
     frame = pandas([{"turns": [1]}, {"turns": "x"}, {"turns": {"a": 1}}])
     with pytest.raises(InputError, match=r"cannot be read as Arrow.*list of dicts"):
         fastscore.score(frame, "memory_finance")
+
+
+def views(*places: tuple[int, int, int, int]) -> pa.Array:
+    """Views (length, first four bytes, buffer, offset) of one buffer of 16 bytes."""
+    written = pa.py_buffer(np.array(places, np.int32).tobytes())
+    data = pa.py_buffer(b"aaaabbbbccccdddd")
+    return pa.Array.from_buffers(pa.string_view(), len(places), [None, written, data])
+
+
+A = int.from_bytes(b"aaaa", "little")
+OF_LATIN_1 = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(np.array([0, 3], np.int32)), pa.py_buffer(b"d\xe9j")]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (OF_LATIN_1, "UTF8"),
+        (pa.ListArray.from_arrays([0, 1], OF_LATIN_1), "UTF8"),
+        (pa.StructArray.from_arrays([OF_LATIN_1], ["content"]), "UTF8"),
+        (views((16, A, 5, 0)), "buffer 5"),
+        (views((16, A, 0, 9)), "range|data buffer|out of bounds"),
+    ],
+)
+def test_a_frame_that_breaks_its_types_is_refused(column: pa.Array, found: str) -> None:
+    for given in (pa.table({"turns": column}), pa.table({"turns": column}).to_reader()):
+        with pytest.raises(InputError, match=rf"frame: the column 'turns'(.|\n)*({found})"):
+            fastscore.score(given, "memory_finance")
+
+
+def test_a_frame_that_keeps_its_types_is_taken_as_it_is() -> None:
+    given = pa.table({"turns": pa.chunked_array([views((16, A, 0, 0)), views((4, A, 0, 0))])})
+    taken = as_frame(given)
+    assert taken is not None
+    assert taken["turns"].to_list() == ["aaaabbbbccccdddd", "aaaa"]

@@ -388,8 +388,7 @@ def _nearest(  # type: ignore[no-untyped-def]
     scores = np.empty(n_groups * top, np.float64)
     for row in range(start, stop):
         count = _collect(points, offsets[row], offsets[row + 1], tree, found)
-        count = _count_runs(found, count, counts, stack)
-        kept = found[:count]
+        kept = found[: _count_runs(found, count, counts, stack)]
         _measure(kept, counts, postings, norms)
         for place in range(_add_up(kept, counts, postings, norms, sums, touched)):
             owner = touched[place]

@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 import polars as pl
+import pyarrow as pa
 
 from fastscore.errors import InputError, UsageError
 
@@ -29,7 +31,8 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     Raises
     ------
     InputError
-        The frame cannot be read as Arrow.
+        The frame cannot be read as Arrow, or a column of it holds what its type does not allow
+        (text that is not UTF-8, a view beyond its buffers).
     """
     if isinstance(given, pl.DataFrame):
         return given
@@ -39,7 +42,11 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     if not speaks_arrow and not hasattr(given, "to_polars"):
         return None
     try:
+        if speaks_arrow and not _is_pandas(given):  # of which polars leaves the index out
+            given = _validated(pa.table(given))
         found = pl.DataFrame(given) if speaks_arrow else given.to_polars()
+    except InputError:
+        raise
     except Exception as error:  # each library has errors of its own
         raise InputError(
             f"The frame ({type(given).__name__}) cannot be read as Arrow: {error}.",
@@ -48,6 +55,24 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     if not isinstance(found, pl.DataFrame):
         raise UsageError(f"The source is of type {type(given).__name__}, expected one frame.")
     return found
+
+
+def _validated(table: pa.Table) -> pa.Table:
+    """Return what another library wrote, of which polars takes texts and views at their word."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"{FRAME_NAME}: the column {name!r} does not hold what its type says: {error}.",
+                "Text must be UTF-8, within the buffers of its array: write the column again.",
+            ) from error
+    return table
+
+
+def _is_pandas(given: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.DataFrame)
 
 
 def as_rows(given: Any) -> tuple[Any, ...] | None:
