@@ -6,7 +6,6 @@ import io
 import numpy as np
 import pytest
 from fastscore_readers.csv.records import scan_csv
-from fastscore_readers.csv.spelling import spelled
 from fastscore_readers.csv.walk import (
     TEXT_AFTER_QUOTE,
     TOO_LONG,
@@ -15,7 +14,7 @@ from fastscore_readers.csv.walk import (
 )
 from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
 from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.tokens import ESCAPED, FALSE, FLOAT, INTEGER, STRING, TRUE
+from fastscore_readers.json.tokens import ESCAPED, STRING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -172,45 +171,6 @@ def test_only_the_wanted_cells_are_noted() -> None:
     scan = scan_csv(data, np.array([-1, 1, -1]), [PLACES] * 3)
     assert scan.tags.tolist() == [[0, 0], [STRING, STRING], [0, 0]]
     assert scan.value_start[1].tolist() == [2, 8]
-
-
-@pytest.mark.parametrize(
-    ("cell", "tag", "text"),
-    [
-        ("12", INTEGER, "12"),
-        (" -12\t", INTEGER, "-12"),
-        ("+7", INTEGER, "7"),
-        ("007", INTEGER, "007"),
-        ("1.5", FLOAT, "1.5"),
-        ("+1.5e3", FLOAT, "1.5e3"),
-        ("-0.5E-3", FLOAT, "-0.5E-3"),
-        ("NaN", FLOAT, "NaN"),
-        ("-inf", FLOAT, "-inf"),
-        ("Infinity", FLOAT, "Infinity"),
-        ("True", TRUE, "True"),
-        (" FALSE ", FALSE, "FALSE"),
-        ("1_000", STRING, "1_000"),
-        ("+-1", STRING, "+-1"),
-        ("--1", STRING, "--1"),
-        ("1.", STRING, "1."),
-        (".5", STRING, ".5"),
-        ("1e", STRING, "1e"),
-        ("1 2", STRING, "1 2"),
-        ("0x10", STRING, "0x10"),
-        ("truely", STRING, "truely"),
-        ("-", STRING, "-"),
-        ("  ", STRING, "  "),
-        ("", STRING, ""),
-    ],
-)
-def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
-    data = f"#{cell}#".encode()
-    ends = np.array([len(data) - 1])
-    tags, starts, ends = spelled(
-        np.frombuffer(data, np.uint8), np.array([STRING], np.uint8), np.array([1]), ends
-    )
-    assert tags.tolist() == [tag]
-    assert data[starts[0] : ends[0]].decode() == text
 
 
 def test_bad_arguments() -> None:

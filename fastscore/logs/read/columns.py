@@ -30,6 +30,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
+from fastscore.logs.read.arrow_series import buffer_series, texts_at
 from fastscore.logs.read.places import Places
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
 
@@ -143,25 +144,6 @@ def _others(found: Places, used: Mask) -> Bytes:
     return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Exported:
-    """An array by its C interface alone: polars asks nothing else of it."""
-
-    array: pa.Array
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
-        return self.array.__arrow_c_array__(requested_schema)
-
-
-def _series(kind: pa.DataType, valid: Mask, *buffers: npt.NDArray[np.generic]) -> pl.Series:
-    """Make a column of Arrow buffers, null where not valid, without copying."""
-    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    array = pa.Array.from_buffers(
-        kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
-    )
-    return pl.Series(_Exported(array))
-
-
 def _absent(found: Places, column: Column) -> Converted:
     """Make a column of which no row has a value."""
     nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
@@ -170,7 +152,7 @@ def _absent(found: Places, column: Column) -> Converted:
 
 def _taken(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
     """Take a filled column as it is."""
-    values = _series(kind, filled.valid, filled.values, *texts)
+    values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
 
 
@@ -195,7 +177,7 @@ def _text(found: Places, column: Column) -> Converted:
         _accept_as_text(found, column, valid, buffers)
     faults = _others(found, valid)
     faults[broken] = _code("lone_surrogate")
-    return Converted(_series(pa.string_view(), valid, *buffers), faults)
+    return Converted(buffer_series(pa.string_view(), valid, *buffers), faults)
 
 
 def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
@@ -254,18 +236,14 @@ def _json(found: Places, column: Column) -> Converted:
 def json_texts(found: Places) -> pl.Series:
     """Return values as their own JSON text, null where there is none."""
     quotes = _has(found, STRING, ESCAPED).astype(np.int64)
-    valid = found.tags > NULL
-    views = np.zeros((valid.size, 4), np.int32)
-    starts = np.where(valid, found.starts - quotes, -1)
-    located_values.views(found.data, starts, found.ends + quotes, 0, views)
-    return _series(pa.string_view(), valid, views, found.data)
+    return texts_at(found.data, found.starts - quotes, found.ends + quotes, found.tags > NULL)
 
 
 def _boolean(found: Places, column: Column) -> Converted:
     """Convert true and false."""
     valid = _has(found, FALSE, TRUE)
     bits = np.packbits(found.tags == TRUE, bitorder="little")
-    return Converted(_series(pa.bool_(), valid, bits), _others(found, valid))
+    return Converted(buffer_series(pa.bool_(), valid, bits), _others(found, valid))
 
 
 def _integer(found: Places, column: Column) -> Converted:
@@ -297,7 +275,7 @@ def _integer(found: Places, column: Column) -> Converted:
         value, reason = _python_integer(found, row)
         values[row], valid[row] = value, reason is None
         faults[row] = _OK if reason is None else _code(reason)
-    return Converted(_series(pa.int64(), valid, values), faults)
+    return Converted(buffer_series(pa.int64(), valid, values), faults)
 
 
 def _number(found: Places, column: Column) -> Converted:
@@ -320,7 +298,7 @@ def _number(found: Places, column: Column) -> Converted:
     valid[huge] = False
     faults = _others(found, valid)
     faults[huge] = _code("out_of_range")
-    return Converted(_series(pa.float64(), valid, values), faults)
+    return Converted(buffer_series(pa.float64(), valid, values), faults)
 
 
 def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Mask]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_readers.csv.spelling import spelled
 from fastscore_readers.fill import (
     CELLS,
     FULL_CELLS,
@@ -34,6 +33,7 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
+from fastscore.logs.read.spelling import spelled
 from fastscore.suites.declarations import Column, ColumnKind, Source
 
 
