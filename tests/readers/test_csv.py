@@ -175,8 +175,8 @@ def test_only_the_wanted_cells_are_noted() -> None:
 
 def test_bad_arguments() -> None:
     data = np.zeros(4, np.uint8)
-    with pytest.raises(ValueError, match="contiguous vector of uint8"):
-        scan_csv(data[::2], np.arange(1), [PLACES])
+    with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
+        scan_csv(data.astype(float), np.arange(1), [PLACES])
     with pytest.raises(ValueError, match="the data have 4 bytes"):
         scan_csv(data, np.arange(1), [PLACES], start=5)
     with pytest.raises(ValueError, match="slots name column 1; there are 1"):

@@ -268,8 +268,8 @@ def test_rows_may_stand_closer_behind_the_first_block() -> None:
 
 
 def test_buffers_of_another_type_are_refused() -> None:
-    with pytest.raises(ValueError, match="contiguous vector of uint8"):
-        jsonl.scan_jsonl(np.zeros(4, np.int8), ())
+    with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
+        jsonl.scan_jsonl(np.zeros(4), ())
     with pytest.raises(ValueError, match="distinct"):
         jsonl.scan_jsonl(np.zeros(4, np.uint8), (b"a", b"a"))
 

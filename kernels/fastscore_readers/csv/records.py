@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
+from fastscore_machine.validation import as_vector
 
 from fastscore_readers.csv.walk import (
     CUT,
@@ -39,7 +40,7 @@ from fastscore_readers.line_scan import LineScan, scan_of
 
 _MOST_RECORDS = 1 << 14
 _SPACE = 32
-_STATUS, _POSITION = 3, 4
+_STATUS, _CELLS = 3, 5
 
 
 def scan_csv(
@@ -77,10 +78,7 @@ def scan_csv(
     LineScan
         The records up to its ``stop``.
     """
-    if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
-        raise ValueError(
-            f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
-        )
+    data = as_vector("data", data, np.uint8)
     if not 0 <= start <= data.size:
         raise ValueError(f"start is {start}; the data have {data.size} bytes")
     if slots.size and slots.max() >= len(kinds):
@@ -141,26 +139,22 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
         return faults.T
     n = int(state[N_ROWS])
     rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
+    every = np.concatenate([np.pad(rows, ((0, 0), (0, FAULT_ITEMS - 3))), faults])
+    every = every[np.argsort(every[:, START])]
+    was_row = every[:, _STATUS] == 0
     # bytes after a first one that a line end cuts off are not marked
     near = np.add.outer(room.index.bad[: state[N_BAD]].astype(np.int64), np.arange(4))
-    suspects = np.unique(np.searchsorted(rows[:, START], near, side="right") - 1)
-    is_good = np.ones(n, np.bool_)
-    more = []
-    for row in suspects[suspects >= 0].tolist():
-        number, begin, end = rows[row].tolist()
+    suspects = np.unique(np.searchsorted(every[:, START], near, side="right") - 1)
+    for suspect in suspects[suspects >= 0].tolist():
+        _, begin, end, status = every[suspect, : _STATUS + 1].tolist()
         place = _bad_byte(room.data[begin:end].tobytes())
-        if place >= 0:
-            is_good[row] = False
-            more.append((number, begin, end, NOT_UTF8, begin + place, 0))
-    for fault in faults:
-        begin, end, status = fault[START : _STATUS + 1].tolist()
-        place = _bad_byte(room.data[begin:end].tobytes()) if status == WRONG_CELL_COUNT else -1
-        if place >= 0:
-            fault[_STATUS], fault[_POSITION] = NOT_UTF8, begin + place
+        if place >= 0 and status in (0, WRONG_CELL_COUNT):
+            every[suspect, _STATUS:_CELLS] = NOT_UTF8, begin + place
+    is_good = every[:, _STATUS] == 0
     kept = int(is_good.sum())
-    rows[:kept], cells[:kept], state[N_ROWS] = rows[is_good], cells[:n][is_good], kept
-    joined = np.concatenate([faults, np.array(more, np.int64).reshape(-1, FAULT_ITEMS)])
-    return joined[np.argsort(joined[:, START])].T
+    rows[:kept], cells[:kept] = rows[is_good[was_row]], cells[:n][is_good[was_row]]
+    state[N_ROWS] = kept
+    return every[~is_good].T
 
 
 def _bad_byte(record: bytes) -> int:

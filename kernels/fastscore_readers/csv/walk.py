@@ -117,18 +117,9 @@ def walk_records(
     index = mark = row = fault = blank = total = 0
     while index < size and row < capacity and fault < capacity:
         begin, first = index, mark
-        if ends_line(byte_at(data, begin)):
-            step = _line_end_bytes(data, begin, size, final)
-            if step == 0:
-                break
-            index += step
-            mark += step
-            blank += 1
-            total += 1
-            number += 1
-            continue
+        is_blank = ends_line(byte_at(data, begin))
         cell = status = lines = 0
-        while True:
+        while not is_blank:
             start, kind = index, signed(STRING)
             if byte_at(data, index) == QUOTE:
                 mark, kind, inner = _closing_mark(data, marks, mark + 1, size)
@@ -157,10 +148,8 @@ def walk_records(
             index += 1
             mark += 1
         end = place = index
-        if not final and (index >= size or status == UNTERMINATED_QUOTE):
-            if size - begin <= limit:
-                index = begin
-                break
+        is_cut = not final and (index >= size or status == UNTERMINATED_QUOTE)
+        if is_cut:
             status = TOO_LONG
         if status != 0:
             # broken quoting may swallow good records: reading goes on at the next line
@@ -170,20 +159,21 @@ def walk_records(
                 mark += 1
                 end = signed(item_at(marks, mark))
             if end >= size and not final:
-                if size - begin <= limit:
-                    index = begin
-                    break
-                status = TOO_LONG
-                state[CUT] = 1
-        elif cell != slots.size:
+                status, is_cut = TOO_LONG, True
+        elif cell != slots.size and not is_blank:
             status, place = WRONG_CELL_COUNT, begin
+        if is_cut and size - begin <= limit:
+            index = begin
+            break
         step = 0
         if end < size:
             step = _line_end_bytes(data, end, size, final)
             if step == 0:
                 index = begin
                 break
-        if status == 0:
+        if is_blank:
+            blank += 1
+        elif status == 0:
             enter(records.rows, row, number, begin, end)
             row += 1
         else:
@@ -191,6 +181,7 @@ def walk_records(
             for item, value in enumerate((number, begin, end, status, place, cell)):
                 put_item(records.faults, at + item, value)
             fault += 1
+            state[CUT] = is_cut and end >= size
         index = end + step
         mark += step
         total += 1

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
-from fastscore_machine.validation import read_only
+from fastscore_machine.validation import as_vector
 
 from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
@@ -55,13 +55,9 @@ def scan_jsonl(
     LineScan
         The rows, the wanted values' types and places, and the faulty lines.
     """
-    if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
-        raise ValueError(
-            f"data must be a contiguous vector of uint8, found {data.dtype} of shape {data.shape}"
-        )
+    data = as_vector("data", data, np.uint8)
     if fill and data.size >= MOST_VIEWED:
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
-    data = read_only(data)
     plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
     walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
