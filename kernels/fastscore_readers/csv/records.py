@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import as_vector
 
@@ -150,7 +150,7 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
         place = _bad_byte(room.data[begin:end].tobytes())
         if place >= 0 and status in (0, WRONG_CELL_COUNT):
             every[suspect, _STATUS:_CELLS] = NOT_UTF8, begin + place
-    is_good = every[:, _STATUS] == 0
+    is_good: Mask = every[:, _STATUS] == 0
     kept = int(is_good.sum())
     rows[:kept], cells[:kept] = rows[is_good[was_row]], cells[:n][is_good[was_row]]
     state[N_ROWS] = kept

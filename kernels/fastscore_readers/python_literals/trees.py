@@ -18,27 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.validation import as_offsets, as_vector
 from fastscore_machine.views import byte_at, item_at, put_byte, put_item
 
 from fastscore_readers.json.places import find_places
-from fastscore_readers.json.tokens import (
-    BACKSLASH,
-    CLOSE_ARRAY,
-    CLOSE_OBJECT,
-    COMMA,
-    OPEN_ARRAY,
-    OPEN_OBJECT,
-    QUOTE,
-    SPACE,
-)
+from fastscore_readers.json.tokens import BACKSLASH, COMMA, QUOTE, SPACE
 
 __all__ = ["WrittenLiterals", "literals_to_json"]
 
 _MAX_DEPTH = 64
 """Python itself nests no deeper than some 200 brackets."""
-_APOSTROPHE, _OPEN_TUPLE, _CLOSE_TUPLE, _NONE, _X, _U = b"'()Nxu"
+_APOSTROPHE, _CLOSE_TUPLE, _NONE, _X, _U = b"')Nxu"
+_AFTER_N = np.array([list(b"one"), list(b"ull")], np.uint8)
+"""What follows the first letters of None and of null."""
 
 
 def _table(python: bytes, json: bytes) -> Bytes:
@@ -53,6 +46,7 @@ _BETWEEN_TEXTS = _table(
     b" \t\n\r0123456789-+.eE{}[]():,'\"TFNrueals", b' \t\n\r0123456789-+.eE{}[][]:,""tfnrueals'
 )
 _AFTER_BACKSLASH = _table(b"\"'\\nrtxu", b"\"'\\nrtuu")
+_CLOSED_BY, _OPENED_BY = _table(b"[{(", b"]})"), _table(b"]})", b"[{(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +122,6 @@ def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[An
     return -1, to
 
 
-@always_inlined
-def _opens(byte: Any) -> Any:
-    return byte == OPEN_OBJECT or byte == OPEN_ARRAY or byte == _OPEN_TUPLE
-
-
-@always_inlined
-def _closes(byte: Any) -> Any:
-    return byte == CLOSE_OBJECT or byte == CLOSE_ARRAY or byte == _CLOSE_TUPLE
-
-
-@always_inlined
-def _translate_none(data: Any, at: Any, end: Any, out: Any, to: Any) -> bool:
-    """Write null's letters after the first if None's stand at a position."""
-    for place, letter, written in ((0, 0x6F, 0x75), (1, 0x6E, 0x6C), (2, 0x65, 0x6C)):
-        if at + place >= end or byte_at(data, at + place) != letter:
-            return False
-        put_byte(out, to + place, written)
-    return True
-
-
 @inlined
 def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, levels: Any) -> Any:
     """Translate a literal: position after it in ``out``, or -1.
@@ -159,25 +133,25 @@ def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, levels: Any) -> 
         byte = byte_at(data, at)
         written = _BETWEEN_TEXTS[byte]
         at += 1
-        if _opens(byte):
+        if _CLOSED_BY[byte] != 0:
             if depth == _MAX_DEPTH:
                 return -1
-            levels[0, depth] = byte + (1 if byte == _OPEN_TUPLE else 2)
+            levels[0, depth] = _CLOSED_BY[byte]
             levels[1, depth] = 0
             depth += 1
         elif written == 0 or (depth == 0 and byte > SPACE):
             # outside of brackets JSON would take some things for more than Python does
             return -1
-        elif _closes(byte):
+        elif _OPENED_BY[byte] != 0:
             depth -= 1
             # one value in parentheses is no tuple
-            is_value = byte == _CLOSE_TUPLE and levels[1, depth] == 0 and not _opens(before)
+            is_value = byte == _CLOSE_TUPLE and levels[1, depth] == 0 and _CLOSED_BY[before] == 0
             if byte != levels[0, depth] or is_value:
                 return -1
             if before == COMMA:
                 put_byte(out, comma, SPACE)  # JSON has no comma at the end
         elif byte == COMMA:
-            if _opens(before):
+            if _CLOSED_BY[before] != 0:
                 return -1
             levels[1, depth - 1] += 1
             comma = to
@@ -188,9 +162,11 @@ def _translate(data: Any, at: Any, end: Any, out: Any, to: Any, levels: Any) -> 
             if at < 0:
                 return -1
         elif byte == _NONE:
-            if not _translate_none(data, at, end, out, to):
-                return -1
-            at, to = at + 3, to + 3
+            for letter in range(3):
+                if at == end or byte_at(data, at) != _AFTER_N[0, letter]:
+                    return -1
+                put_byte(out, to, _AFTER_N[1, letter])
+                at, to = at + 1, to + 1
         before = byte if byte > SPACE else before
     return to if before != 0 and depth == 0 else -1
 
