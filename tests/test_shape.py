@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "decisions" / "0009-longer-than-a-screen.md"
+READERS = ROOT / "docs" / "decisions" / "0001-own-readers.md"
 FOLDERS = ("fastscore", "kernels", "models", "examples", "docs")
 MOST_LINES_OF_CODE, MOST_LINES_OF_A_KERNEL = 50, 100
 MOST_LINES_OF_A_FILE = 400
@@ -56,6 +57,13 @@ def test_a_file_has_at_most_four_hundred_lines_or_is_defended() -> None:
     lengths = {name: text.count("\n") for name, text in _modules()}
     long = {name for name, length in lengths.items() if length > MOST_LINES_OF_A_FILE}
     assert sorted(long) == sorted(defended)
+
+
+def test_readers_have_no_more_lines_than_their_decision_record_allows() -> None:
+    (most,) = re.findall(r"at most ([\d,]+) lines", READERS.read_text())
+    readers = [text for name, text in _modules() if name.startswith("kernels/fastscore_readers/")]
+    assert len(readers) > 10
+    assert sum(text.count("\n") for text in readers) <= int(most.replace(",", ""))
 
 
 def test_docstrings_comments_and_signatures_are_no_code() -> None:
