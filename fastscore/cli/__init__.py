@@ -1,9 +1,11 @@
 """The command line: one module a verb, loaded when the verb is used."""
 
+import atexit
 import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from types import FrameType
 from typing import NoReturn, cast
@@ -142,10 +144,35 @@ def _note_signal(exit_code: int) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    _hear(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
-        signal.signal(signal.SIGINT, _interrupt)
-    sys.exit(_run(ends_process=True))
+        _hear(signal.SIGINT, _interrupt)
+    try:
+        code = _run(ends_process=True)
+        _hear_to_the_end()
+    except KeyboardInterrupt:  # another one, while the first was told of
+        code = _signalled[0]
+        _hear_to_the_end()
+    sys.exit(code)
+
+
+def _hear(number: signal.Signals, handler: Callable[[int, FrameType | None], NoReturn]) -> None:
+    signal.signal(number, handler)
+    # the last of all hooks; Python takes handlers away as it ends, but lets what is ignored be
+    atexit.register(signal.signal, number, signal.SIG_IGN)
+
+
+def _hear_to_the_end() -> None:
+    """Have a signal end the process by its code while Python ends, too."""
+    for number, handler in ((signal.SIGINT, _interrupt), (signal.SIGTERM, _terminate)):
+        if signal.getsignal(number) is handler:
+            signal.signal(number, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    """End at once: all work is done or given up."""
+    code = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
+    os._exit(_signalled[0] if _signalled else code)
 
 
 def _run(*, ends_process: bool = False) -> int:

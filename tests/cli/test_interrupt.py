@@ -134,6 +134,60 @@ cli.main()
     assert "Traceback" not in done.stderr
 
 
+ENDING = """
+import atexit, os, signal, sys, threading, time
+from fastscore import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sent = int(sys.argv[2])
+
+def send():
+    os.kill(os.getpid(), sent)
+    time.sleep(0.01)
+
+class Last:
+    def __del__(self, kill=os.kill, process=os.getpid()):
+        kill(process, sent_last)
+
+def send_when_the_main_thread_waits():
+    while threading.main_thread().is_alive():
+        time.sleep(0.01)
+    send()
+
+def ending(*arguments, **options):
+    global last, sent_last
+    if sys.argv[1] == "thread":
+        threading.Thread(target=send_when_the_main_thread_waits).start()
+    elif sys.argv[1] == "hook":
+        atexit.register(send)
+    elif sys.argv[1] == "twice":
+        send()
+    else:
+        last, sent_last = Last(), sent
+    return 1
+
+def saying(note):
+    if sys.argv[1] == "twice":
+        send()
+
+cli.cli.main = ending
+cli.write_note = saying
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("when", ["thread", "hook", "twice", "last"])
+def test_an_interrupt_while_python_ends_is_told_by_the_exit_code(
+    when: str, sent: signal.Signals, code: int
+) -> None:
+    """Never by the signal: where Python cannot hear it any more, the work's own code stands."""
+    words = [sys.executable, "-c", ENDING, when, str(int(sent))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == (1 if when == "last" else code), done.stderr
+    assert done.stderr == ""
+
+
 def test_texts_beyond_a_length_are_rejects(tmp_path: Path) -> None:
     log = long_log(tmp_path)
     short = {"dialogue_uid": "e", "utterance_index": 0}
