@@ -20,9 +20,9 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.looking import Known, look
 from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, needs_of
 from fastscore.logs.inputs.records import records
+from fastscore.logs.inputs.sampling import Known, look
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 

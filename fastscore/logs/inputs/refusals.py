@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
-from fastscore.logs.inputs.looking import Seen
 from fastscore.logs.inputs.needs import Need, needs_of
+from fastscore.logs.inputs.occurrences import Sight
 from fastscore.logs.inputs.records import begins_with
-from fastscore.logs.inputs.sights import Sight
+from fastscore.logs.inputs.sampling import Seen
 from fastscore.logs.inputs.similar_names import KINDS, nearest_words
 from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
 from fastscore.suites.declarations import Source

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
-from fastscore.logs.inputs.looking import Known, Seen, look, look_at, may_follow
 from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
+from fastscore.logs.inputs.occurrences import Sight
 from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.refusals import (
     any_word_error,
@@ -22,7 +22,7 @@ from fastscore.logs.inputs.refusals import (
     no_row,
     words_error,
 )
-from fastscore.logs.inputs.sights import Sight
+from fastscore.logs.inputs.sampling import Known, Seen, look, look_at, may_follow
 from fastscore.suites.declarations import Source
 
 

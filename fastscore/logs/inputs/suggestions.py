@@ -7,8 +7,8 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import EACH, mapped
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.looking import Known, Seen, look_at
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
+from fastscore.logs.inputs.sampling import Known, Seen, look_at
 from fastscore.logs.inputs.similar_names import column_flag, nearest_key, owned
 from fastscore.suites.declarations import Source
 

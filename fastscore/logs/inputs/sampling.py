@@ -17,8 +17,8 @@ import zstandard
 
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
+from fastscore.logs.inputs.occurrences import Sight, is_among, look_at_row, rows_of, stored
 from fastscore.logs.inputs.records import Record, first_row, json_of, open_unpacked, records
-from fastscore.logs.inputs.sights import Sight, is_among, look_at_row, rows_of, stored
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import Column, Source
 
