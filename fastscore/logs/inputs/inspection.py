@@ -22,7 +22,7 @@ from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, sh
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, needs_of
 from fastscore.logs.inputs.records import records
-from fastscore.logs.inputs.sampling import Known, look
+from fastscore.logs.inputs.sampling import Known, sample_file
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
@@ -178,11 +178,11 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
 
 def _check_words(file: InputFile, source: Source) -> None:
     """Raise `InputError` where a column has none of the words that the suite knows."""
-    sights = look(file, source, Known(arrays_of(source))).sights
+    occurrences = sample_file(file, source, Known(arrays_of(source))).occurrences
     for need in needs_of(source):
-        sight = sights[need.place]
-        if sight.words and not sight.known:
-            raise InputError(f"{need.place}: found {shortened(list(map(repr, sight.words)))}")
+        counts = occurrences[need.place]
+        if counts.words and not counts.known:
+            raise InputError(f"{need.place}: found {shortened(list(map(repr, counts.words)))}")
 
 
 def _flags(error: InputError) -> tuple[str, ...]:
@@ -211,14 +211,14 @@ def _lacking(source: Source, found: FoundKeys) -> tuple[Need, ...]:
     given: set[str] = set()
     for need in all_columns(source):
         column, keys = need.column, found.around(source, need.holder)
-        if _stands(column, keys):
+        if _occurs(column, keys):
             given.add(need.name)
         elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.sways):
             lacking[need.name] = need  # of two, the one in the array that is there
     return tuple(need for need in lacking.values() if need.name not in given)
 
 
-def _stands(column: Column, keys: Mapping[str, FoundKey]) -> bool:
+def _occurs(column: Column, keys: Mapping[str, FoundKey]) -> bool:
     """Tell whether a column's key stands there with a value; names of CSV have no case."""
     known = {path.lower() for path, key in keys.items() if key.count > key.nulls}
     return any(key.lower() in known for key in column.keys)

@@ -16,7 +16,7 @@ _MOST_ELEMENTS = 1000
 
 
 @dataclass(slots=True)
-class Sight:
+class Occurrences:
     """What was seen of a need in some rows.
 
     Parameters
@@ -48,7 +48,7 @@ class Sight:
     unusable: Counter[str] = field(default_factory=Counter)
     may_follow: bool = False
 
-    def add(self, other: "Sight") -> None:
+    def add(self, other: "Occurrences") -> None:
         """Count what was seen elsewhere as well."""
         self.asked += other.asked
         self.keyed += other.keyed
@@ -79,17 +79,17 @@ def rows_of(record: Record, source: Source) -> Iterator[Record]:
     if not source.rows:
         yield record
         return
-    elements = json_of(_at(record, source.rows)[1])
+    elements = json_of(_value_at(record, source.rows)[1])
     if isinstance(elements, list):
         for element in elements[:_MOST_ELEMENTS]:
             yield {**record, source.rows: [element]}
 
 
-def look_at_row(
+def count_occurrences(
     row: Record,
     source: Source,
     needs: Iterable[Need],
-    sights: Mapping[str, Sight],
+    occurrences: Mapping[str, Occurrences],
     *,
     of_cells: bool,
 ) -> None:
@@ -99,21 +99,21 @@ def look_at_row(
     named = {item.name for column in holders for item in column.items}
     nested = any(isinstance(array, list) for array in arrays.values())
     for need in needs:
-        sight = sights[need.place]
+        counts = occurrences[need.place]
         if need.holder is not None:
             array = arrays[need.holder.name]
             for element in array[:_MOST_ELEMENTS] if isinstance(array, list) else ():
                 if isinstance(element, dict):
-                    _count(sight, need.column, *stored(element, need.column))
+                    _count(counts, need.column, *stored(element, need.column))
         elif not (nested and need.name in named) and _is_asked(row, need.column, source):
             is_there, value = stored(row, need.column)
             empty = of_cells and value == "" and need.column.kind != "text"
             of_type = need.column.otherwise != "null" or of_cells or _is_usable(value, need.column)
             if not of_type:
-                sight.unusable[json_type(value)] += 1
-            _count(sight, need.column, is_there, value if of_type and not empty else None)
-            if need.column.expects_any and not sight.any_expected:
-                sight.any_expected = _has_any(row, need.column, source)
+                counts.unusable[json_type(value)] += 1
+            _count(counts, need.column, is_there, value if of_type and not empty else None)
+            if need.column.expects_any and not counts.any_expected:
+                counts.any_expected = _has_any(row, need.column, source)
 
 
 def _has_any(row: Record, column: Column, source: Source) -> bool:
@@ -149,44 +149,44 @@ def _is_asked(row: Record, column: Column, source: Source) -> bool:
     return bool(dict(other.words).get(found, found) == value) if isinstance(found, str) else False
 
 
-def _count(sight: Sight, column: Column, is_there: bool, value: Any) -> None:
+def _count(counts: Occurrences, column: Column, is_there: bool, value: Any) -> None:
     meant = dict(column.words).get(value) if isinstance(value, str) else None
     if meant == LEFT_OUT:
         return
-    sight.asked += 1
-    sight.keyed += is_there
+    counts.asked += 1
+    counts.keyed += is_there
     if value is None:
         return
-    sight.given += 1
+    counts.given += 1
     if (column.expects or column.knows) and isinstance(value, str):
         word = meant or value
         if word in column.expects or (column.knows and column.is_known(word)):
-            sight.known.add(word)
-        elif len(sight.words) < _MOST_ELEMENTS or word in sight.words:
-            sight.words[word] = sight.words.get(word, 0) + 1
+            counts.known.add(word)
+        elif len(counts.words) < _MOST_ELEMENTS or word in counts.words:
+            counts.words[word] = counts.words.get(word, 0) + 1
 
 
 def stored(row: Record, column: Column) -> tuple[bool, Any]:
     """Return whether a column's key stands in a row, and its value."""
     is_there = False
     for key in column.keys:
-        at_key, value = _at(row, key)
+        at_key, value = _value_at(row, key)
         is_there |= at_key
         if value is not None:
             return True, value
     return is_there, None
 
 
-def _at(row: Record, path: str) -> tuple[bool, Any]:
+def _value_at(row: Record, path: str) -> tuple[bool, Any]:
     """Return whether a path leads anywhere in a row, and where to."""
     if path in row:
         return True, row[path]
     array, each, inner = path.partition(EACH)
     if each:
-        elements = json_of(_at(row, array)[1])
+        elements = json_of(_value_at(row, array)[1])
         if isinstance(elements, list) and elements and isinstance(elements[0], dict):
-            return _at(elements[0], inner)
+            return _value_at(elements[0], inner)
         return False, None
     head, dot, rest = path.partition(".")
     inside = json_of(row.get(head)) if dot else None
-    return _at(inside, rest) if isinstance(inside, dict) else (False, None)
+    return _value_at(inside, rest) if isinstance(inside, dict) else (False, None)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fastscore.errors import InputError
 from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, needs_of
-from fastscore.logs.inputs.occurrences import Sight
+from fastscore.logs.inputs.occurrences import Occurrences
 from fastscore.logs.inputs.records import begins_with
-from fastscore.logs.inputs.sampling import Seen
+from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.similar_names import KINDS, nearest_words
 from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
 from fastscore.suites.declarations import Source
@@ -16,7 +16,7 @@ from fastscore.suites.declarations import Source
 _SHOWN_CHARACTERS = 40
 
 
-def beginning(seen: Seen) -> str:
+def beginning(seen: FileSample) -> str:
     """Return how a file begins that holds text but no row; nothing of any other."""
     if seen.rows or seen.file.format not in ("json", "jsonl"):
         return ""
@@ -25,7 +25,7 @@ def beginning(seen: Seen) -> str:
 
 
 def foreign_error(
-    suite: str, source: Source, foreign: Sequence[tuple[Seen, Sequence[Need]]]
+    suite: str, source: Source, foreign: Sequence[tuple[FileSample, Sequence[Need]]]
 ) -> InputError:
     """Make the error of files that are no logs of a suite."""
     lacking = next((lacking for _, lacking in foreign if lacking), ())
@@ -37,13 +37,13 @@ def foreign_error(
     )
 
 
-def no_row(seen: Seen) -> str:
+def no_row(seen: FileSample) -> str:
     """Say that a file holds no row, and how it begins."""
     what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
     return f"{what}; it begins with {beginning(seen)!r}"
 
 
-def _what_is_read(seen: Seen) -> str:
+def _what_is_read(seen: FileSample) -> str:
     if seen.file.format == "json":
         return "A JSON document holds an object, or an array of them."
     if beginning(seen).startswith("["):
@@ -52,7 +52,7 @@ def _what_is_read(seen: Seen) -> str:
 
 
 def lacking_error(
-    suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[Seen]
+    suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[FileSample]
 ) -> InputError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
     found = count_keys(seen[0].read())
@@ -74,10 +74,10 @@ def lacking_error(
     return InputError("\n".join(lines), to_type(suite, source, lacking, advice, found, seen[0]))
 
 
-def words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
+def words_error(suite: str, need: Need, counts: Occurrences) -> InputError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
-    absent = [word for word in need.column.expects if word not in sight.known]
-    words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
+    absent = [word for word in need.column.expects if word not in counts.known]
+    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
     flags = nearest_words(need.name, [word for word, _ in words], absent)
     if not words or not absent:
         return None
@@ -91,11 +91,11 @@ def words_error(suite: str, need: Need, sight: Sight) -> InputError | None:
     )
 
 
-def any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
+def any_word_error(suite: str, need: Need, counts: Occurrences) -> InputError | None:
     """Make the error of a column in which none of the words stands of which one is expected."""
     column = need.column
-    has_words = bool(sight.words or sight.known)
-    if not (column.expects_any and has_words) or sight.any_expected:
+    has_words = bool(counts.words or counts.known)
+    if not (column.expects_any and has_words) or counts.any_expected:
         return None
     expected = [word for name, word in column.expects_any if name == column.name]
     elsewhere = [
@@ -103,9 +103,9 @@ def any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
         for name, word in column.expects_any
         if name != column.name
     ]
-    words = sorted(sight.words.items(), key=lambda item: (-item[1], item[0]))
+    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
     found = [f"{word!r} ({count:,})" for word, count in words] + list(
-        map(repr, sorted(sight.known))
+        map(repr, sorted(counts.known))
     )
     flags = nearest_words(need.name, [word for word, _ in words], column.knows)
     typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
@@ -119,22 +119,22 @@ def any_word_error(suite: str, need: Need, sight: Sight) -> InputError | None:
     )
 
 
-def _named(seen: Sequence[Seen]) -> str:
+def _named(seen: Sequence[FileSample]) -> str:
     first = seen[0].file.path
     count = sum(len(each.files) for each in seen)
     return first if count == 1 else f"{first} and {count - 1:,} more"
 
 
-def _absence(need: Need, seen: Sequence[Seen]) -> str:
+def _absence(need: Need, seen: Sequence[FileSample]) -> str:
     """Say how a need is absent; files of columns lack one as a whole."""
-    sights = [each.sights[need.place] for each in seen if each.sights]
-    asked = sum(sight.asked for sight in sights)
-    unusable = sum((sight.unusable for sight in sights), Counter[str]())
+    occurrences = [each.occurrences[need.place] for each in seen if each.occurrences]
+    asked = sum(counts.asked for counts in occurrences)
+    unusable = sum((counts.unusable for counts in occurrences), Counter[str]())
     if unusable:
         found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
         return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
     in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
-    if need.holder is None and in_columns and not any(sight.keyed for sight in sights):
+    if need.holder is None and in_columns and not any(counts.keyed for counts in occurrences):
         return "no such column"
     if not all(each.is_whole and not each.alike for each in seen):
         return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"

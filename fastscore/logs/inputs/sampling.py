@@ -17,21 +17,27 @@ import zstandard
 
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
-from fastscore.logs.inputs.occurrences import Sight, is_among, look_at_row, rows_of, stored
+from fastscore.logs.inputs.occurrences import (
+    Occurrences,
+    count_occurrences,
+    is_among,
+    rows_of,
+    stored,
+)
 from fastscore.logs.inputs.records import Record, first_row, json_of, open_unpacked, records
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import Column, Source
 
-ROWS_LOOKED_AT = 20
+ROWS_SAMPLED = 20
 """How many rows are looked at to say what shape a file has."""
-MOST_ROWS_LOOKED_AT = 200
+MOST_ROWS_SAMPLED = 200
 """And how many where something that is needed does not stand in those."""
 _SEARCHED_BYTES = 1 << 20
 _LONGEST_MATCH = 1 << 10
 
 
 @dataclass(slots=True)
-class Seen:
+class FileSample:
     """What was seen of a file.
 
     Parameters
@@ -44,7 +50,7 @@ class Seen:
         How many rows were looked at.
     is_whole
         Whether these are all.
-    sights
+    occurrences
         What was seen of each need, by its place; nothing of a file that begins as one before it
         that has everything.
     columns
@@ -59,7 +65,7 @@ class Seen:
     read: Callable[[], Iterator[Record]]
     rows: int = 0
     is_whole: bool = False
-    sights: dict[str, Sight] = field(default_factory=dict)
+    occurrences: dict[str, Occurrences] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     given_up: bool = False
     alike: list[InputFile] = field(default_factory=list)
@@ -71,21 +77,27 @@ class Seen:
 
     def open(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs of which no value was seen, here or in an array."""
-        given = {need.name for need in needs if self.sights[need.place].given}
+        given = {need.name for need in needs if self.occurrences[need.place].given}
         return [need for need in needs if need.name not in given]
 
     def unproven(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs of which there are values, but not the words that are expected."""
-        sights = {need: self.sights[need.place] for need in needs}
-        return [need for need, sight in sights.items() if sight.given and not sight.proves(need)]
+        occurrences = {need: self.occurrences[need.place] for need in needs}
+        return [
+            need for need, counts in occurrences.items() if counts.given and not counts.proves(need)
+        ]
 
     def lacks(self, needs: Iterable[Need]) -> list[Need]:
         """Return the needs whose keys stand in no row, though rows should have them."""
-        if not self.sights:
+        if not self.occurrences:
             return []
-        sights = {need: self.sights[need.place] for need in needs}
-        given = {need.name for need, sight in sights.items() if sight.keyed or sight.may_follow}
-        return [need for need, sight in sights.items() if sight.asked and need.name not in given]
+        occurrences = {need: self.occurrences[need.place] for need in needs}
+        given = {
+            need.name for need, counts in occurrences.items() if counts.keyed or counts.may_follow
+        }
+        return [
+            need for need, counts in occurrences.items() if counts.asked and need.name not in given
+        ]
 
 
 @dataclass(slots=True)
@@ -103,11 +115,11 @@ class Known:
     """
 
     arrays: tuple[Column, ...]
-    shapes: dict[Hashable, Seen] = field(default_factory=dict)
+    shapes: dict[Hashable, FileSample] = field(default_factory=dict)
     words: dict[str, set[str]] = field(default_factory=dict)
 
 
-def look(file: InputFile, source: Source, known: Known) -> Seen:
+def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
     """Look at a file's rows until everything that is needed was seen.
 
     Of a file that begins as one before it that has everything, the first row is enough: what was
@@ -125,7 +137,7 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
             before.alike.append(file)
             return before
     given_up: list[bool] = []
-    seen = look_at(
+    seen = sample_rows(
         partial(records, file, source.array_column, lambda: given_up.append(True)),
         source,
         file,
@@ -136,12 +148,12 @@ def look(file: InputFile, source: Source, known: Known) -> Seen:
     return seen
 
 
-def look_at(
+def sample_rows(
     read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
-) -> Seen:
-    """Look at rows, which errors say are of a file, as `look` does."""
+) -> FileSample:
+    """Look at rows, which errors say are of a file, as `sample_file` does."""
     source = _with_plain_paths(source) if file.format == "csv" else source
-    seen = Seen(file, read)
+    seen = FileSample(file, read)
     rows = read()
     first = next(rows, None)
     if first is None:
@@ -152,23 +164,23 @@ def look_at(
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
     needs = needs_of(source)
-    seen.sights = {need.place: Sight() for need in (*needs, *asked_for(source))}
-    _look_at_rows(itertools.chain([first], rows), source, needs, seen)
+    seen.occurrences = {need.place: Occurrences() for need in (*needs, *asked_for(source))}
+    _sample_first_rows(itertools.chain([first], rows), source, needs, seen)
     open_needs = seen.open(needs)
     if not seen.is_whole:
         for need in open_needs:
-            sight = seen.sights[need.place]
+            counts = seen.occurrences[need.place]
             # all rows of such files have the same columns
-            in_columns = file.format in ("csv", "parquet") and not sight.keyed
-            sight.may_follow = not in_columns and may_follow(file, need)
-    _look_for_words(source, needs, seen, known)
+            in_columns = file.format in ("csv", "parquet") and not counts.keyed
+            counts.may_follow = not in_columns and may_follow(file, need)
+    _search_words(source, needs, seen, known)
     if not open_needs and not seen.unproven(needs):
         known.shapes[shape] = seen
     return seen
 
 
-def _look_at_rows(
-    rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: Seen
+def _sample_first_rows(
+    rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: FileSample
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: set[str] = set()
@@ -176,35 +188,35 @@ def _look_at_rows(
     open_needs = [*needs, *asked_for(source)]
     seen.is_whole = True
     for record in rows:
-        if seen.rows >= ROWS_LOOKED_AT:
+        if seen.rows >= ROWS_SAMPLED:
             open_needs = seen.open(needs)
             open_needs += [need for need in seen.unproven(needs) if need.column.expects_any]
             # what is in memory has no text to be searched
-            if not open_needs or (seen.rows == MOST_ROWS_LOOKED_AT and seen.file.size):
+            if not open_needs or (seen.rows == MOST_ROWS_SAMPLED and seen.file.size):
                 seen.is_whole = False
                 break
         else:
             keys.update(record)
         seen.rows += 1
         for row in rows_of(record, source):
-            look_at_row(row, source, open_needs, seen.sights, of_cells=of_cells)
+            count_occurrences(row, source, open_needs, seen.occurrences, of_cells=of_cells)
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
 
 
-def _look_for_words(source: Source, needs: Iterable[Need], seen: Seen, known: Known) -> None:
+def _search_words(source: Source, needs: Iterable[Need], seen: FileSample, known: Known) -> None:
     """Look for words that are expected and stood in no row of this file or of one before it."""
     for need in needs:
-        sight = seen.sights[need.place]
-        if need.column.expects_any and not (sight.any_expected or seen.is_whole):
-            sight.any_expected = _any_may_follow(seen.file, source, need.column)
+        counts = seen.occurrences[need.place]
+        if need.column.expects_any and not (counts.any_expected or seen.is_whole):
+            counts.any_expected = _any_may_follow(seen.file, source, need.column)
         if not need.column.expects:
             continue
         before = known.words.setdefault(need.place, set())
-        before |= sight.known
+        before |= counts.known
         for word in () if seen.is_whole else set(need.column.expects) - before:
-            if _stands_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
+            if _occurs_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
                 before.add(word)
-        sight.known |= before
+        counts.known |= before
 
 
 def may_follow(file: InputFile, need: Need) -> bool:
@@ -214,7 +226,7 @@ def may_follow(file: InputFile, need: Need) -> bool:
     """
     keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
     return any(
-        _stands_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
+        _occurs_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
     )
 
 
@@ -226,10 +238,10 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'
         texts.append(re.escape(word.removesuffix("*").encode()) + end)
-    return _stands_in(file, rb'"(?:%s)' % b"|".join(texts))
+    return _occurs_in(file, rb'"(?:%s)' % b"|".join(texts))
 
 
-def _stands_in(file: InputFile, pattern: bytes) -> bool:
+def _occurs_in(file: InputFile, pattern: bytes) -> bool:
     """Tell whether a pattern stands in a file's text, unpacked."""
     if file.format not in ("json", "jsonl") or not file.size:
         return True

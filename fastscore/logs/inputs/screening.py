@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
-from fastscore.logs.inputs.occurrences import Sight
+from fastscore.logs.inputs.occurrences import Occurrences
 from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.refusals import (
     any_word_error,
@@ -22,7 +22,7 @@ from fastscore.logs.inputs.refusals import (
     no_row,
     words_error,
 )
-from fastscore.logs.inputs.sampling import Known, Seen, look, look_at, may_follow
+from fastscore.logs.inputs.sampling import FileSample, Known, may_follow, sample_file, sample_rows
 from fastscore.suites.declarations import Source
 
 
@@ -65,11 +65,11 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     needs = needs_of(source)
     if not needs:
         return Screened(tuple(files), (), ())
-    kept: list[Seen] = []
-    left: list[tuple[Seen, list[Need]]] = []
+    kept: list[FileSample] = []
+    left: list[tuple[FileSample, list[Need]]] = []
     known = Known(arrays_of(source))
     for file in files:
-        seen = look(file, source, known)
+        seen = sample_file(file, source, known)
         if seen.file is not file:
             continue
         lacking = seen.lacks(needs)
@@ -94,36 +94,38 @@ def screen_rows(
     read: Callable[[], Iterator[Record]], format: Format, name: str, source: Source, suite: str
 ) -> None:
     """Raise `InputError` where rows in memory lack what every metric needs; see `screen`."""
-    seen = look_at(read, source, InputFile(name, format, "none", 0), Known(arrays_of(source)))
+    seen = sample_rows(read, source, InputFile(name, format, "none", 0), Known(arrays_of(source)))
     lacking = seen.lacks(needs_of(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
     _check_together(suite, source, [seen])
 
 
-def _check_together(suite: str, source: Source, kept: Sequence[Seen]) -> None:
+def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
     needs, others = needs_of(source), asked_for(source)
-    total = {need.place: Sight() for need in (*needs, *others)}
+    total = {need.place: Occurrences() for need in (*needs, *others)}
     for seen in kept:
-        for place, sight in seen.sights.items():
-            total[place].add(sight)
-    sights = {need: total[need.place] for need in needs}
-    given = {need.name for need, sight in sights.items() if sight.given or sight.may_follow}
-    lacking = [need for need, sight in sights.items() if sight.asked and need.name not in given]
+        for place, counts in seen.occurrences.items():
+            total[place].add(counts)
+    occurrences = {need: total[need.place] for need in needs}
+    given = {need.name for need, counts in occurrences.items() if counts.given or counts.may_follow}
+    lacking = [
+        need for need, counts in occurrences.items() if counts.asked and need.name not in given
+    ]
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
-    for need, sight in sights.items():
-        error = words_error(suite, need, sight) or any_word_error(suite, need, sight)
+    for need, counts in occurrences.items():
+        error = words_error(suite, need, counts) or any_word_error(suite, need, counts)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}
     for need in others:
-        if need.name not in stands and not any(_may_stand(seen, need) for seen in kept):
+        if need.name not in stands and not any(_may_occur(seen, need) for seen in kept):
             raise lacking_error(suite, source, [need], kept)
 
 
-def _may_stand(seen: Seen, need: Need) -> bool:
+def _may_occur(seen: FileSample, need: Need) -> bool:
     """Tell whether a key may stand after the rows that were looked at."""
     in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
     if in_columns or (seen.is_whole and not seen.alike):
@@ -131,7 +133,9 @@ def _may_stand(seen: Seen, need: Need) -> bool:
     return any(may_follow(file, need) for file in seen.files)
 
 
-def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[Need]]]) -> str:
+def _left_note(
+    suite: str, source: Source, left: Sequence[tuple[FileSample, Sequence[Need]]]
+) -> str:
     names = []
     for seen, lacking in left[:SHOWN]:
         if not lacking:
@@ -146,7 +150,7 @@ def _left_note(suite: str, source: Source, left: Sequence[tuple[Seen, Sequence[N
     return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
 
 
-def _pooled_notes(files: Sequence[InputFile], kept: Sequence[Seen]) -> list[str]:
+def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> list[str]:
     """Say which folders are pooled, and which files have another shape than most."""
     notes = []
     # a shell expands globs: files that are named themselves are pooled as others are

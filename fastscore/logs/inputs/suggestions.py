@@ -8,7 +8,7 @@ from fastscore.logs.inputs.column_map import EACH, mapped
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
-from fastscore.logs.inputs.sampling import Known, Seen, look_at
+from fastscore.logs.inputs.sampling import FileSample, Known, sample_rows
 from fastscore.logs.inputs.similar_names import column_flag, nearest_key, owned
 from fastscore.suites.declarations import Source
 
@@ -73,7 +73,7 @@ def to_type(
     lacking: Sequence[Need],
     advice: Mapping[str, str],
     found: FoundKeys,
-    seen: Seen,
+    seen: FileSample,
 ) -> str:
     """Say what to type: a layout that fits, columns, or where to look."""
     if _is_array_of_rows(source, found):
@@ -123,13 +123,15 @@ def _item_flags(
     return flags
 
 
-def _fits(layout: str, suite: str, source: Source, seen: Seen) -> bool:
+def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
     """Tell whether rows have all that is needed where a layout says."""
     try:
         source = mapped(source, load_layout(layout).of(suite))
     except UsageError:
         return False
     needs = needs_of(source)
-    again = look_at(seen.read, source, seen.file, Known(arrays_of(source)))
-    given = [need for need in needs if again.sights[need.place].given]
-    return not again.open(needs) and all(again.sights[need.place].proves(need) for need in given)
+    again = sample_rows(seen.read, source, seen.file, Known(arrays_of(source)))
+    given = [need for need in needs if again.occurrences[need.place].given]
+    return not again.open(needs) and all(
+        again.occurrences[need.place].proves(need) for need in given
+    )

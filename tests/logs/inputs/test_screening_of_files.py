@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.column_map import column_map
-from fastscore.logs.inputs.sampling import ROWS_LOOKED_AT
+from fastscore.logs.inputs.sampling import ROWS_SAMPLED
 from tests.logs.inputs.screened import refusal, screened
 from tests.logs.inputs.wrong_logs import (
     RIGHT,
@@ -175,7 +175,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
 
     monkeypatch.setattr("fastscore.logs.inputs.sampling.records", counted)
     screened("score_dialogue", log)
-    assert read == ROWS_LOOKED_AT + 1
+    assert read == ROWS_SAMPLED + 1
 
 
 SCORE = """
