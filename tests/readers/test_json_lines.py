@@ -389,20 +389,6 @@ def test_views_want_as_much_room_as_there_are_places() -> None:
         located_values.views(as_bytes(b"abc"), one, one - 1, 0, np.zeros((1, 4), np.int32))
 
 
-@given(
-    st.lists(
-        st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', "[1]"]), max_size=40
-    )
-)
-def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
-    lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
-    scan = jsonl.scan_jsonl(np.frombuffer("\n".join(lines).encode(), np.uint8), (b"k",))
-    found = located_values.changes(scan.data, scan.tags[0], scan.value_start[0], scan.value_end[0])
-    assert found.tolist() == [
-        row > 0 and value != values[row - 1] for row, value in enumerate(values)
-    ]
-
-
 CHARACTERS = ["\u0080", "߿", "ࠀ", "一", "\ud7ff", "\ue000", "\uffff", "𐀀", "\U0010ffff"]
 FAULTS = [
     b"\x80",

@@ -13,7 +13,7 @@ from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.plain_blocks import map_blocks
-from fastscore.logs.read.blocks import passing_lines, read_blocks
+from fastscore.logs.read.blocks import line_blocks, read_blocks, unreadable
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.unpacking import DamageError
@@ -107,13 +107,17 @@ def read_whole(state: FileState, scratch: Path) -> None:
         raise InputError(f"The file {state.file.path!r} cannot be read: {state.damage.found}.")
 
 
-def passing_blocks(
+def file_line_blocks(
     state: FileState, shard_bytes: int, scratch: Path
 ) -> Iterator[bytes] | Iterator[bytes | memoryview]:
-    """Stream the bytes of JSON Lines, each block to be used before the next is asked for."""
-    if state.compression == "none":
-        return _counted(passing_lines(state.path, state.observe), state)
-    return file_blocks(state, shard_bytes, scratch)
+    """Stream a file of JSON Lines as `file_blocks` does; blocks of a plain one end at line ends."""
+    if state.compression != "none":
+        return file_blocks(state, shard_bytes, scratch)
+    try:
+        size = os.stat(state.path).st_size
+    except OSError as error:
+        raise unreadable(state.path, error) from error
+    return _counted(line_blocks(state.path, state.observe, 0, size), state)
 
 
 def map_passing(

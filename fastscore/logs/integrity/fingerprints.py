@@ -57,7 +57,9 @@ def verified_lines(byte_range: ByteRange) -> Iterator[bytes | memoryview]:
         As `verified_blocks`.
     """
     digest = BlockHash(byte_range.start)
-    yield from line_blocks(byte_range.path, digest.update, byte_range.start, byte_range.stop)
+    yield from line_blocks(
+        byte_range.path, digest.update, byte_range.start, byte_range.stop, whole=True
+    )
     _compare(byte_range, digest.digest().hex())
 
 

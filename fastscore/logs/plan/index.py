@@ -9,23 +9,22 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from fastscore_kernels import text_hash128
-from fastscore_machine.arrays import Longs
-from fastscore_readers.json.located_values import changes
-from fastscore_readers.json.names import NamedLines, joined_names
+from fastscore_machine.arrays import Longs, Mask
+from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
+    file_line_blocks,
     map_passing,
-    passing_blocks,
     read_whole,
 )
 from fastscore.logs.integrity.fingerprints import stamp
 from fastscore.logs.plan.byte_ranges import ByteRange
-from fastscore.logs.plan.line_names import line_names
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
 from fastscore.logs.plan.stretches import ROW_BYTES
+from fastscore.logs.read.arrow_series import texts_at
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
 from fastscore.logs.read.columns import convert
@@ -38,7 +37,6 @@ from fastscore.logs.read.places import Places, array_key, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
-_NAMES_AT_ONCE = 1 << 16
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
 
@@ -162,38 +160,17 @@ def _index_rows(
 def _index_names(
     states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
 ) -> pl.DataFrame:
-    """Index files of JSON Lines by what the lines name, which is all that is read of most."""
-    keys = wanted_keys(stored_source(_names_alone(source)).columns)
-    is_row = "jsonl" in source.row_dialogues
-    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if is_row else 0
+    """Index files of JSON Lines by what the lines name."""
+    naming = _names_alone(source)
+    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if "jsonl" in source.row_dialogues else 0
+    streams = (
+        (place, _lines(state, naming, shard_bytes, scratch)) for place, state in enumerate(states)
+    )
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
-    found: list[tuple[int, NamedLines]] = []
-    waiting = 0
-    for state in states:
-        for names in line_names(
-            read_lines(passing_blocks(state, shard_bytes, scratch)), keys, one_by_one=is_row
-        ):
-            state.limits.check_memory(state.file.path)
-            found.append((state.index, names))
-            waiting += names.line.size
-            if waiting >= _NAMES_AT_ONCE:
-                spans.append(_named_spans(found, keys, source, stride))
-                found.clear()
-                waiting = 0
-    if found:
-        spans.append(_named_spans(found, keys, source, stride))
-    return pl.concat(spans)
-
-
-def _named_spans(
-    found: Sequence[tuple[int, NamedLines]], keys: tuple[bytes, ...], source: Source, stride: int
-) -> pl.DataFrame:
-    """Make spans of what the lines of some files name."""
-    names = joined_names([names for _, names in found])
-    parts = np.repeat([part for part, _ in found], [names.line.size for _, names in found])
-    columns = key_columns(source)
-    named = [key_places(names, keys, column) for column in columns]
-    return _spans(parts, names.start, names.last, names.line, named, columns, stride)
+    for batch in gather(streams):
+        states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
+        spans.append(_batch_spans(batch, naming, stride))
+    return pl.concat(spans).with_columns(pl.col("file") + states[0].index)
 
 
 def _index_parquet(
@@ -243,13 +220,12 @@ def keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
+    if state.file.format == "jsonl":
+        return read_lines(file_line_blocks(state, shard_bytes, scratch))
     blocks = file_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
         return read_records(blocks, state.file.path, stored_source(keys).columns)
-    if state.file.format == "json":
-        whole_array = keys.array_column is not None
-        return read_document(blocks, state.file.path, whole_array=whole_array)
-    return read_lines(blocks)
+    return read_document(blocks, state.file.path, whole_array=keys.array_column is not None)
 
 
 def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
@@ -262,13 +238,12 @@ def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(scan.start)
     named = [key_places(scan, keys, column) for column in columns]
-    return _spans(parts, offsets, offsets, scan.line, named, columns, stride)
+    return _spans(parts, offsets, scan.line, named, columns, stride)
 
 
 def _spans(
     parts: Longs,
     offsets: Longs,
-    last_offsets: Longs,
     lines: Longs,
     named: Sequence[Places],
     columns: Sequence[Column],
@@ -280,7 +255,7 @@ def _spans(
     if stride:
         begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
     for place in named:
-        begins |= changes(place.data, place.tags, place.starts, place.ends)
+        begins |= changes(place)
     first = np.flatnonzero(begins)
     last = np.append(first[1:], parts.size) - 1
     good = np.ones(first.size, np.bool_)
@@ -296,13 +271,21 @@ def _spans(
         {
             "file": parts[first],
             "first": offsets[first],
-            "last": last_offsets[last],
+            "last": offsets[last],
             "line": lines[first],
             "rows": last - first + 1,
             **values,
         }
     )
     return _spans_of(spans.filter(pl.Series(good)), list(values), stride)
+
+
+def changes(found: Places) -> Mask:
+    """Mark the first row, and those whose value is written otherwise than the one before."""
+    texts = texts_at(found.data, found.starts, found.ends, found.tags != ABSENT)
+    changed: Mask = texts.ne_missing(texts.shift()).to_numpy()
+    changed[1:] |= found.tags[1:] != found.tags[:-1]
+    return changed
 
 
 def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], stride: int) -> pl.DataFrame:

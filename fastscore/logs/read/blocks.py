@@ -1,10 +1,7 @@
 """Bytes of logs in bounded blocks: as they stand in a file, or unpacked."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
-
-import numpy as np
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression
@@ -17,8 +14,6 @@ BLOCK_BYTES = 8 << 20
 _LARGEST_WHOLE = 8
 _SHORT_PART = 8
 """A cut line is read again if it is less than one such part of a block."""
-# whoever looks at such a block finds it in the cache
-_PASSING_BYTES = 4 << 20
 
 
 def read_blocks(
@@ -80,12 +75,18 @@ def read_blocks(
         raise unreadable(path, error) from error
 
 
-def passing_lines(
-    path: str, observe: Callable[[bytes | memoryview], object]
+def line_blocks(
+    path: str,
+    observe: Callable[[bytes | memoryview], object],
+    start: int,
+    stop: int,
+    *,
+    whole: bool = False,
 ) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a file that is not compressed in blocks that mostly end at line ends.
+    """Yield bytes of a file that is not compressed in blocks that mostly end at line ends.
 
-    Views are of whole lines, and overwritten by the next block.
+    Views are of whole lines; what was read of the line after them is read again. That costs less
+    than to join it to the next block, unless it is much.
 
     Parameters
     ----------
@@ -93,65 +94,23 @@ def passing_lines(
         The file.
     observe
         Called with each block once it is used.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read.
-    """
-    try:
-        size = os.stat(path).st_size
-    except OSError as error:
-        raise unreadable(path, error) from error
-    buffer = np.empty(max(1, min(size, _PASSING_BYTES)), np.uint8).data
-    return _line_blocks(path, observe, 0, sys.maxsize, lambda left: buffer)
-
-
-def line_blocks(
-    path: str, observe: Callable[[bytes | memoryview], object], start: int, stop: int
-) -> Iterator[bytes | memoryview]:
-    """Yield bytes of a file that is not compressed as `passing_lines` does, in blocks to be kept.
-
-    Parameters
-    ----------
-    path, observe
-        As there.
     start, stop
-        The bytes to read; they are whole lines. They are one block if they are no more than
-        `_LARGEST_WHOLE` of `BLOCK_BYTES`: what is kept until it is scored need not be cut.
+        The bytes to read; they are whole lines.
+    whole
+        As in `read_blocks`.
 
     Raises
     ------
     InputError
         When the file cannot be read.
     """
-    fits = stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
-    return _line_blocks(
-        path,
-        observe,
-        start,
-        stop,
-        lambda left: take_buffer(left if fits else min(left, BLOCK_BYTES)),
-    )
-
-
-def _line_blocks(
-    path: str,
-    observe: Callable[[bytes | memoryview], object],
-    start: int,
-    stop: int,
-    buffer_for: Callable[[int], memoryview],
-) -> Iterator[bytes | memoryview]:
-    """Read into buffers; what was read of the line after whole ones is read again.
-
-    That costs less than to join it to the next block, unless it is much.
-    """
+    fits = whole and stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
     left = stop - start
     try:
         with open(path, "rb", buffering=0) as file:
             file.seek(start)
             while left > 0:
-                buffer = buffer_for(left)[:left]
+                buffer = take_buffer(left if fits else min(left, BLOCK_BYTES))
                 block = buffer[: file.readinto(buffer)]
                 if not block:
                     break

@@ -15,7 +15,6 @@ import polars as pl
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.located_values import unescaped
-from fastscore_readers.json.names import NamedLines
 from fastscore_readers.json.places import Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.line_scan import LineScan
@@ -175,7 +174,7 @@ def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault
     )
 
 
-def key_places(scan: LineScan | NamedLines, keys: tuple[bytes, ...], column: Column) -> Places:
+def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Places:
     """Find the values of a column that names dialogues, as `columns.places` does."""
     at_key = places(scan, keys, column, names_dialogue=True)
     head, *path = column.path.split(".")

@@ -16,7 +16,6 @@ from fastscore_readers.fill import (
     Filled,
 )
 from fastscore_readers.json import located_values
-from fastscore_readers.json.names import NamedLines
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -107,7 +106,7 @@ def array_key(source: Source) -> bytes | None:
 
 
 def places(
-    scan: LineScan | NamedLines,
+    scan: LineScan,
     keys: tuple[bytes, ...],
     column: Column,
     *,
@@ -117,15 +116,11 @@ def places(
     numbers = [keys.index(name.encode()) for name in column.keys]
     there = [key for key in numbers if scan.tags[key].any()]
     first, *others = there or numbers[:1]
-    syntax: Format = "jsonl"
-    if isinstance(scan, NamedLines):
-        bytes_of = [(scan.value_start[key], scan.value_end[key]) for key in (first, *others)]
-    else:
-        syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first)
-        if filled is not None or not there:
-            nowhere = np.zeros(scan.line.size, np.int64)
-            return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
-        bytes_of = [scan.value_bytes(key) for key in (first, *others)]
+    syntax, filled = scan.syntax, None if others else _taken_as_is(scan, first)
+    if filled is not None or not there:
+        nowhere = np.zeros(scan.line.size, np.int64)
+        return Places(syntax, scan.data, scan.tags[first], nowhere, nowhere, filled=filled)
+    bytes_of = [scan.value_bytes(key) for key in (first, *others)]
     tags, (starts, ends) = scan.tags[first], bytes_of[0]
     for other, (other_starts, other_ends) in zip(others, bytes_of[1:], strict=True):
         absent = tags == ABSENT

@@ -1,4 +1,4 @@
-"""Located JSON values as column values: integers, doubles, texts, Arrow string views, changes.
+"""Located JSON values as column values: integers, doubles, texts, Arrow string views.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -15,13 +15,12 @@ from fastscore_machine.views import (
     byte_at,
     low_bytes,
     room_at,
-    same_bytes,
     word_at,
 )
 
-from fastscore_readers.json.tokens import ABSENT, MINUS, PLUS, POINT, unescape
+from fastscore_readers.json.tokens import MINUS, PLUS, POINT, unescape
 
-__all__ = ["EXACT", "INEXACT", "OVERFLOW", "changes", "floats", "integers", "unescaped", "views"]
+__all__ = ["EXACT", "INEXACT", "OVERFLOW", "floats", "integers", "unescaped", "views"]
 
 
 EXACT, INEXACT, OVERFLOW = range(3)
@@ -234,37 +233,3 @@ def _write_views(data: Any, starts: Any, ends: Any, buffer: int, words: Any) -> 
             words[row, 0], words[row, 1] = view_of_text(data, at, length)
             if length > INLINE:
                 words[row, 1] = np.uint64(buffer) | np.uint64(at) << _HALF
-
-
-def changes(data: Bytes, tags: Bytes, starts: Longs, ends: Longs) -> npt.NDArray[np.bool_]:
-    """Mark the rows whose value is written otherwise than that of the row before.
-
-    Parameters
-    ----------
-    data : uint8 (bytes,)
-        `LineScan.data`.
-    tags : uint8 (n,)
-        The values' types.
-    starts, ends : int64 (n,)
-        Their bytes.
-
-    Returns
-    -------
-    bool (n,)
-        False for the first row. Absent values are alike.
-    """
-    changed = np.zeros(tags.size, np.bool_)
-    data, starts, ends = _ranges(data, starts, ends)
-    _mark_changes(data, read_only(np.ascontiguousarray(tags)), starts, ends, changed)
-    return changed
-
-
-@kernel("uint8[:], uint8[:], int64[:], int64[:], out(bool[:])", fastmath=False)
-def _mark_changes(data: Any, tags: Any, starts: Any, ends: Any, changed: Any) -> None:
-    for row in range(1, tags.size):
-        at, before = starts[row], starts[row - 1]
-        length = ends[row] - at
-        changed[row] = tags[row] != tags[row - 1] or (
-            tags[row] != ABSENT
-            and (length != ends[row - 1] - before or not same_bytes(data, at, data, before, length))
-        )

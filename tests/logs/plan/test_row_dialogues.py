@@ -35,7 +35,6 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(blocks, "_PASSING_BYTES", 1000)
     monkeypatch.setattr(plain_blocks, "_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 

@@ -173,7 +173,7 @@ def test_progress_ends_at_the_total(tmp_path: Path, one_log: Path) -> None:
 def test_blocks_end_at_line_ends_and_hold_every_byte_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_blocks, "_PASSING_BYTES", 64)
+    monkeypatch.setattr(log_blocks, "BLOCK_BYTES", 64)
     rng = random.Random(5)
     for _ in range(300):
         ends = rng.choices([b"\n", b"\r", b"\r\n", b"\n\n"], k=40)
@@ -184,15 +184,15 @@ def test_blocks_end_at_line_ends_and_hold_every_byte_once(
         observed: list[bytes] = []
         blocks = [
             (bytes(block), isinstance(block, memoryview))
-            for block in log_blocks.passing_lines(
-                str(path), lambda block, to=observed: to.append(bytes(block))
+            for block in log_blocks.line_blocks(
+                str(path), lambda block, to=observed: to.append(bytes(block)), 0, len(data)
             )
         ]
         assert b"".join(block for block, _ in blocks) == b"".join(observed) == data
-        assert all(block[-1:] in b"\n\r" for block, is_view in blocks if is_view)
+        assert all(block[-1:] in b"\n\r" for block, is_view in blocks[:-1] if is_view)
         lines = [
             replace(lines, data=bytes(lines.data))
-            for lines in read_lines(log_blocks.passing_lines(str(path), lambda _: None))
+            for lines in read_lines(log_blocks.line_blocks(str(path), lambda _: None, 0, len(data)))
         ]
         assert b"".join(line.data for line in lines) == data
         begun = 0

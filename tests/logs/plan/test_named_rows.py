@@ -1,15 +1,20 @@
-"""What lines of JSON name, against what Python's json reads of every line."""
+"""What lines of JSON name, and where that changes, against what Python's json reads of them."""
 
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+from fastscore_machine.arrays import Mask
 from fastscore_readers.json import tokens
-from fastscore_readers.json.names import NamedLines, joined_names, named_lines
+from fastscore_readers.json.lines import scan_jsonl
+from fastscore_readers.line_scan import LineScan
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fastscore.logs.plan.index import changes
+from fastscore.logs.read.places import places
+from fastscore.suites.declarations import Column
 from tests.oracles.jsonl import naive_scan
 
 KEYS = ("uid", "miner")
@@ -46,41 +51,40 @@ BEGINNINGS = (
 )
 
 
-def runs_of(data: bytes, keys: tuple[str, ...] = KEYS, line: int = 1) -> NamedLines:
-    buffer = np.frombuffer(data, np.uint8)
-    return named_lines(buffer, tuple(key.encode() for key in keys), line=line)
+def named(data: bytes, keys: tuple[str, ...] = KEYS) -> tuple[LineScan, Mask]:
+    """Scan what lines name, as a plan does; and where the names may change."""
+    encoded = tuple(key.encode() for key in keys)
+    scan = scan_jsonl(np.frombuffer(data, np.uint8), encoded)
+    changed = np.zeros(scan.line.size, np.bool_)
+    for key in keys:
+        changed |= changes(places(scan, encoded, Column(name=key, kind="text")))
+    return scan, changed
 
 
-def values_of(runs: NamedLines, run: int, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Read the wanted values of a run's first line from their places."""
-    values = {}
+def values_of(scan: LineScan, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Read the wanted values of all rows from their places."""
+    values: list[dict[str, Any]] = [{} for _ in scan.line]
     for key, name in enumerate(keys):
-        tag = runs.tags[key, run]
-        if tag != tokens.ABSENT:
-            start, end = runs.value_start[key, run], runs.value_end[key, run]
-            text = runs.data[start:end].tobytes().decode()
-            quoted = tag in (tokens.STRING, tokens.ESCAPED)
-            values[name] = json.loads(f'"{text}"' if quoted else text)
+        starts, ends = scan.value_bytes(key)
+        for row, tag in enumerate(scan.tags[key].tolist()):
+            if tag != tokens.ABSENT:
+                text = scan.data[starts[row] : ends[row]].tobytes().decode()
+                quoted = tag in (tokens.STRING, tokens.ESCAPED)
+                values[row][name] = json.loads(f'"{text}"' if quoted else text)
     return values
 
 
-def check_runs(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
-    runs = runs_of(data, keys)
+def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
+    """Compare every line that is a valid object; count the runs of rows that name the same."""
+    scan, changed = named(data, keys)
     rows = [line for line in naive_scan(data) if line.status == "row"]
-    inside = 0
-    for run in range(runs.line.size):
-        first, last = int(runs.start[run]), int(runs.last[run])
-        assert first <= last
-        assert run == 0 or runs.last[run - 1] < first
-        members = [line for line in rows if first <= line.start <= last]
-        assert members[0].start == first
-        assert members[0].number == runs.line[run]
-        inside += len(members)
-        wanted = values_of(runs, run, keys)
-        for line in members:
-            assert {key: line.values[key] for key in keys if key in line.values} == wanted
-    assert inside == len(rows)
-    return int(runs.line.size)
+    assert scan.start.tolist() == [line.start for line in rows]
+    assert scan.line.tolist() == [line.number for line in rows]
+    expected = [{key: row.values[key] for key in keys if key in row.values} for row in rows]
+    assert values_of(scan, keys) == expected
+    for row in range(1, len(rows)):
+        assert changed[row] or expected[row] == expected[row - 1]
+    return int(changed.sum())
 
 
 @st.composite
@@ -97,75 +101,47 @@ def logs(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@given(logs())
-@example(b"")
-@example(b"\n\r")
-@example(b'{"a":1,"uid":1,"miner":2}\n{"a":2,"uid":1,"miner":2}')
-def test_every_line_lies_in_a_run_with_its_values(data: bytes) -> None:
-    check_runs(data)
-
-
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_all_pairs_of_lines_with_one_ending(beginning: str, ending: str) -> None:
     for other in BEGINNINGS:
-        check_runs(f"{other}{ending}\n{beginning}{ending}\n{other}{ending}".encode())
+        check_lines(f"{other}{ending}\n{beginning}{ending}\n{other}{ending}".encode())
 
 
 def test_lines_with_one_ending_are_one_run() -> None:
     lines = [f'{{"text":"{text}","uid":"a","miner":"m"}}' for text in ("x", "yy", "", "zzz" * 50)]
     lines += [line.replace('"a"', '"b"') for line in lines]
-    assert check_runs("\n".join(lines).encode()) == 2
+    assert check_lines("\n".join(lines).encode()) == 2
 
 
 def test_keys_that_stand_first_or_not_at_all_are_read_too() -> None:
-    assert check_runs(b'{"uid":"a","miner":"m"}\n' * 4) == 1
-    assert check_runs(b'{"t":1,"uid":"a"}\n' * 4) == 1
-    assert check_runs(b'{"t":1,"":"a"}\n' * 4, ("",)) == 1
+    assert check_lines(b'{"uid":"a","miner":"m"}\n' * 4) == 1
+    assert check_lines(b'{"t":1,"uid":"a"}\n' * 4) == 1
+    assert check_lines(b'{"t":1,"":"a"}\n' * 4, ("",)) == 1
 
 
 def test_runs_of_many_blocks() -> None:
     lines = [f'{{"uid":"{row // 3000}","text":"{"x" * (row % 90)}"}}' for row in range(20_000)]
-    assert check_runs("\n".join(lines).encode()) >= 7
+    assert check_lines("\n".join(lines).encode()) >= 7
 
 
-def test_what_several_buffers_name_is_joined() -> None:
-    parts = [runs_of(b'{"uid":"a","miner":1}\n{"uid":7}'), runs_of(b""), runs_of(b'{"miner":"b"}')]
-    runs = joined_names(parts)
-    found = [values_of(runs, run, KEYS) for run in range(runs.line.size)]
-    assert found == [{"uid": "a", "miner": 1}, {"uid": 7}, {"miner": "b"}]
-
-
-def test_lines_are_numbered_from_the_first_one_on() -> None:
-    line = b'{"t":1,"uid":"a","miner":"m"}\n'
-    runs = runs_of(line * 2 + b"\n" + line.replace(b"a", b"b"), line=5)
-    assert runs.line.tolist() == [5, 8]
-    assert runs.start.tolist() == [0, 2 * len(line) + 1]
-    assert runs.last.tolist() == [len(line), 2 * len(line) + 1]
-
-
-def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> NamedLines:
-    """Compare every line that is a valid object; no other is noted."""
-    buffer = np.frombuffer(data, np.uint8)
-    encoded = tuple(key.encode() for key in keys)
-    found = named_lines(buffer, encoded, one_by_one=True)
-    assert found.start.tolist() == found.last.tolist()
-    places = {int(start): place for place, start in enumerate(found.start)}
-    assert len(places) == found.line.size
-    for line in naive_scan(data):
-        if line.status == "row":
-            place = places[line.start]
-            assert found.line[place] == line.number
-            expected = {key: line.values[key] for key in keys if key in line.values}
-            assert values_of(found, place, keys) == expected
-            del places[line.start]
-    assert not places
-    return found
+@given(
+    st.lists(
+        st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', '"1"', "[1]", '""']),
+        max_size=40,
+    )
+)
+def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
+    lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
+    _, changed = named("\n".join(lines).encode(), ("k",))
+    expected = [row == 0 or value != values[row - 1] for row, value in enumerate(values)]
+    assert changed[1:].tolist() == expected[1:]
 
 
 @given(logs())
 @example(b"")
 @example(b"\n\r")
+@example(b'{"a":1,"uid":1,"miner":2}\n{"a":2,"uid":1,"miner":2}')
 @example(b'{"uid" :\t"a"}\x0b\n')
 @example(b'{"a":"\\u0075","uid":1}\n{"u\\u0069d":2}')
 @example(b'{"a":"\\"uid","miner":"x\\"uid\\":"}')
@@ -187,9 +163,8 @@ def test_long_lines_with_their_values(beginning: str, ending: str, filling: str)
 
 def test_what_is_surely_no_object_is_not_noted() -> None:
     data = b'[{"uid":1}]\n7\n\n{"uid":1\n{"uid":2}x\n {"uid":3} \n'
-    found = check_lines(data)
-    assert found.line.tolist() == [6]
-    assert found.data.tobytes() == b"3"
+    assert check_lines(data) == 1
+    assert named(data)[0].line.tolist() == [6]
 
 
 @given(st.lists(st.text(alphabet='uid"\\:,{}[] \u00e9\u4e2d', max_size=12), max_size=12), st.data())
@@ -217,4 +192,4 @@ def test_keys_of_any_characters(key: str) -> None:
 
 def test_keys_are_distinct() -> None:
     with pytest.raises(ValueError, match="distinct"):
-        named_lines(np.frombuffer(b"{}", np.uint8), (b"a", b"a"))
+        named(b"{}", ("a", "a"))
