@@ -22,7 +22,7 @@ from fastscore_readers.json.walk import EVERYTHING, Notes, note_of
 __all__ = ["Nodes", "find_nodes"]
 
 
-_ALL = plan_of(None).plan._replace(n_cells=EVERYTHING)
+_ALL = plan_of(None)._replace(n_cells=EVERYTHING)
 
 
 class Nodes(NamedTuple):

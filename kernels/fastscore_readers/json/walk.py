@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
+from fastscore_machine.arrays import Bytes, Longs, Words
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import byte_at, item_at, put_item, signed
 
@@ -151,6 +151,12 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
     """Return the kind of a noted value, and its bytes."""
     start = signed((value >> _KIND_BITS) & _PLACES)
     return signed(value & _KINDS), start, signed(value >> _END_BITS)
+
+
+def parted(values: Words) -> tuple[Bytes, Longs, Longs]:
+    """Return the kinds of noted values, and their bytes, as `note_of` does of one."""
+    starts = (values >> _KIND_BITS & _PLACES).astype(np.int64)
+    return (values & _KINDS).astype(np.uint8), starts, (values >> _END_BITS).astype(np.int64)
 
 
 @always_inlined
