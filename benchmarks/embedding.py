@@ -113,7 +113,7 @@ def sentence_transformer(weights: Path, *, bfloat16: bool) -> Encode:
     return encode
 
 
-def naive_loop() -> Encode:
+def onnxruntime_loop() -> Encode:
     """Return the loop that everybody writes first: text by text through ONNX Runtime."""
     exported = find_exported(MODEL, cache_root())
     run = run_in_onnxruntime(exported.onnx_path)
@@ -134,7 +134,7 @@ def compare(texts: list[str], weights: Path, repetitions: int) -> list[Row]:
     }
     encoders[PEER] = sentence_transformer(weights, bfloat16=False)
     encoders["sentence-transformers bf16"] = sentence_transformer(weights, bfloat16=True)
-    encoders["ONNX Runtime, text by text"] = naive_loop()
+    encoders["ONNX Runtime, text by text"] = onnxruntime_loop()
     contenders = {name: _bound(encode, texts) for name, encode in encoders.items()}
     timings = measure(Case("embedding", len(texts), contenders), repetitions).timings
     seconds = {timing.contender: timing.cpu * len(texts) / 1e9 for timing in timings}

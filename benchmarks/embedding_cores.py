@@ -30,10 +30,10 @@ from fastscore.vectors.runtimes import import_openvino
 CORES = 2
 ONE = "one thread"
 
-Way = Callable[[list[str]], Any]
+Encoder = Callable[[list[str]], Any]
 
 
-def openvino_way(**settings: object) -> Way:
+def openvino_way(**settings: object) -> Encoder:
     """Return an embedder whose model OpenVINO compiled with other settings."""
     openvino = import_openvino()
     usual = openvino.Core.compile_model
@@ -50,7 +50,7 @@ def openvino_way(**settings: object) -> Way:
     return model.encode
 
 
-def one_call_a_thread() -> Way:
+def one_call_a_thread() -> Encoder:
     """Return an embedder that hands OpenVINO a batch only when a thread is free."""
     usual = runtimes.CALLS_PER_THREAD
     model = Embedder(MODEL, precision="bf16", threads=CORES)
@@ -65,7 +65,7 @@ def one_call_a_thread() -> Way:
     return encode
 
 
-def in_batches_of(tokens: int, encode: Way) -> Way:
+def in_batches_of(tokens: int, encode: Encoder) -> Encoder:
     """Return the same way with batches of another size."""
 
     def changed(texts: list[str]) -> Any:
@@ -92,7 +92,7 @@ def _encode_in_worker(texts: list[str]) -> Any:
 
 
 @contextmanager
-def processes_way(precision: str) -> Iterator[Way]:
+def processes_way(precision: str) -> Iterator[Encoder]:
     """Give every process an embedder of its own and every second text."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(CORES, _start_worker, (MODEL, precision)) as pool:
@@ -101,11 +101,11 @@ def processes_way(precision: str) -> Iterator[Way]:
         )
 
 
-def ways(precision: str, stack: ExitStack) -> dict[str, Way]:
+def encoders(precision: str, stack: ExitStack) -> dict[str, Encoder]:
     """Return every way to embed in a precision; the first uses one core."""
     one = Embedder(MODEL, precision=precision, threads=1).encode
     two = Embedder(MODEL, precision=precision, threads=CORES).encode
-    found: dict[str, Way] = {
+    found: dict[str, Encoder] = {
         ONE: one,
         "two threads (as built)": two,
         "one thread, 256 tokens a batch": in_batches_of(256, one),
@@ -119,7 +119,7 @@ def ways(precision: str, stack: ExitStack) -> dict[str, Way]:
     return found
 
 
-def measure(found: dict[str, Way], texts: list[str], repetitions: int) -> dict[str, float]:
+def measure(found: dict[str, Encoder], texts: list[str], repetitions: int) -> dict[str, float]:
     """Return the wall seconds of each way's quickest run, of interleaved ones."""
     best = dict.fromkeys(found, float("inf"))
     for encode in found.values():
@@ -194,7 +194,7 @@ def main(
     described = describe_host()
     click.echo(json.dumps(described))
     with ExitStack() as stack:
-        walls = measure(ways(precision, stack), texts, repetitions)
+        walls = measure(encoders(precision, stack), texts, repetitions)
     click.echo(f"| {precision} | s | texts/s | times one thread |\n|---|--:|--:|--:|")
     for name, wall in walls.items():
         gain = walls[ONE] / wall

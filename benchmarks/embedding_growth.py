@@ -106,7 +106,7 @@ def _predictions(dialogues: Sequence[Dialogue]) -> Iterator[str]:
                 yield from predict(turn.text, text)
 
 
-def grow_here(model: str, precision: str, count: int, data: Sequence[Path]) -> Point:
+def measure_growth(model: str, precision: str, count: int, data: Sequence[Path]) -> Point:
     """Embed so many texts in this process."""
     texts = distinct_texts(read_dialogues(data), count)
     exported = find_exported(model, cache_root())
@@ -186,7 +186,7 @@ def main(
     """Measure how embedding grows with texts."""
     data = data or (SAMPLE,)
     if point is not None:
-        click.echo(json.dumps(asdict(grow_here(model, point[0], int(point[1]), data))))
+        click.echo(json.dumps(asdict(measure_growth(model, point[0], int(point[1]), data))))
         return
     described = describe_host()
     click.echo(json.dumps(described))

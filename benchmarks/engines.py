@@ -154,7 +154,7 @@ def seconds_a_real_task(
         yield {"engine": engine, "tasks": shards, "ms a task": round(ms, 2)}
 
 
-def tell(what: str) -> None:
+def log_progress(what: str) -> None:
     """Say on stderr what goes on; stdout is for figures."""
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
@@ -178,7 +178,9 @@ def whole_runs(
                 command += [str(logs[size]), "-o", str(run), "--store", str(store), "-q", *options]
                 command += ["--engine", engine, "--workers", str(workers)]
                 cost = measure(command, cwd=scratch)
-                tell(f"round {repeat} of {repeats}: {engine}, {size} log: {cost.wall:.2f} s")
+                log_progress(
+                    f"round {repeat} of {repeats}: {engine}, {size} log: {cost.wall:.2f} s"
+                )
                 if repeat:
                     walls.setdefault((engine, size), []).append(cost.wall)
                     processor.setdefault((engine, size), []).append(cost.cpu)
@@ -250,7 +252,7 @@ def main(
             parts[name] = partial(_runs, folder, name, count, options, engines, workers, repeats)
         for name, part in parts.items():
             if only in (None, name):
-                tell(name)
+                log_progress(name)
                 found = part()
                 print(json.dumps({name: found}, indent=1), flush=True)
                 publish(figures(name, found, counts.get(name, 0)))
@@ -292,7 +294,7 @@ def _log(folder: Path, name: str, dialogues: int) -> Path:
     """Write a log unless it is there."""
     log = folder / f"{name}-{dialogues}"
     if not log.exists():
-        tell(f"writing {log}: {dialogues:,} dialogues")
+        log_progress(f"writing {log}: {dialogues:,} dialogues")
         part = log.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
         generate(part, dialogues=dialogues, shard_megabytes=16)

@@ -210,7 +210,7 @@ MODELS: dict[str, tuple[Answer, float]] = {
 RUBRIC = ("proactiveness", "coherence", "personalization")
 
 
-def answer_as(
+def replace_answers(
     answer: Answer, dialogue: Dialogue, shifts: Sequence[int], random_: random.Random
 ) -> Dialogue:
     """Return a dialogue with a model's answers in place of the recommender's."""
@@ -240,7 +240,7 @@ def model_logs(
         joined = first + second
         asking = sum(bool(message.movies) for message in joined[::2]) / (len(joined) // 2)
         for model, (answer, middle) in MODELS.items():
-            answered = answer_as(answer, joined, shifts, random_)
+            answered = replace_answers(answer, joined, shifts, random_)
             log = make_log(answered, f"{number:05}", model, shifts)
             yield {**log, "judge": _judge(middle, asking - 0.5, random_)}
 
@@ -256,7 +256,7 @@ def plain_logs(
 KINDS = {"plain": plain_logs, "shifted": shifted_logs, "models": model_logs}
 
 
-def vary(message: Message, movies: Sequence[Movie], random_: random.Random) -> Message:
+def vary_message(message: Message, movies: Sequence[Movie], random_: random.Random) -> Message:
     """Return a message with other movies, or half of the times with a person at its end."""
     text = message.text
     if message.movies:
@@ -290,7 +290,8 @@ def repeat_logs(
         if left == n_turns:
             raise click.ClickException(f"these dialogues make no log of kind {kind!r}.")
         source = [
-            tuple(vary(message, movies, random_) for message in dialogue) for dialogue in dialogues
+            tuple(vary_message(message, movies, random_) for message in dialogue)
+            for dialogue in dialogues
         ]
 
 

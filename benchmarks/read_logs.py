@@ -159,7 +159,7 @@ def _line_readers(path: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _say_what_becomes_of_bad_lines(folder: Path) -> None:
+def _show_bad_lines(folder: Path) -> None:
     """Ask each reader for two good lines with a bad one between them."""
     good = b'{"event":"good"}'
     for fault, line in BAD_LINES.items():
@@ -230,7 +230,7 @@ def cases(scale: float) -> Iterator[Case]:
     rng = random.Random(SEED)
     size = 40e6 * scale
     with tempfile.TemporaryDirectory() as folder:
-        _say_what_becomes_of_bad_lines(Path(folder))
+        _show_bad_lines(Path(folder))
         path = Path(folder) / "log.jsonl"
         path.write_bytes(_lines(rng, size))
         readers = _line_readers(path)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import column_map, mapped
+from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.inspection import Inspection, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
@@ -75,7 +75,7 @@ def scan(
     >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
     """
     moved = layout_map(layout, suite) | column_map(columns, values)
-    declared = mapped(load_suite(suite).source, moved)
+    declared = map_source(load_suite(suite).source, moved)
     given = Given.of(source)
     if STDIN in given.paths:
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")

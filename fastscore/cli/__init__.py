@@ -131,12 +131,12 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     raise _Terminated
 
 
-_signalled: list[int] = []
+_signal_codes: list[int] = []
 
 
 def _note_signal(exit_code: int) -> None:
     """Have kernels and tasks end too, for what is raised may be swallowed by who called back."""
-    _signalled.append(exit_code)
+    _signal_codes.append(exit_code)
     stopping = sys.modules.get("fastscore_machine.stopping")
     if stopping is not None:
         stopping.ask_to_stop(signalled=True)
@@ -151,7 +151,7 @@ def main() -> NoReturn:
         code = _run(ends_process=True)
         _hear_to_the_end()
     except KeyboardInterrupt:  # another one, while the first was told of
-        code = _signalled[0]
+        code = _signal_codes[0]
         _hear_to_the_end()
     sys.exit(code)
 
@@ -172,7 +172,7 @@ def _hear_to_the_end() -> None:
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     """End at once: all work is done or given up."""
     code = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
-    os._exit(_signalled[0] if _signalled else code)
+    os._exit(_signal_codes[0] if _signal_codes else code)
 
 
 def _run(*, ends_process: bool = False) -> int:
@@ -182,24 +182,24 @@ def _run(*, ends_process: bool = False) -> int:
         error.show()
         return error.exit_code
     except FastscoreError as error:
-        if _signalled:
-            return _say_interrupted()
+        if _signal_codes:
+            return _report_interruption()
         write_note(f"Error: {error}")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return _say_interrupted()
+        return _report_interruption()
     except BrokenPipeError:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except BaseException:
         # a panic is no Exception: Rust makes one of what is raised while it calls Python
-        if _signalled:
-            return _say_interrupted()
+        if _signal_codes:
+            return _report_interruption()
         raise
     return code if isinstance(code, int) else 0
 
 
-def _say_interrupted() -> int:
+def _report_interruption() -> int:
     write_note("Interrupted; the same command finishes the work.")
-    return _signalled[0] if _signalled else EXIT_INTERRUPTED
+    return _signal_codes[0] if _signal_codes else EXIT_INTERRUPTED

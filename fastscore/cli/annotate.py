@@ -57,7 +57,7 @@ def concepts(
         inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
     )
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
-    _say(done, output, quiet=quiet)
+    _report_annotations(done, output, quiet=quiet)
 
 
 @command.command(
@@ -91,10 +91,12 @@ def states(
     asked = Annotating(
         inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
     )
-    _say(annotate_states(asked, reporter(quiet=quiet), level=level), output, quiet=quiet)
+    _report_annotations(
+        annotate_states(asked, reporter(quiet=quiet), level=level), output, quiet=quiet
+    )
 
 
-def _say(done: "Annotated", output: Path, *, quiet: bool) -> None:
+def _report_annotations(done: "Annotated", output: Path, *, quiet: bool) -> None:
     if not quiet:
         write_note(done.spent.line())
         write_line(f"{output}: {done.read:,} annotations, {done.unread:,} that could not be read")

@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     if parsed.pppl_weight and not (parsed.pppl_model or os.environ.get("PPPL_MODEL", "").strip()):
         parser.error("--pppl-weight needs a masked language model: name one with --pppl-model")
-    _forgive_encoding(sys.stdout, sys.stderr)
+    _escape_unencodable(sys.stdout, sys.stderr)
     if not os.path.exists(parsed.jsonl):
         write_note(f"score-dialogue: there is no file {parsed.jsonl}.")
         return 1
@@ -221,7 +221,7 @@ def _weight(text: str, most: float = 1.0) -> float:
     return weight
 
 
-def _forgive_encoding(*streams: Any) -> None:
+def _escape_unencodable(*streams: Any) -> None:
     """Let a terminal that cannot show a character show its escape."""
     for stream in streams:
         if hasattr(stream, "reconfigure"):
@@ -316,10 +316,10 @@ def _read(path: str) -> "Rows":
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         file.write(primed)
         file.flush()
-        return read_shard(_under_name(whole_file(file.name), path), source)
+        return read_shard(_with_name(whole_file(file.name), path), source)
 
 
-def _under_name(shard: "Shard", name: str) -> "Shard":
+def _with_name(shard: "Shard", name: str) -> "Shard":
     import dataclasses
 
     byte_ranges = tuple(

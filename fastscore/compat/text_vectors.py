@@ -84,11 +84,11 @@ def _view(
     if missing:
         encoded = dict(zip(missing, encode([text for _, _, text in missing]), strict=True))
         known |= encoded
-        _keep(encoded, limit)
+        _cache_vectors(encoded, limit)
     return VectorView.from_texts(texts, np.stack([known[key] for key in keys]))
 
 
-def _keep(vectors: dict[Key, Vectors], limit: int) -> None:
+def _cache_vectors(vectors: dict[Key, Vectors], limit: int) -> None:
     with _lock:
         for key, vector in vectors.items():
             # a copy, so that one kept row does not hold its whole batch

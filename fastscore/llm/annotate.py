@@ -269,7 +269,7 @@ def _ask_all(
             schema=schema,
             structured=client.options.structured,
         )
-        return ask_until_read(client, request, read, _again)
+        return ask_until_read(client, request, read, _correction_prompt)
 
     answers: dict[int, Structured[Read]] = {}
     with reporter.stage("annotate", len(messages)) as progress, asking_threads(client) as pool:
@@ -281,7 +281,7 @@ def _ask_all(
     return [answers[number] for number in range(len(messages))], client.spent
 
 
-def _again(fault: str) -> str:
+def _correction_prompt(fault: str) -> str:
     return str(prompts()["again"]).format(fault=fault).strip()
 
 

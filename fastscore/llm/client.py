@@ -23,7 +23,7 @@ from fastscore.llm.requests import Answer, ChatRequest, read_answer
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 30.0, 600.0
 _MESSAGE_LENGTH = 300
 _SHORTEST_SECRET, _SHORTEST_KEY = 12, 4
@@ -204,9 +204,9 @@ class ChatClient:
             response = self._server.chat.completions.with_raw_response.create(**body)
             content = response.http_response.content
         except openai.APIStatusError as error:
-            said = self._said(error)
-            if error.status_code in _PASSING:
-                raise _Failure(said, _asked_wait(error.response.headers)) from None
+            said = self._error_text(error)
+            if error.status_code in _TRANSIENT_STATUSES:
+                raise _Failure(said, _retry_after(error.response.headers)) from None
             raise self._refusal(error.status_code, said) from None
         except openai.APITimeoutError:
             raise _Failure(f"nothing within {self.options.timeout:g} s") from None
@@ -221,7 +221,7 @@ class ChatClient:
             raise _Failure(self._redacted(str(error))) from None
         return replace(answer, text=self._redacted(answer.text, None))
 
-    def _said(self, error: Any) -> str:
+    def _error_text(self, error: Any) -> str:
         body = error.body if isinstance(error.body, dict) else {}
         message = body.get("message") or str(error.message)
         return f"{error.status_code}: {self._redacted(str(message))}"
@@ -302,7 +302,7 @@ def _connect(options: ModelOptions, key: str | None) -> "OpenAI":
     )
 
 
-def _asked_wait(headers: Any) -> float:
+def _retry_after(headers: Any) -> float:
     """Read how many seconds a response asks to wait: seconds, milliseconds or a date."""
     try:
         if value := headers.get("retry-after-ms"):

@@ -20,7 +20,7 @@ from fastscore.options import build_options
 from fastscore.suites.registry import load_suite
 
 Row = dict[str, Any]
-Said = tuple[str, str]
+Speech = tuple[str, str]
 Frames = Mapping[str, pl.DataFrame]
 
 _SUFFIXES = re.compile(r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$")
@@ -44,7 +44,7 @@ class Transcript:
     model: str | None
     file: str
     line: int
-    said: tuple[Said, ...]
+    said: tuple[Speech, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _frames(rows: pl.DataFrame, suite: str) -> Frames:
     return declared.events(rows, build_options(declared.options, {})).frames
 
 
-def _spoken(said: Iterable[Said]) -> tuple[Said, ...]:
+def _spoken(said: Iterable[Speech]) -> tuple[Speech, ...]:
     return tuple((speaker, text) for speaker, text in said if text.strip())
 
 
@@ -123,7 +123,7 @@ def _of_conversations(rows: pl.DataFrame) -> Iterator[Transcript]:
 
 def _of_traces(rows: pl.DataFrame) -> Iterator[Transcript]:
     for row in rows.iter_rows(named=True):
-        said: list[Said] = []
+        said: list[Speech] = []
         for turn in _turns(row["turns"]):
             if turn.get("role"):
                 said.append((_text(turn["role"]), _text(turn.get("text"))))
@@ -145,15 +145,15 @@ def _of_travellers(rows: pl.DataFrame) -> Iterator[Transcript]:
         .then(pl.lit("everyone"))
         .otherwise("member")
     )
-    said = _said_by_row(frames["turns"].select("dialogue_row", speaker, text="utterance"))
+    said = _gather_speech(frames["turns"].select("dialogue_row", speaker, text="utterance"))
     for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
         place = (dialogue["file"], dialogue["line"])
         yield Transcript(dialogue["dialogue"], None, *place, _spoken(said.get(row, ())))
 
 
-def _said_by_row(turns: pl.DataFrame) -> dict[int, list[Said]]:
+def _gather_speech(turns: pl.DataFrame) -> dict[int, list[Speech]]:
     """Gather speakers and texts by the number of their dialogue."""
-    found: dict[int, list[Said]] = {}
+    found: dict[int, list[Speech]] = {}
     for row, speaker, text in turns.iter_rows():
         found.setdefault(row, []).append((speaker or "", text or ""))
     return found
@@ -166,7 +166,7 @@ def _of_guests(rows: pl.DataFrame) -> Iterator[Transcript]:
         .select("file", "line", "dialogue")
         .iter_rows()
     }
-    found: dict[tuple[Any, ...], tuple[Row, list[Said]]] = {}
+    found: dict[tuple[Any, ...], tuple[Row, list[Speech]]] = {}
     for row in rows.iter_rows(named=True):
         key = (row["file"], row["conversation_id"], row["experiment_level"])
         _, said = found.setdefault(key, (row, []))
@@ -206,7 +206,7 @@ def _of_miners(rows: pl.DataFrame) -> Iterator[Transcript]:
         "dialogue_row", "utterance_index", "step", nulls_last=True
     )
     lines = dict(turns.group_by("dialogue_row").agg(pl.col("line").min()).iter_rows())
-    said = _said_by_row(turns.select("dialogue_row", "speaker", "text"))
+    said = _gather_speech(turns.select("dialogue_row", "speaker", "text"))
     for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
         if row in said:
             yield Transcript(

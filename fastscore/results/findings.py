@@ -140,10 +140,10 @@ def _extremes(metrics: Sequence[Metric], whole: Mapping[str, Mapping[str, Any]])
         if reading and metric.id not in named:
             text = f"{_named(metric)} is {with_interval(whole[metric.id])}{reading}."
             found.append(Finding(kind="reading", text=text, metric=metric.id))
-    return found or _middle(placed, whole)
+    return found or _nearest_to_ends(placed, whole)
 
 
-def _middle(
+def _nearest_to_ends(
     placed: Sequence[tuple[float, Metric]], whole: Mapping[str, Mapping[str, Any]]
 ) -> list[Finding]:
     """Name what is nearest to good and to poor where nothing is either."""

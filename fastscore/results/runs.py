@@ -42,20 +42,20 @@ class Run:
     manifest: Manifest
     verify: bool = True
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
-    _stated: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
+    _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         from fastscore.results.overview import overview
 
-        return overview(*self._told(), self.signature)
+        return overview(*self._overview_facts(), self.signature)
 
     def _repr_html_(self) -> str:
         """Show what came out as a small table, in a notebook."""
         from fastscore.results.overview import overview_html
 
-        return overview_html(*self._told(), self.signature)
+        return overview_html(*self._overview_facts(), self.signature)
 
-    def _told(self) -> tuple[str, Suite, pl.DataFrame, dict[str, int]]:
+    def _overview_facts(self) -> tuple[str, Suite, pl.DataFrame, dict[str, int]]:
         counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
         counts["rejects"] = self.manifest.counts.get("rejects", 0)
         title = f"Run {self.path} of {self.manifest.suite}"
@@ -185,7 +185,7 @@ class Run:
 
     def _read_receipts(self) -> None:
         """Take in what was committed of all tables, once."""
-        if self._stated:
+        if self._committed_files:
             return
         stated: dict[str, Committed] = {}
         for index in range(self.manifest.shards):
@@ -194,10 +194,10 @@ class Run:
             if receipt is None:
                 raise _damaged(path)
             stated |= {output.path: output for output in receipt.outputs}
-        self._stated.update(stated)
+        self._committed_files.update(stated)
 
     def _verify_part(self, name: str) -> None:
-        stated = self._stated.get(name)
+        stated = self._committed_files.get(name)
         if stated is None or not is_intact(self.path, stated):
             raise _damaged(self.path / name)
 

@@ -56,7 +56,7 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
         for grid in comparison_grids(comparison):
             console.print()
             print_grid(console, grid)
-        print_notes(console, [*comparison.notes, *_nowhere(comparison)])
+        print_notes(console, [*comparison.notes, *_incomparable_note(comparison)])
     else:
         lay_out = markdown if format == "markdown" else latex
         write("\n".join(map(lay_out, comparison_grids(comparison))))
@@ -96,7 +96,7 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
     """Lay out the differences of each design, then the means of the sides."""
     declared = _declared(comparison)
     tests = PUBLISHED_TESTS if comparison.published_statistics else TESTS
-    designs = _told(comparison).partition_by("design", maintain_order=True)
+    designs = _comparable(comparison).partition_by("design", maintain_order=True)
     differences = [_differences(design, tests, declared) for design in designs]
     return [*differences, _sides(comparison.sides, declared)]
 
@@ -123,7 +123,7 @@ def verdict(row: Difference, metric: Metric | None) -> str:
 def headline(comparison: Comparison) -> str:
     """Say in one sentence what differs and in which direction, by the first design."""
     declared = _declared(comparison)
-    told = _told(comparison)
+    told = _comparable(comparison)
     first = told["design"][0] if told.height else None
     rows = [row for row in told.to_dicts() if row["design"] == first]
     if not rows:
@@ -185,13 +185,13 @@ def _named(comparison: Comparison) -> pl.DataFrame:
     return rows.select(*first, pl.exclude(*first))
 
 
-def _told(comparison: Comparison) -> pl.DataFrame:
+def _comparable(comparison: Comparison) -> pl.DataFrame:
     """Return the differences that a reader is told: those with a value on either side."""
     return comparison.differences.filter(pl.max_horizontal("n_a", "n_b") > 0)
 
 
-def _nowhere(comparison: Comparison) -> list[str]:
-    told = set(_told(comparison)["metric"])
+def _incomparable_note(comparison: Comparison) -> list[str]:
+    told = set(_comparable(comparison)["metric"])
     ids = [
         id for id in comparison.differences["metric"].unique(maintain_order=True) if id not in told
     ]

@@ -99,8 +99,8 @@ def _show_lack(console: Console, need: Need) -> None:
     without = f"  without {' or '.join((need.place, *other_ways(need.column)))}"
     if need.column.needed_by:
         console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
-    if need.column.sways:
-        console.print(f"{without}, scored all the same: {', '.join(need.column.sways)}")
+    if need.column.affects:
+        console.print(f"{without}, scored all the same: {', '.join(need.column.affects)}")
 
 
 def _key_grid(inspected: InspectedFile) -> Grid:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastscore.logs.inputs.choice import EVERYTHING, Choice
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import build_options
@@ -106,4 +106,4 @@ class RunConfig:
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as these logs are read by it."""
-        return mapped(suite.source, self.columns)
+        return map_source(suite.source, self.columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import ChosenDialogues
 from fastscore.options import build_options, flag_name, option_values
@@ -82,7 +82,7 @@ class RunContext:
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as the run's logs are read by it."""
-        return mapped(suite.source, self.columns)
+        return map_source(suite.source, self.columns)
 
 
 @dataclass(frozen=True, slots=True)

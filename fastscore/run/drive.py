@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs.column_map import mapped
+from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.records import records
 from fastscore.logs.inputs.screening import Screened
@@ -54,12 +54,12 @@ from fastscore.run.layout import (
 )
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
-from fastscore.run.memory import kept_within
+from fastscore.run.memory import limit_memory
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.refusals import refusal
-from fastscore.run.shared_files import absolute, check_workers, checked, named_for_all
+from fastscore.run.shared_files import absolute, check_workers, checked, share_paths
 from fastscore.run.side_tables import count_cut_texts, scan_unknown_words
 from fastscore.suites.base import Suite
 
@@ -112,7 +112,7 @@ class _Execution:
         started = time.monotonic()
         try:
             with (
-                kept_within(self.config.limits, f"The stage {name!r}"),
+                limit_memory(self.config.limits, f"The stage {name!r}"),
                 self.reporter.stage(name, total) as progress,
             ):
                 yield progress
@@ -170,7 +170,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         The directory is held by another writer, has another signature or other inputs.
     """
     suite, options = config.load()
-    source = mapped(suite.source, config.columns)
+    source = map_source(suite.source, config.columns)
     files = named_inputs(config, source)
     kept = not any(must_be_kept(config, file) for file in files)
     screened = screened_inputs(config, source, files, reporter.note) if kept else None
@@ -194,16 +194,16 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
             engine = checked(engine, context, model)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
-        with kept_within(config.limits, "The stage 'plan'"):
+        with limit_memory(config.limits, "The stage 'plan'"):
             readable = _readable(run, files, screened)
             unread_files = unread_inputs(config, suite, reporter.note)
             manifest.left_aside = [*unread_files, *readable.left_aside]
             run.context = replace(context, chosen=readable.chosen)
-            plan = _plan(run, named_for_all(readable.files, config.engine))
+            plan = _plan(run, share_paths(readable.files, config.engine))
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
-        with kept_within(config.limits, "The stage 'summary'"):
+        with limit_memory(config.limits, "The stage 'summary'"):
             _describe(run, receipts, summary, readable.files)
         run.manifest.status = "complete"
         run.save_manifest()

@@ -10,17 +10,17 @@ from fastscore.allocation import give_back_freed_memory
 from fastscore.logs.integrity.limits import Limits, own_memory
 from fastscore.run.interrupt import StoppedError, allow_again, ask_to_stop
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
-LASTING_SECONDS = 1.5
+RELEASE_SECONDS = 1.5
 """What is freed counts for so long: polars' allocator gives it back within a second or so."""
 
 
 @contextmanager
-def kept_within(limits: Limits, doing: str) -> Iterator[None]:
+def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
     """Stop the tasks and kernels of this run when its process takes more memory than it may.
 
-    Memory counts that stays for `LASTING_SECONDS`; what the C library keeps is given back before.
+    Memory counts that stays for `RELEASE_SECONDS`; what the C library keeps is given back before.
 
     Parameters
     ----------
@@ -38,20 +38,20 @@ def kept_within(limits: Limits, doing: str) -> Iterator[None]:
     found: list[int] = []
 
     def watch() -> None:
-        while not ended.wait(LOOK_SECONDS):
+        while not ended.wait(POLL_SECONDS):
             if found:
                 ask_to_stop()  # again: a pool that ends takes the wish with it
             else:
                 look(ended.wait)
 
     def look(wait: Callable[[float], object]) -> None:
-        until = time.monotonic() + LASTING_SECONDS
+        until = time.monotonic() + RELEASE_SECONDS
         while (taken := own_memory()) > limits.memory_bytes:
             if time.monotonic() > until:
                 found.append(taken)
                 return
             give_back_freed_memory()
-            wait(LOOK_SECONDS)
+            wait(POLL_SECONDS)
 
     # with this thread's context: what it works for is what is stopped
     watcher = threading.Thread(

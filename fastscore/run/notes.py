@@ -15,9 +15,9 @@ from fastscore.logs.inputs.similar_names import (
     KINDS,
     column_flag,
     json_types,
+    keys_of_others,
     nearest_key,
     nearest_words,
-    owned,
 )
 from fastscore.options import other_ways
 from fastscore.run.missing import (
@@ -47,13 +47,15 @@ def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
         if each.unknown:
-            notes.append(f"{each.path}: {_told_words(each.unknown, of_all, column)}")
+            notes.append(f"{each.path}: {_describe_unknown_words(each.unknown, of_all, column)}")
     return notes
 
 
-def _told_words(unknown: UnknownWords, of_all: str, column: Column | None) -> str:
+def _describe_unknown_words(unknown: UnknownWords, of_all: str, column: Column | None) -> str:
     """Name the words that a suite does not know, and what to type."""
-    shown = [f"{_shown(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)]
+    shown = [
+        f"{_abbreviate(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)
+    ]
     note = ", ".join(shown)
     if unknown.distinct > SHOWN:
         note += f" and {unknown.distinct - SHOWN:,} more words, in {unknown.rows:,} together"
@@ -65,7 +67,7 @@ def _told_words(unknown: UnknownWords, of_all: str, column: Column | None) -> st
     return f"{note}; known: {known}" + (f"; type {' '.join(flags)}" if flags else "")
 
 
-def _shown(word: str) -> str:
+def _abbreviate(word: str) -> str:
     return repr(word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…")
 
 
@@ -91,13 +93,13 @@ class Lacking:
         The column.
     null
         The metrics that are null without it.
-    swayed
+    affected
         The metrics that have another value without it.
     """
 
     need: Need
     null: tuple[str, ...]
-    swayed: tuple[str, ...]
+    affected: tuple[str, ...]
 
     def describe(self, found: FoundKeys, source: Source) -> str:
         """Say so, with the keys that were found and what to type."""
@@ -105,7 +107,7 @@ class Lacking:
             f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
             for metrics, how in (
                 (self.null, "null in every row"),
-                (self.swayed, "scored without it"),
+                (self.affected, "scored without it"),
             )
             if metrics
         ]
@@ -116,7 +118,7 @@ class Lacking:
                 types = ", ".join(f"{each}s" for each in key.types)
                 return f"{', '.join(lost)}: {place}: found {types}, expected {KINDS[column.kind]}"
         siblings = holder.items if holder else source.columns
-        nearest = nearest_key(column, keys, owned(siblings, column.name))
+        nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
         advice = f"; type {column_flag(column.name, nearest)}" if nearest else ""
         if column.given_by:
             advice += f"; also given by {' or '.join(other_ways(column))}"
@@ -157,9 +159,9 @@ def lacking_columns(
         lost = tuple(name for name in column.needed_by if name in null)
         if column.needed_by == ALL_METRICS:
             lost = ("every metric",)
-        swayed = tuple(name for name in column.sways if name not in null)
-        if lost or swayed:
-            found.append(Lacking(need, lost, swayed))
+        affected = tuple(name for name in column.affects if name not in null)
+        if lost or affected:
+            found.append(Lacking(need, lost, affected))
     # what is null comes before what has another value
     return sorted(found, key=lambda each: not each.null)
 

@@ -14,9 +14,9 @@ from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.inputs import readable_inputs, unread_inputs
 from fastscore.run.interrupt import stop_if_asked, stopped_alone
 from fastscore.run.manifest import read_manifest
-from fastscore.run.memory import kept_within
+from fastscore.run.memory import limit_memory
 from fastscore.run.progress import Reporter
-from fastscore.run.shared_files import absolute, check_workers, named_for_all
+from fastscore.run.shared_files import absolute, check_workers, share_paths
 
 
 @stopped_alone()
@@ -35,7 +35,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     unread_inputs(config, suite, reporter.note)
     with (
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
-        kept_within(config.limits, "The stage 'plan'"),
+        limit_memory(config.limits, "The stage 'plan'"),
         tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
     ):
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
@@ -48,7 +48,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             model = identity.fingerprint if identity else None
             check_workers(engine, context, readable.files, model)
         plan = plan_shards(
-            named_for_all(readable.files, config.engine),
+            share_paths(readable.files, config.engine),
             context.source(suite),
             shard_bytes=config.shard_bytes,
             scratch=context.run / "unpacked",

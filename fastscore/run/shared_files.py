@@ -59,7 +59,7 @@ def absolute(context: RunContext) -> RunContext:
     )
 
 
-def named_for_all(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
+def share_paths(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
     """Name files so that every worker finds them."""
     return files if engine == LOCAL else absolute_files(files)
 
@@ -103,7 +103,7 @@ class Observed:
 
     host: str
     process: int
-    trouble: str | None
+    mismatch: str | None
 
 
 def check_workers(
@@ -125,12 +125,12 @@ def check_workers(
     with _tokens(context) as tokens:
         sizes = {Path(file.location).absolute(): file.size for file in inputs[:MOST_INPUTS]}
         expected = Expected(context, tokens, sizes, model, unused)
-        seen = engine.ask(_Look(expected))
+        seen = engine.ask(_Probe(expected))
     for worker, answer in sorted(seen.items()):
-        if answer.trouble is not None:
+        if answer.mismatch is not None:
             raise UsageError(
                 f"The worker {worker} (host {answer.host}, process {answer.process}) "
-                f"{answer.trouble}.",
+                f"{answer.mismatch}.",
                 f"{_NEEDED} Nothing was started.",
             )
     return len(seen)
@@ -171,7 +171,7 @@ def checked(engine: Engine, context: RunContext, model: str | None) -> Engine:
     return CheckedEngine(engine, Expected(context, {}, {}, model))
 
 
-_trusted: set[str] = set()
+_verified_runs: set[str] = set()
 """The runs for which this process was found to see what it should, by their writers' tokens."""
 
 
@@ -184,14 +184,14 @@ class _Checked(Generic[Key, Done]):
 
     def __call__(self, key: Key) -> Done:
         run = self.expected.context.writer
-        if run not in _trusted:
-            trouble = _trouble(self.expected)
-            if trouble is not None:
+        if run not in _verified_runs:
+            mismatch = _find_mismatch(self.expected)
+            if mismatch is not None:
                 raise UsageError(
-                    f"A worker (host {socket.gethostname()}, process {os.getpid()}) {trouble}.",
+                    f"A worker (host {socket.gethostname()}, process {os.getpid()}) {mismatch}.",
                     f"{_NEEDED} End it and run the same command again; what is committed is kept.",
                 )
-            _trusted.add(run)
+            _verified_runs.add(run)
         return self.task(key)
 
 
@@ -224,19 +224,19 @@ def _tokens(context: RunContext) -> Iterator[dict[Path, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Probe:
     """The question that is put to a worker."""
 
     expected: Expected
 
     def __call__(self) -> Observed:
-        trouble = _trouble(self.expected)
-        if trouble is None:
+        mismatch = _find_mismatch(self.expected)
+        if mismatch is None:
             load_kernels(self.expected.context.suite, self.expected.unused)
-        return Observed(socket.gethostname(), os.getpid(), trouble)
+        return Observed(socket.gethostname(), os.getpid(), mismatch)
 
 
-def _trouble(expected: Expected) -> str | None:
+def _find_mismatch(expected: Expected) -> str | None:
     """Say what this process does not see as expected."""
     return (
         _other_versions(expected.versions)
@@ -288,9 +288,9 @@ def _unseen_token(tokens: Mapping[Path, str]) -> str | None:
             return f"does not see what was written to {path}: {error.strerror or error}"
         if found != token:
             return f"sees something else in {path} than was written there"
-        trouble = _not_writable(path.parent)
-        if trouble:
-            return trouble
+        mismatch = _not_writable(path.parent)
+        if mismatch:
+            return mismatch
     return None
 
 

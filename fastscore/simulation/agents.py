@@ -88,20 +88,22 @@ class OfflineAgent:
             constraints = reader.read(conversation[-1]["text"])
             rows = self.retrieval.recommend(constraints, draws)[:SHOWN]
             titles = self.retrieval.titles(rows)
-            return Reply(_say(constraints, titles, draws), constraints, titles)
+            return Reply(_compose_reply(constraints, titles, draws), constraints, titles)
 
         return respond
 
 
-def _say(constraints: Mapping[str, Sequence[str]], titles: Sequence[str], draws: Draws) -> str:
+def _compose_reply(
+    constraints: Mapping[str, Sequence[str]], titles: Sequence[str], draws: Draws
+) -> str:
     content = _words()
     named = titles[: 2 if draws.happens(0.5) else 1]
     phrases = content["phrases"][("nothing", "one", "two")[len(named)]]
     values = dict(zip(("first", "second"), named, strict=False))
-    return str(draws.choose(phrases).format(understood=understood(constraints), **values))
+    return str(draws.choose(phrases).format(understood=restate_constraints(constraints), **values))
 
 
-def understood(constraints: Mapping[str, Sequence[str]]) -> str:
+def restate_constraints(constraints: Mapping[str, Sequence[str]]) -> str:
     """Say constraints back in words."""
     words = _words()["understood"]
     genre = words[GENRE] if constraints.get(GENRE) else words["without_genre"]

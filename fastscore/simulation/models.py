@@ -17,7 +17,7 @@ from fastscore.content_hash import hash_bytes
 from fastscore.llm.client import Asks
 from fastscore.llm.options import OPENAI
 from fastscore.llm.requests import ASSISTANT, SYSTEM, USER, Answer, ChatRequest
-from fastscore.simulation.agents import SHOWN, Reply, Respond, Turn, understood
+from fastscore.simulation.agents import SHOWN, Reply, Respond, Turn, restate_constraints
 from fastscore.simulation.constraints import ConstraintReader
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import Item, Retrieval
@@ -102,7 +102,7 @@ class ModelAgent:
     ) -> ChatRequest:
         words, asked = prompts()["agent"], self.client.options
         system = words["system"].format(
-            constraints=understood(constraints),
+            constraints=restate_constraints(constraints),
             candidates="\n".join(_candidate(item, words) for item in shown) or "(none)",
         )
         roles = {"USER": USER, "SYSTEM": ASSISTANT}

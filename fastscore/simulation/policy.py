@@ -20,7 +20,7 @@ Phrases = tuple[str, ...]
 _RATES = ("request_other_genre", "contradiction", "shift", "take_focus", "drop_constraint")
 _LIMITS = ("anchors", "names", "plot_keywords")
 _FIELDS = (*ATTRIBUTES, PLOT)
-_SAID = ("initial", "more", "contradiction", "reactions", "same")
+_PHRASE_KINDS = ("initial", "more", "contradiction", "reactions", "same")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def load_policy(path: Path | None = None) -> Policy:
     limits.check(_LIMITS)
     focus.check(("fields", "order", "bridges"))
     reference.check(("follows_system", "unknown"))
-    phrases.check((*_SAID, "details", "shift"))
+    phrases.check((*_PHRASE_KINDS, "details", "shift"))
     details, shift = phrases.table("details"), phrases.table("shift")
     fields = focus.names("fields", _FIELDS)
     shift.check(fields)
@@ -103,7 +103,7 @@ def load_policy(path: Path | None = None) -> Policy:
         focus.names("bridges", fields),
         reference.flag("follows_system"),
         reference.phrase("unknown"),
-        {name: phrases.phrases(name) for name in _SAID},
+        {name: phrases.phrases(name) for name in _PHRASE_KINDS},
         {name: details.phrases(name) for name in details.values},
         {name: shift.phrases(name) for name in fields},
     )

@@ -169,7 +169,7 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
             progress.advance(_counts(shard, simulation))
         return
     with _processes(simulation, workers) as pool:
-        futures = {pool.submit(_work, shard): shard for shard in shards}
+        futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
         for future in as_done(futures):
             future.result()
             progress.advance(_counts(futures[future], simulation))
@@ -260,17 +260,17 @@ def _start_worker(simulation: Simulation, parent: int) -> None:
 
     global _world
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends its workers
-    threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_after_parent, args=(parent,), daemon=True).start()
     _world = open_world(simulation)
 
 
-def _end_without(parent: int) -> None:
+def _exit_after_parent(parent: int) -> None:
     """End this process soon after its parent has gone: nobody would read what it does."""
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)
 
 
-def _work(shard: _Shard) -> None:
+def _simulate_in_worker(shard: _Shard) -> None:
     assert _world is not None
     _simulate_shard(_world, shard)

@@ -88,13 +88,13 @@ class Column:
         anything without it. Where it is absent or null in every row of a run, the run ends before
         scoring (all metrics) or says so first (some). A column of the same name among the
         ``items`` of another serves as well: of two, either is enough.
-    sways
+    affects
         The metrics that have another value without it, not null: a run in which it is absent or
         null in every row says so first.
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``sways``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
+        ``affects``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
     expects
         Of a text column that metrics need: words without each of which little can be scored.
     expects_any
@@ -129,7 +129,7 @@ class Column:
     only_where: tuple[str, str] | None = None
     description: str = ""
     needed_by: tuple[str, ...] = ()
-    sways: tuple[str, ...] = ()
+    affects: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
     expects: tuple[str, ...] = ()
     expects_any: tuple[tuple[str, str], ...] = ()

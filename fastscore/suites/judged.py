@@ -266,8 +266,8 @@ def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame
         rows.with_row_index("row")
         .join(known, on="dialogue", how="left", maintain_order="left")
         .with_columns((pl.col("conversation").is_not_null() & is_named).alias("fits"))
-        .pipe(_narrowed, _is_same_file())
-        .pipe(_narrowed, pl.col("judged_line").eq(pl.col("of_line")))
+        .pipe(_narrow_by_place, _is_same_file())
+        .pipe(_narrow_by_place, pl.col("judged_line").eq(pl.col("of_line")))
         .with_columns(pl.col("fits").sum().over("row").alias("n_fits"))
         .filter(pl.col("fits") | (pl.col("n_fits") == 0))
     )
@@ -294,7 +294,7 @@ def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame
     return accepted, rejects.select(*JUDGE_REJECT_SCHEMA)
 
 
-def _narrowed(candidates: pl.DataFrame, is_it: pl.Expr) -> pl.DataFrame:
+def _narrow_by_place(candidates: pl.DataFrame, is_it: pl.Expr) -> pl.DataFrame:
     """Tell those that fit apart by a place, where a row has several and names a place of one."""
     at_place = pl.col("fits") & is_it.fill_null(False)
     several = pl.col("fits").sum().over("row") > 1

@@ -63,7 +63,7 @@ def describe(fingerprint: str, dim: int, vector_dtype: str) -> dict[str, object]
     }
 
 
-def claim(folder: Path, wanted: dict[str, object]) -> object:
+def describe_or_create(folder: Path, wanted: dict[str, object]) -> object:
     """Make a store's folder and description if there is none.
 
     Returns

@@ -18,7 +18,7 @@ from fastscore_machine.arrays import Vectors
 from fastscore.errors import StoreError, UsageError
 from fastscore.paths import cache_root
 from fastscore.vectors.compaction import first_occurrences, merge_groups, remove_garbage
-from fastscore.vectors.description import StoreCheck, StoreStats, claim, describe
+from fastscore.vectors.description import StoreCheck, StoreStats, describe, describe_or_create
 from fastscore.vectors.embedder import check_dim
 from fastscore.vectors.lookup import absent_ids, find_each
 from fastscore.vectors.open_segments import OpenSegments
@@ -303,7 +303,7 @@ class VectorStore:
         """Make the folder and its description, or compare with the one there."""
         wanted = describe(fingerprint, self.dim, self.vector_dtype)
         with self._explained("opened"):
-            found = claim(self.folder, wanted)
+            found = describe_or_create(self.folder, wanted)
         if found != wanted:
             raise StoreError(
                 f"The store {self.folder} holds {found}: expected {wanted}.",

@@ -50,7 +50,7 @@ def columns(line):
 
 def test_the_comparison_prints_every_column(tiny, tmp_path, monkeypatch):
     def peer(weights, *, bfloat16):
-        return embedding.naive_loop()
+        return embedding.onnxruntime_loop()
 
     monkeypatch.setattr(embedding, "sentence_transformer", peer)
     monkeypatch.setattr(embedding, "peak", lambda shape, precision: 1e9)

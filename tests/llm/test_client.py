@@ -122,7 +122,7 @@ def test_a_wait_that_a_server_asks_for_holds_back_all_threads(stub, tmp_path):
     ],
 )
 def test_waits_are_read_as_servers_write_them(header, seconds):
-    assert module._asked_wait(header) == seconds
+    assert module._retry_after(header) == seconds
 
 
 def test_what_fails_for_good_ends_with_the_last_failure(stub, tmp_path):

@@ -10,7 +10,7 @@ from fastscore_machine.stopping import StoppedError, allow_again, raise_if_stopp
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory
 from fastscore.run import drive, memory
-from fastscore.run.memory import kept_within
+from fastscore.run.memory import limit_memory
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -31,11 +31,11 @@ def test_work_that_takes_too_much_is_stopped() -> None:
     kept: list[np.ndarray] = []
 
     def work() -> None:
-        with kept_within(limits, "The stage 'some'"):
+        with limit_memory(limits, "The stage 'some'"):
             # what others have freed may go meanwhile
             for _ in range(60):
                 kept.append(held(50))
-                time.sleep(2 * memory.LOOK_SECONDS)
+                time.sleep(2 * memory.POLL_SECONDS)
                 raise_if_stopped()
 
     with pytest.raises(MemoryLimitError, match=r"stage 'some'.*MiB.*--max-memory") as ended:
@@ -46,39 +46,39 @@ def test_work_that_takes_too_much_is_stopped() -> None:
 
 
 def test_work_that_never_looks_is_an_error_when_it_ends() -> None:
-    with pytest.raises(MemoryLimitError), kept_within(Limits(memory=1), "some"):
+    with pytest.raises(MemoryLimitError), limit_memory(Limits(memory=1), "some"):
         pass
     assert not stop_word()[0]
 
 
 def test_work_within_its_memory_is_left_alone() -> None:
-    with kept_within(allowed(400), "some"):
+    with limit_memory(allowed(400), "some"):
         assert held(50).size == 50 * MIB
-        time.sleep(4 * memory.LOOK_SECONDS)
+        time.sleep(4 * memory.POLL_SECONDS)
         raise_if_stopped()
-    with pytest.raises(StoppedError), kept_within(allowed(400), "some"):
+    with pytest.raises(StoppedError), limit_memory(allowed(400), "some"):
         raise StoppedError  # another's wish
 
 
 def test_what_is_given_back_soon_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LASTING_SECONDS", 60)  # soon, however busy the machine is
-    with kept_within(allowed(100), "some"):
+    monkeypatch.setattr(memory, "RELEASE_SECONDS", 60)  # soon, however busy the machine is
+    with limit_memory(allowed(100), "some"):
         more = held(300)
-        time.sleep(4 * memory.LOOK_SECONDS)
+        time.sleep(4 * memory.POLL_SECONDS)
         del more
-        time.sleep(4 * memory.LOOK_SECONDS)
+        time.sleep(4 * memory.POLL_SECONDS)
         raise_if_stopped()
 
 
 def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
     def work() -> None:
-        with kept_within(allowed(100), "some"):
+        with limit_memory(allowed(100), "some"):
             more = held(300)
             while not stop_word()[0]:
-                time.sleep(memory.LOOK_SECONDS)
+                time.sleep(memory.POLL_SECONDS)
             allow_again()  # as a pool does when its tasks have ended
             while not stop_word()[0]:
-                time.sleep(memory.LOOK_SECONDS)
+                time.sleep(memory.POLL_SECONDS)
             raise_if_stopped()
             assert more.size
 
@@ -96,11 +96,11 @@ def test_a_run_beyond_its_memory_goes_on_with_more(
     run_lexical(logs, tmp_path / "whole", shard_bytes=1)
 
     def kept(limits: Limits, doing: str) -> object:
-        return kept_within(Limits(memory=1) if repr(stage) in doing else limits, doing)
+        return limit_memory(Limits(memory=1) if repr(stage) in doing else limits, doing)
 
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(drive, "kept_within", kept)
+        patch.setattr(drive, "limit_memory", kept)
         with pytest.raises(MemoryLimitError, match=f"stage '{stage}'"):
             run_lexical(logs, run, shard_bytes=1)
     run_lexical(logs, run, shard_bytes=1)

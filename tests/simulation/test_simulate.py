@@ -219,5 +219,5 @@ def test_a_worker_ends_without_its_parent(monkeypatch):
     ended = []
     monkeypatch.setattr(module.os, "getppid", lambda: 1)
     monkeypatch.setattr(module.os, "_exit", ended.append)
-    module._end_without(parent=2)
+    module._exit_after_parent(parent=2)
     assert ended == [1]

@@ -103,7 +103,7 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     UsageError
         A text of another form.
     """
-    paths = [_parted(text, "--column", "NAME=PATH, as in text=content") for text in columns]
+    paths = [_split_flag(text, "--column", "NAME=PATH, as in text=content") for text in columns]
     words = []
     for text in values:
         expected = "COLUMN:FROM=TO, as in speaker:user=USER"
@@ -116,14 +116,14 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     return ColumnMap(tuple(paths), tuple(words))
 
 
-def _parted(text: str, flag: str, expected: str) -> tuple[str, str]:
+def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise UsageError(f"{flag} is {text!r}, expected {expected}.")
     return name, path
 
 
-def mapped(source: Source, columns: ColumnMap) -> Source:
+def map_source(source: Source, columns: ColumnMap) -> Source:
     """Return a source whose columns are read where a map says.
 
     Raises
@@ -132,9 +132,9 @@ def mapped(source: Source, columns: ColumnMap) -> Source:
         A name that the source does not declare, or a path that cannot lead to the column.
     """
     for name, path in columns.columns:
-        source = _moved(source, name, path, is_asked_for=name not in columns.optional)
+        source = _read_from_path(source, name, path, is_asked_for=name not in columns.optional)
     for name, found, meant in columns.values:
-        source = _reworded(source, name, found, meant)
+        source = _map_word(source, name, found, meant)
     return source
 
 
@@ -164,7 +164,7 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
     return targets
 
 
-def _moved(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
+def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
     """Read the columns of a name from a path."""
     array, each, inner = path.partition(EACH)
     if not path or "[" in array or (each and (not array or not inner or "[" in inner)):
@@ -184,14 +184,14 @@ def _moved(source: Source, name: str, path: str, *, is_asked_for: bool) -> Sourc
                     f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
                     "Map it to a key beside the array.",
                 )
-            source = _with(source, replace(column, path=path, is_asked_for=is_asked_for))
+            source = _with_column(source, replace(column, path=path, is_asked_for=is_asked_for))
             source = _of_rows(source, name, array) if each else source
         else:
             item = replace(column, path=inner if each else path, is_asked_for=is_asked_for)
             items = tuple(item if each_.name == item.name else each_ for each_ in holder.items)
             found = next(each_ for each_ in source.columns if each_.name == holder.name)
             moved = replace(found, items=items, path=array if each else found.path)
-            source = _with(source, moved)
+            source = _with_column(source, moved)
     return source
 
 
@@ -211,7 +211,7 @@ def _of_rows(source: Source, name: str, array: str) -> Source:
     return replace(source, rows=array, row_dialogues=source.formats)
 
 
-def _reworded(source: Source, name: str, found: str, meant: str) -> Source:
+def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
     """Take a word of a column for another."""
     for holder, column in _known_targets(source, name):
         if column.kind != "text":
@@ -234,14 +234,14 @@ def _reworded(source: Source, name: str, found: str, meant: str) -> Source:
         words = (*((a, b) for a, b in column.words if a != found), (found, meant))
         column = replace(column, words=words)
         if holder is None:
-            source = _with(source, column)
+            source = _with_column(source, column)
         else:
             items = tuple(column if each.name == column.name else each for each in holder.items)
             current = next(each for each in source.columns if each.name == holder.name)
-            source = _with(source, replace(current, items=items))
+            source = _with_column(source, replace(current, items=items))
     return source
 
 
-def _with(source: Source, changed: Column) -> Source:
+def _with_column(source: Source, changed: Column) -> Source:
     columns = tuple(changed if each.name == changed.name else each for each in source.columns)
     return replace(source, columns=columns)

@@ -149,7 +149,7 @@ def left_aside(
     )
 
 
-def passed_over(
+def list_unknown_suffixes(
     patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Find the files in folders whose suffix names no format; hidden ones are not among them."""

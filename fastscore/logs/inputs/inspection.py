@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped, parse_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source, parse_map
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
-    passed_over,
+    list_unknown_suffixes,
     resolve_inputs,
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
@@ -109,7 +109,9 @@ def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspec
         Nothing is there.
     """
     every = tuple(FORMAT_NAMES)
-    others = dict.fromkeys(passed_over(inputs, every), "its suffix names no format that is read")
+    others = dict.fromkeys(
+        list_unknown_suffixes(inputs, every), "its suffix names no format that is read"
+    )
     try:
         files = resolve_inputs(inputs, every)
     except InputError:
@@ -163,7 +165,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
     flags: tuple[str, ...] = ()
     for _ in range(_ROUNDS):
         try:
-            screen([replace(file, pattern="")], mapped(source, columns), suite)
+            screen([replace(file, pattern="")], map_source(source, columns), suite)
         except InputError as error:
             more = _flags(error)
             if not more or set(more) <= set(flags):
@@ -171,8 +173,8 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
             flags = (*flags, *more)
             columns = columns | _map_of(more, suite)
         else:
-            _check_words(file, mapped(source, columns))
-            return Fit(suite, flags, _lacking(mapped(source, columns), found))
+            _check_words(file, map_source(source, columns))
+            return Fit(suite, flags, _lacking(map_source(source, columns), found))
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
 
@@ -213,7 +215,7 @@ def _lacking(source: Source, found: FoundKeys) -> tuple[Need, ...]:
         column, keys = need.column, found.around(source, need.holder)
         if _occurs(column, keys):
             given.add(need.name)
-        elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.sways):
+        elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.affects):
             lacking[need.name] = need  # of two, the one in the array that is there
     return tuple(need for need in lacking.values() if need.name not in given)
 
@@ -254,7 +256,9 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
                     if need.column.needed_by
                 },
                 "scored_without": {
-                    need.place: list(need.column.sways) for need in fit.lacking if need.column.sways
+                    need.place: list(need.column.affects)
+                    for need in fit.lacking
+                    if need.column.affects
                 },
             }
             for fit in inspected.fits

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from fastscore.logs.inputs.found_keys import FoundKey
 from fastscore.suites.declarations import Column
 
-_LEAST = 0.8
-_ALIKE = (
+_LEAST_SIMILARITY = 0.8
+_SYNONYMS = (
     "text content utterance message value body sentence said transcript",
     "speaker role from author sender actor who name participant member agent user",
     "conversation messages turns dialogue dialog conversations utterances history chat exchanges",
@@ -38,7 +38,7 @@ _ALIKE = (
     "valid_dialog valid is_valid valid_dialogue",
     "ok okay success succeeded successful done completed complete",
 )
-_GROUPS = tuple(tuple(_group.split()) for _group in _ALIKE)
+_GROUPS = tuple(tuple(_group.split()) for _group in _SYNONYMS)
 KINDS = {
     "text": "strings",
     "integer": "integers",
@@ -62,7 +62,7 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def likeness(name: str, other: str) -> float:
+def name_similarity(name: str, other: str) -> float:
     """Return how near two names are: 1 where only case and signs differ, 0 where nothing is."""
     if _plain(name) == _plain(other):
         return 1.0
@@ -75,10 +75,10 @@ def likeness(name: str, other: str) -> float:
     if together is not None:
         return 0.95 - 0.1 * together
     ratio = difflib.SequenceMatcher(None, _plain(name), _plain(other)).ratio()
-    return 0.8 * ratio if ratio >= _LEAST else 0.0
+    return 0.8 * ratio if ratio >= _LEAST_SIMILARITY else 0.0
 
 
-def owned(columns: Iterable[Column], but: str) -> set[str]:
+def keys_of_others(columns: Iterable[Column], but: str) -> set[str]:
     """Return the keys that columns are read by, all but those of one name."""
     return {key for column in columns if column.name != but for key in column.keys}
 
@@ -106,7 +106,7 @@ def nearest_key(
         if path in taken or types.isdisjoint(found.types) or _side(path) == -side != 0:
             continue
         last = path.rpartition("]")[2].rpartition(".")[2]
-        score = max(likeness(name, last) for name in (column.name, *column.aliases))
+        score = max(name_similarity(name, last) for name in (column.name, *column.aliases))
         score *= 0.99 ** path.count(".")
         if score > best_score:
             best, best_score = path, score
@@ -142,7 +142,9 @@ def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> li
     """Return the flags to type for words of a column that probably stand for known ones."""
     flags = []
     for word in words:
-        score, best = max(((likeness(each, word), each) for each in known), default=(0.0, ""))
+        score, best = max(
+            ((name_similarity(each, word), each) for each in known), default=(0.0, "")
+        )
         if score > 0.0 and best and not best.endswith("*"):
             flags.append("--value " + shlex.quote(f"{name}:{word}={best}"))
     return flags

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import EACH, mapped
+from fastscore.logs.inputs.column_map import EACH, map_source
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
 from fastscore.logs.inputs.sampling import FileSample, Known, sample_rows
-from fastscore.logs.inputs.similar_names import column_flag, nearest_key, owned
+from fastscore.logs.inputs.similar_names import column_flag, keys_of_others, nearest_key
 from fastscore.suites.declarations import Source
 
 
@@ -38,7 +38,7 @@ def _suggested(
     advice: dict[str, str] = {}
     for need in lacking:
         siblings = need.holder.items if need.holder else source.columns
-        taken = owned(siblings, need.name)
+        taken = keys_of_others(siblings, need.name)
         if need.column.items:
             arrays = {
                 path: _array_key()
@@ -117,7 +117,7 @@ def _item_flags(
         keys = found.below(advice[need.place])
         for item in need.column.items:
             if item.needed_by and item.needed_by == need.column.needed_by and item.name not in keys:
-                path = nearest_key(item, keys, owned(need.column.items, item.name))
+                path = nearest_key(item, keys, keys_of_others(need.column.items, item.name))
                 if path is not None:
                     flags.append(column_flag(item.name, path))
     return flags
@@ -126,7 +126,7 @@ def _item_flags(
 def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
     """Tell whether rows have all that is needed where a layout says."""
     try:
-        source = mapped(source, load_layout(layout).of(suite))
+        source = map_source(source, load_layout(layout).of(suite))
     except UsageError:
         return False
     needs = needs_of(source)

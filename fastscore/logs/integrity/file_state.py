@@ -90,7 +90,7 @@ def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[b
     blocks = read_blocks(state.path, state.compression, observe=state.observe, limits=state.limits)
     if state.compression == "none":
         return _counted(blocks, state)
-    return _spilled(blocks, state, shard_bytes, scratch)
+    return _spill_blocks(blocks, state, shard_bytes, scratch)
 
 
 def read_whole(state: FileState, scratch: Path) -> None:
@@ -120,7 +120,7 @@ def file_line_blocks(
     return _counted(line_blocks(state.path, state.observe, 0, size), state)
 
 
-def map_passing(
+def map_stream(
     state: FileState,
     look: Callable[[int, bytes | memoryview], Result],
     shard_bytes: int,
@@ -152,7 +152,7 @@ def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
         yield block
 
 
-def _spilled(
+def _spill_blocks(
     blocks: Iterator[bytes], state: FileState, shard_bytes: int, scratch: Path
 ) -> Iterator[bytes]:
     """Hand unpacked blocks on, and write them to the scratch folder once they exceed a shard."""

@@ -126,7 +126,7 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
         Which ones, and how many.
     """
     if choice.limit is not None:
-        return _headed(parts, source, choice.limit)
+        return _take_first(parts, source, choice.limit)
     return Head(_sampled(parts, source, choice.sample or 0, str(choice.seed or 0)), None, None)
 
 
@@ -140,7 +140,7 @@ def _sampled(parts: Iterable[Part], source: Source, size: int, salt: str) -> Cho
     return ChosenDialogues.of(least, salt)
 
 
-def _headed(parts: Iterable[Part], source: Source, limit: int) -> Head:
+def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
     """Choose the first dialogues; the file that has the last one is read to its end.
 
     Where nothing but a row's place names its dialogue it is read no further than the last one.

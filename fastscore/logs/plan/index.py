@@ -16,7 +16,7 @@ from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
     file_line_blocks,
-    map_passing,
+    map_stream,
     read_whole,
 )
 from fastscore.logs.integrity.fingerprints import stamp
@@ -138,7 +138,7 @@ def _index_rows(
     width = max(1, shard_bytes // _CELLS_PER_SHARD)
     look = partial(block_strides, stride=width)
     found = [
-        line_strides(map_passing(state, look, shard_bytes, scratch, threads), width)
+        line_strides(map_stream(state, look, shard_bytes, scratch, threads), width)
         for state in states
     ]
     stride, first, last, line, lines = np.concatenate(found, axis=1)

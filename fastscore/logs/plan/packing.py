@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastscore.logs.plan.file_groups import GroupArrays, IndexedFile, IndexedGroup
 
-LEFT_PARTS = 2
+PARTS_OF_REMAINDER = 2
 """A shard is at most this part of what is left, as long as it is not much smaller than"""
 SHARD_PARTS = 2
 """this part of a whole one: each shard costs something by itself."""
@@ -41,7 +41,7 @@ class Extent:
     n_bytes: int
 
 
-class Stretched:
+class FileStretches:
     """The files of all groups in order, with the stretches between which they may be cut.
 
     Attributes
@@ -56,8 +56,8 @@ class Stretched:
         sizes = np.array([len(group.files) for group in groups], np.int64)
         self._group = np.repeat([group.index for group in groups], sizes)
         first = np.repeat(np.cumsum(sizes) - sizes, sizes)
-        self._stretches_before = _before([file.n_stretches for file in self.files], first)
-        self._blocks_before = _before([file.n_blocks for file in self.files], first)
+        self._stretches_before = _counts_before([file.n_stretches for file in self.files], first)
+        self._blocks_before = _counts_before([file.n_blocks for file in self.files], first)
         self._folder = folder
         self._opened: tuple[int, npt.NDArray[np.int64]] = (-1, np.empty((3, 0), np.int64))
 
@@ -112,13 +112,13 @@ class Stretched:
         return GroupArrays(self._folder, int(self._group[file]))
 
 
-def _before(counts: Sequence[int], first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _counts_before(counts: Sequence[int], first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Add up the counts of the files that stand before each in its group, which begins at first."""
     ends = np.cumsum([0, *counts], dtype=np.int64)
     return ends[:-1] - ends[first]
 
 
-def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Extent, ...]]:
+def pack(stretched: FileStretches, shard_bytes: int) -> Iterator[tuple[Extent, ...]]:
     """Pack stretches in order, as many as fit; neighbours in one file become one.
 
     The last shards are smaller, so that no worker is left alone with a large one.
@@ -129,7 +129,7 @@ def pack(stretched: Stretched, shard_bytes: int) -> Iterator[tuple[Extent, ...]]
     while place.file < end.file:
         left = end.before - place.before
         even = -(-left // max(1, round(left / smallest)))
-        size = min(shard_bytes, max(left // LEFT_PARTS, even))
+        size = min(shard_bytes, max(left // PARTS_OF_REMAINDER, even))
         last = stretched.last_before(place.before + size)
         if (last.file, last.stretch) <= (place.file, place.stretch):
             last = stretched.after(place)

@@ -56,7 +56,7 @@ def map_blocks(
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             begins = range(0, size, _BLOCK_BYTES)
-            turns = _turns(begins)
+            turns = _ordering_events(begins)
             yield from map_ordered(lambda turn: look_at(*turn), turns, min(threads, len(begins)))
     except OSError as error:
         raise unreadable(path, error) from error
@@ -70,7 +70,7 @@ def _read(file: int, begin: int, buffer: memoryview) -> memoryview:
     return buffer[:filled]
 
 
-def _turns(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:
+def _ordering_events(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:
     """Give each block what tells that the one before, and that itself was observed."""
     before = threading.Event()
     before.set()

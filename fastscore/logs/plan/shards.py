@@ -24,7 +24,7 @@ from fastscore.logs.plan.file_groups import (
     file_groups,
     index_group,
 )
-from fastscore.logs.plan.packing import Extent, Stretched, pack
+from fastscore.logs.plan.packing import Extent, FileStretches, pack
 from fastscore.logs.plan.split_dialogues import KeyRange, split_dialogue
 from fastscore.logs.read.batches import map_ordered
 from fastscore.suites.declarations import Source
@@ -85,7 +85,7 @@ class Plan:
     n_dialogues: int
 
 
-def _nothing() -> None:
+def _watch_nothing() -> None:
     """Watch nothing; processes elsewhere can be given this."""
 
 
@@ -98,7 +98,7 @@ def plan_shards(
     progress: Callable[[int, int], object] | None = None,
     threads: int = 1,
     mapped: Mapped | None = None,
-    watch: Callable[[], object] = _nothing,
+    watch: Callable[[], object] = _watch_nothing,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Plan:
     """Pack small files together, cut large ones between dialogues.
@@ -134,7 +134,7 @@ def plan_shards(
         When the folder cannot be written.
     """
     shard_bytes = shard_bytes or source.shard_bytes
-    mapped = mapped or partial(_map_here, threads)
+    mapped = mapped or partial(_map_in_threads, threads)
     folder = scratch / f"plan-{secrets.token_hex(4)}"
     try:
         folder.mkdir(parents=True)
@@ -154,7 +154,7 @@ def plan_shards(
         indexed = _indexed(files, index, progress, threads, mapped)
         if not source.key_within_file and len(files) > 1:
             _check_one_file(indexed, files, folder, mapped)
-        stretched = Stretched(indexed, folder)
+        stretched = FileStretches(indexed, folder)
         shards = _packed(stretched, shard_bytes, threads, mapped)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -165,7 +165,9 @@ def plan_shards(
     return Plan(tuple(sorted(shards, key=lambda shard: shard.index)), inputs, dialogues)
 
 
-def _packed(stretched: Stretched, shard_bytes: int, threads: int, mapped: Mapped) -> list[Shard]:
+def _packed(
+    stretched: FileStretches, shard_bytes: int, threads: int, mapped: Mapped
+) -> list[Shard]:
     """Pack files into shards and read where these begin and end, many a task."""
     unread = [
         UnreadShard(index, tuple(_unread(stretched, part) for part in parts))
@@ -176,11 +178,11 @@ def _packed(stretched: Stretched, shard_bytes: int, threads: int, mapped: Mapped
     return [shard for batch in mapped(read_shards, batches) for shard in batch]
 
 
-def _unread(stretched: Stretched, part: Extent) -> UnreadRange:
+def _unread(stretched: FileStretches, part: Extent) -> UnreadRange:
     return UnreadRange(part, stretched.files[part.file], *stretched.block_hashes(part.file))
 
 
-def _map_here(
+def _map_in_threads(
     threads: int, task: Callable[[Item], Result], items: Sequence[Item], /
 ) -> Iterable[Result]:
     return map_ordered(task, items, min(threads, len(items)))

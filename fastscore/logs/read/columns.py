@@ -106,13 +106,15 @@ def _masked(found: Places, where: Mask | None) -> Places:
 
 
 def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
-    converter = _CONVERTERS[column.kind] if found.tags.any() else _absent
+    converter = _CONVERTERS[column.kind] if found.tags.any() else _null_column
     converted = converter(found, column)
     faults = converted.faults
     if column.otherwise == "null":
-        faults[(faults == _code("wrong_type")) | (faults == _code("out_of_range"))] = _OK
+        faults[(faults == _fault_code("wrong_type")) | (faults == _fault_code("out_of_range"))] = (
+            _OK
+        )
     if column.required:
-        faults[found.tags <= NULL] = _code("missing_field")
+        faults[found.tags <= NULL] = _fault_code("missing_field")
     if where is not None:
         faults[~where] = _OK
     return converted
@@ -126,12 +128,12 @@ def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
     return (values[name] == value).fill_null(False).to_numpy()
 
 
-def _code(reason: RejectReason) -> int:
+def _fault_code(reason: RejectReason) -> int:
     """Return the number that stands for a reason in `Converted.faults`."""
     return REJECT_REASONS.index(reason) + 1
 
 
-def _has(found: Places, *tags: int) -> Mask:
+def _is_tagged(found: Places, *tags: int) -> Mask:
     """Rows whose value has one of the types."""
     chosen: Mask = found.tags == tags[0]
     for tag in tags[1:]:
@@ -139,18 +141,18 @@ def _has(found: Places, *tags: int) -> Mask:
     return chosen
 
 
-def _others(found: Places, used: Mask) -> Bytes:
+def _wrong_type_codes(found: Places, used: Mask) -> Bytes:
     """Fault codes in which every value that is neither used nor null has the wrong type."""
-    return np.where(used | (found.tags <= NULL), _OK, _code("wrong_type")).astype(np.uint8)
+    return np.where(used | (found.tags <= NULL), _OK, _fault_code("wrong_type")).astype(np.uint8)
 
 
-def _absent(found: Places, column: Column) -> Converted:
+def _null_column(found: Places, column: Column) -> Converted:
     """Make a column of which no row has a value."""
     nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
-def _taken(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
+def _adopt_column(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
     """Take a filled column as it is."""
     values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
@@ -159,8 +161,8 @@ def _taken(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
     if found.filled is not None:
-        return _taken(found.filled, pa.string_view(), found.filled.texts)
-    valid = _has(found, STRING, ESCAPED)
+        return _adopt_column(found.filled, pa.string_view(), found.filled.texts)
+    valid = _is_tagged(found, STRING, ESCAPED)
     views = np.zeros((valid.size, 4), np.int32)
     plain = np.where(found.tags == STRING, found.starts, -1)
     located_values.views(found.data, plain, found.ends, 0, views)
@@ -175,8 +177,8 @@ def _text(found: Places, column: Column) -> Converted:
         _write_views(escaped, texts, starts, ends, buffers)
     if (found.tags[~valid] > NULL).any():
         _accept_as_text(found, column, valid, buffers)
-    faults = _others(found, valid)
-    faults[broken] = _code("lone_surrogate")
+    faults = _wrong_type_codes(found, valid)
+    faults[broken] = _fault_code("lone_surrogate")
     return Converted(buffer_series(pa.string_view(), valid, *buffers), faults)
 
 
@@ -194,7 +196,7 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
         # a view of zeros is the empty text
         valid |= _falsy(found)
     if "integer" in column.accepts:
-        rows = np.flatnonzero(_has(found, INTEGER))
+        rows = np.flatnonzero(_is_tagged(found, INTEGER))
         starts, ends = found.starts[rows], found.ends[rows]
         # -0 is the one integer whose text is not its own digits
         zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
@@ -202,7 +204,7 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
         _write_views(rows, found.data, starts, ends, buffers)
         valid[rows] = True
     if "boolean" in column.accepts:
-        booleans = np.flatnonzero(_has(found, FALSE, TRUE) & ~valid)
+        booleans = np.flatnonzero(_is_tagged(found, FALSE, TRUE) & ~valid)
         # a view of one byte: its length, then the byte
         buffers[0][booleans, :2] = np.stack(
             (np.ones(booleans.size), ord("0") + (found.tags[booleans] == TRUE)), axis=1
@@ -212,11 +214,11 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
 
 def _falsy(found: Places) -> Mask:
     """Rows whose value is 0, 0.0, false, [] or {}."""
-    falsy = _has(found, FALSE)
-    numbers = np.flatnonzero(_has(found, INTEGER, FLOAT))
+    falsy = _is_tagged(found, FALSE)
+    numbers = np.flatnonzero(_is_tagged(found, INTEGER, FLOAT))
     values, _ = _doubles(found, numbers)
     falsy[numbers[values == 0.0]] = True
-    containers = _has(found, ARRAY, OBJECT)
+    containers = _is_tagged(found, ARRAY, OBJECT)
     falsy |= containers & (found.ends - found.starts == 2)
     # a container of white space alone begins with some
     begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
@@ -235,53 +237,53 @@ def _json(found: Places, column: Column) -> Converted:
 
 def json_texts(found: Places) -> pl.Series:
     """Return values as their own JSON text, null where there is none."""
-    quotes = _has(found, STRING, ESCAPED).astype(np.int64)
+    quotes = _is_tagged(found, STRING, ESCAPED).astype(np.int64)
     return texts_at(found.data, found.starts - quotes, found.ends + quotes, found.tags > NULL)
 
 
 def _boolean(found: Places, column: Column) -> Converted:
     """Convert true and false."""
-    valid = _has(found, FALSE, TRUE)
+    valid = _is_tagged(found, FALSE, TRUE)
     bits = np.packbits(found.tags == TRUE, bitorder="little")
-    return Converted(buffer_series(pa.bool_(), valid, bits), _others(found, valid))
+    return Converted(buffer_series(pa.bool_(), valid, bits), _wrong_type_codes(found, valid))
 
 
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and what else the column accepts as Python's ``int`` does."""
     if found.filled is not None:
-        return _taken(found.filled, pa.int64())
+        return _adopt_column(found.filled, pa.int64())
     values = np.zeros(found.tags.size, np.int64)
-    valid, booleans = _has(found, INTEGER), _has(found, FALSE, TRUE)
+    valid, booleans = _is_tagged(found, INTEGER), _is_tagged(found, FALSE, TRUE)
     odd: list[int] = []
     if "boolean" in column.accepts:
         values[booleans] = found.tags[booleans] == TRUE
         valid |= booleans
     if "string" in column.accepts:
-        valid |= _has(found, STRING, ESCAPED)
+        valid |= _is_tagged(found, STRING, ESCAPED)
     digits = np.flatnonzero(valid & ~booleans)
     values[digits], states = located_values.integers(
         found.data, found.starts[digits], found.ends[digits]
     )
     odd.extend(digits[states != EXACT].tolist())
     if "number" in column.accepts:
-        numbers = np.flatnonzero(_has(found, FLOAT))
+        numbers = np.flatnonzero(_is_tagged(found, FLOAT))
         valid[numbers] = True
         doubles, exact = _doubles(found, numbers)
         small = exact & (np.abs(doubles) < 2.0**62)
         values[numbers[small]] = doubles[small].astype(np.int64)
         odd.extend(numbers[~small].tolist())
-    faults = _others(found, valid)
+    faults = _wrong_type_codes(found, valid)
     for row in odd:
         value, reason = _python_integer(found, row)
         values[row], valid[row] = value, reason is None
-        faults[row] = _OK if reason is None else _code(reason)
+        faults[row] = _OK if reason is None else _fault_code(reason)
     return Converted(buffer_series(pa.int64(), valid, values), faults)
 
 
 def _number(found: Places, column: Column) -> Converted:
     """Convert numbers, and what else the column accepts as Python's ``float`` does."""
     values = np.zeros(found.tags.size, np.float64)
-    valid, booleans = _has(found, INTEGER, FLOAT), _has(found, FALSE, TRUE)
+    valid, booleans = _is_tagged(found, INTEGER, FLOAT), _is_tagged(found, FALSE, TRUE)
     faults = np.zeros(valid.size, np.uint8)
     rows = np.flatnonzero(valid)
     values[rows], _ = _doubles(found, rows)
@@ -291,13 +293,13 @@ def _number(found: Places, column: Column) -> Converted:
         values[booleans] = found.tags[booleans] == TRUE
         valid |= booleans
     if "string" in column.accepts:
-        for row in np.flatnonzero(_has(found, STRING, ESCAPED)).tolist():
+        for row in np.flatnonzero(_is_tagged(found, STRING, ESCAPED)).tolist():
             value = _python_float(found, row)
             if value is not None:
                 values[row], valid[row] = value, True
     valid[huge] = False
-    faults = _others(found, valid)
-    faults[huge] = _code("out_of_range")
+    faults = _wrong_type_codes(found, valid)
+    faults[huge] = _fault_code("out_of_range")
     return Converted(buffer_series(pa.float64(), valid, values), faults)
 
 

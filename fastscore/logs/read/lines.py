@@ -89,7 +89,7 @@ def read_lines(
     stop
         Where the stream ends, where that is known: lines before it are not counted.
     """
-    cutter = _Cutter(offset, line, max_line, stop)
+    cutter = _LineSplitter(offset, line, max_line, stop)
     while True:
         try:
             block = next(blocks, None)
@@ -102,7 +102,7 @@ def read_lines(
 
 
 @dataclass(slots=True)
-class _Cutter:
+class _LineSplitter:
     """The place of a stream up to which lines were handed on, and what waits for its line's end."""
 
     offset: int
@@ -176,7 +176,7 @@ class _Cutter:
 def _parts(lines: Lines) -> Iterator[Lines]:
     """Part lines that are very many; damage stands after the last of them."""
     data = memoryview(lines.data)
-    if len(data) <= MOST_LINES or _guessed_ends(data) <= MOST_LINES:
+    if len(data) <= MOST_LINES or _estimate_line_count(data) <= MOST_LINES:
         yield lines
         return
     half = len(data) // 2
@@ -200,7 +200,7 @@ def _parts(lines: Lines) -> Iterator[Lines]:
     yield from _parts(last)
 
 
-def _guessed_ends(data: memoryview) -> int:
+def _estimate_line_count(data: memoryview) -> int:
     """Guess by a sample how many lines there are."""
     sample = np.frombuffer(data, np.uint8)[::_SAMPLE_STRIDE]
     return int(

@@ -37,7 +37,7 @@ _NO_ELEMENTS = Places("jsonl", np.zeros(0, np.uint8), np.zeros(0, np.uint8), _NO
 
 
 @dataclass(frozen=True, slots=True)
-class _Late:
+class _DerivedColumn:
     """A column that is made of a stored one: by a path in it, or as it is where that is empty."""
 
     column: Column
@@ -46,17 +46,17 @@ class _Late:
 
 
 @cache
-def _late_columns(source: Source) -> tuple[_Late, ...]:
+def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
     """Return the columns that cannot be read as they stand."""
-    late: dict[str, _Late] = {}
+    late: dict[str, _DerivedColumn] = {}
     for column in source.columns:
         head, *path = _parts(column, source)
         if path or (source.rows and column.path.startswith(source.rows + EACH)):
-            late[column.name] = _Late(column, head, tuple(path))
+            late[column.name] = _DerivedColumn(column, head, tuple(path))
     # where such a column says which rows count, what it decides is not known before
     for column in source.columns:
         if column.only_where and column.only_where[0] in late and column.name not in late:
-            late[column.name] = _Late(column, column.keys[0], ())
+            late[column.name] = _DerivedColumn(column, column.keys[0], ())
     return tuple(late[column.name] for column in source.columns if column.name in late)
 
 
@@ -70,7 +70,7 @@ def _parts(column: Column, source: Source) -> tuple[str, ...]:
 @cache
 def stored_source(source: Source) -> Source:
     """Return what readers read: columns at the top of rows, and JSON that holds others."""
-    late = {each.column.name: each for each in _late_columns(source)}
+    late = {each.column.name: each for each in _derived_columns(source)}
     columns = []
     heads: dict[str, Column] = {}
     for column in source.columns:
@@ -113,7 +113,7 @@ def mapped_rows(
     tuple
         The good rows, and what was wrong with the others.
     """
-    if not (_late_columns(source) or source.rows or _rebuilt_columns(source)):
+    if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
         return frame, []
     rejects: list[Reject] = []
     element = _NO_ELEMENTS
@@ -121,14 +121,14 @@ def mapped_rows(
         frame, element, rejects = _elements(frame, source)
     faults = np.zeros(frame.height, np.uint8)
     found: dict[int, tuple[Places, Column]] = {}
-    for late in _late_columns(source):
+    for late in _derived_columns(source):
         column = late.column
         if late.stored:
             texts = frame[_STORED + late.stored]
             found_at = _text_places(texts, column, as_cells=not late.path and format in _CELLS)
         else:
             found_at = element
-        found_at = inside(found_at, late.path) if late.path else found_at
+        found_at = values_at_path(found_at, late.path) if late.path else found_at
         if column.only_where is not None:
             name, value = column.only_where
             where = (frame[name] == value).fill_null(False).to_numpy()
@@ -182,7 +182,7 @@ def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Place
         return at_key
     holder = Column(name=head, kind="json")
     texts = convert(places(scan, keys, holder), holder).values
-    return inside(_text_places(texts, holder, as_cells=False), path)
+    return values_at_path(_text_places(texts, holder, as_cells=False), path)
 
 
 def _text_places(texts: pl.Series, column: Column, *, as_cells: bool) -> Places:
@@ -203,7 +203,7 @@ def _on_one_line(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all("[\r\n]", " ")
 
 
-def inside(places: Places, path: Sequence[str]) -> Places:
+def values_at_path(places: Places, path: Sequence[str]) -> Places:
     """Return the values that a path leads to in objects; there are none in anything else."""
     shape: Shape = None
     for key in reversed(path):
@@ -221,7 +221,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     head, *path = source.rows.split(".")
     column = Column(name=source.rows, kind="json")
     arrays = _text_places(frame[_STORED + head], column, as_cells=False)
-    arrays = inside(arrays, path) if path else arrays
+    arrays = values_at_path(arrays, path) if path else arrays
     is_array = arrays.tags == ARRAY
     rejects = [
         replace(
@@ -280,7 +280,7 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
         found = Places("jsonl", held.data, value.tags, value.start, value.end)
         raw = json_texts(found)
         if name in words:
-            meant = _meant(found, raw, words[name])
+            meant = _map_words(found, raw, words[name])
             left_out |= (meant == _quoted(LEFT_OUT)).fill_null(False).to_numpy()
             raw = pl.select(pl.coalesce(meant, raw)).to_series()
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
@@ -288,11 +288,11 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
     objects = pl.select(
         owner=pl.Series(elements.owner),
         text=pl.when(pl.Series(elements.tags == OBJECT))
-        .then(_between("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
+        .then(_enclose("{", pl.concat_str(fields, separator=",", ignore_nulls=True), "}"))
         .otherwise(whole.fill_null("null")),
     )
     objects = objects.filter(~left_out) if left_out.any() else objects
-    joined = objects.group_by("owner").agg(text=_between("[", pl.col("text").str.join(","), "]"))
+    joined = objects.group_by("owner").agg(text=_enclose("[", pl.col("text").str.join(","), "]"))
     rows = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
     empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
     return (
@@ -303,7 +303,7 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
     )
 
 
-def _between(begin: str, text: pl.Expr, end: str) -> pl.Expr:
+def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
     return pl.concat_str(pl.lit(begin), text, pl.lit(end))
 
 
@@ -325,7 +325,7 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
     return shape
 
 
-def _meant(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
+def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
     """Return the JSON texts of the words that a suite knows in the place of some, null of others.
 
     Parameters

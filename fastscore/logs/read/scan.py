@@ -16,7 +16,7 @@ from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
 from fastscore.logs.read.rows import Part, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 
-_FEW = 4
+_SPARSE = 4
 """Rows are few where they are less than one such part of a batch."""
 
 ReadParts = Callable[[Source], Iterator[Part]]
@@ -54,7 +54,7 @@ def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         rejects: list[Reject] = []
-        counted = _told(read(_narrowed(source, names)), rejects)
+        counted = _warn_of_rejects(read(_select_columns(source, names)), rejects)
         # polars limits rows before it filters them
         for frame in _limited((part.frame for part in counted), limit):
             found = frame if predicate is None else _kept(frame, predicate)
@@ -71,7 +71,7 @@ def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
     def rejects(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        narrowed = _narrowed(source, [])
+        narrowed = _select_columns(source, [])
         for frame in _limited(_reject_frames(read(narrowed)), limit):
             found = frame if predicate is None else frame.filter(predicate)
             yield found if names is None else found.select(names)
@@ -90,7 +90,7 @@ def _reject_frames(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
     yield reject_frame(of_files.more())
 
 
-def _told(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
+def _warn_of_rejects(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
     """Hand parts on; warn of their rejects when there are no more."""
     count = lines = 0
     for part in parts:
@@ -128,16 +128,16 @@ def _limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.D
 def _kept(frame: pl.DataFrame, predicate: pl.Expr) -> pl.DataFrame:
     """Filter rows; few of them do not keep the block in memory that their texts stand in."""
     kept = frame.filter(predicate)
-    if kept.height * _FEW > frame.height:
+    if kept.height * _SPARSE > frame.height:
         return kept
     return pl.DataFrame(kept.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
-def _narrowed(source: Source, names: Sequence[str] | None) -> Source:
+def _select_columns(source: Source, names: Sequence[str] | None) -> Source:
     """Leave out the columns that nobody asks for and that refuse no row."""
     if names is None:
         return source
-    needed = {column.name for column in source.columns if _refuses(column)} | set(names)
+    needed = {column.name for column in source.columns if _can_reject(column)} | set(names)
     needed |= {column.only_where[0] for column in source.columns if column.only_where is not None}
     needed |= {*source.dialogue_key, source.array_column or ""}
     return replace(
@@ -145,7 +145,7 @@ def _narrowed(source: Source, names: Sequence[str] | None) -> Source:
     )
 
 
-def _refuses(column: Column) -> bool:
+def _can_reject(column: Column) -> bool:
     """Tell whether a value, or none, in the column can make a row a reject."""
     if column.required or column.kind == "text":  # half of a surrogate pair is no text
         return True

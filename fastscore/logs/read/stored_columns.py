@@ -78,7 +78,7 @@ def check_stored(
                 "Columns: " + ", ".join(repr(each) for each in stored) + ".",
             )
         for each in names:
-            if not _can_serve(stored[each], column):
+            if not _can_hold(stored[each], column):
                 raise InputError(
                     f"{name}: the column {each!r} is of type {stored[each]}; expected "
                     f"{_served(column)}.",
@@ -154,7 +154,7 @@ def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
     return isinstance(dtype, pl.Binary | pl.Object)
 
 
-def _can_serve(dtype: pl.DataType, column: Column) -> bool:
+def _can_hold(dtype: pl.DataType, column: Column) -> bool:
     """Tell whether any value of a type can be a value of the column."""
     found = _class_of(dtype)
     natural = {

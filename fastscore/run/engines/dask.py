@@ -82,7 +82,7 @@ class DaskEngine:
         self._removed: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._setup = f"fastscore-{uuid.uuid4().hex}"
         client.register_plugin(WorkerSetup(threads), name=self._setup)
-        client.subscribe_topic("all", self._heard)
+        client.subscribe_topic("all", self._note_removal)
 
     def close(self) -> None:
         """Leave the workers to others."""
@@ -126,11 +126,11 @@ class DaskEngine:
                 "It may need more memory than they have: see --shard-size.",
             ) from error
         except CommClosedError as error:  # the client may not have noticed yet
-            raise self._gone() from error
+            raise self._scheduler_lost() from error
         except (CancelledError, OSError) as error:
             if self._client.status == "running":
                 raise
-            raise self._gone() from error
+            raise self._scheduler_lost() from error
         finally:
             with contextlib.suppress(OSError, RuntimeError):
                 self._client.cancel(list(open_futures.values()))
@@ -170,7 +170,7 @@ class DaskEngine:
             self._counted = time.monotonic()
         return max(1, len(self._workers) if alone else sum(self._workers.values()))
 
-    def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
+    def _note_removal(self, event: tuple[float, dict[str, Any]]) -> None:
         if event[1].get("action") == "remove-worker" and not event[1]["expected"]:
             self._removed.put(event[1])
 
@@ -181,7 +181,7 @@ class DaskEngine:
             again = {*removed["processing-tasks"], *removed["lost-computed-tasks"]}
             lost(removed["worker"], len(again & futures.keys()))
 
-    def _gone(self) -> RunError:
+    def _scheduler_lost(self) -> RunError:
         return RunError(
             f"The Dask scheduler at {self._address} went away.",
             "Start it and run the same command again; what is committed is kept.",
@@ -194,7 +194,7 @@ def open_engine(
 ) -> Iterator[DaskEngine]:
     """Connect to a scheduler, or start one with so many worker processes on this machine."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_silence())
+        stack.enter_context(_silence_loggers())
         threads = None
         target: Any = address
         if address is None:
@@ -253,7 +253,7 @@ def _own_processes(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence_loggers() -> Iterator[None]:
     """Let the messages of the package pass away, whose parts have levels of their own."""
     known = logging.root.manager.loggerDict
     names = [_LOOP, *(name for name in known if f"{name}.".startswith(_PACKAGE))]

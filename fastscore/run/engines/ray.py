@@ -37,7 +37,7 @@ from fastscore.run.engines.workers import (
 
 TASKS_PER_SLOT = 2
 ATTEMPTS = 4
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 BEGIN_SECONDS = 30.0
 OBJECT_STORE_BYTES = 100 * 2**20
 """Of a cluster of our own: nothing large goes through it."""
@@ -52,7 +52,7 @@ class RayEngine:
     def __init__(self, address: str, limits: Limits) -> None:
         self._address = address
         self._limits = limits
-        self._looked = -LOOK_SECONDS
+        self._looked = -POLL_SECONDS
         self._slots = 1
 
     def map(
@@ -74,13 +74,13 @@ class RayEngine:
         running: dict[Any, tuple[Key, int]] = {}
         try:
             while True:
-                self._look()
+                self._count_processors()
                 room = self._slots * TASKS_PER_SLOT - len(running)
                 for key, number in islice(waiting, max(0, room)):
                     running[remote.remote(key)] = key, number
                 if not running:
                     return
-                done, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
+                done, _ = ray.wait(list(running), timeout=POLL_SECONDS)
                 for reference in done:
                     key, number = running.pop(reference)
                     try:
@@ -88,16 +88,16 @@ class RayEngine:
                     except _DEATHS as error:
                         lost(self._address, 1)
                         if number == ATTEMPTS:
-                            raise self._kept_dying(task, key) from error
+                            raise self._workers_died(task, key) from error
                         running[remote.remote(key)] = key, number + 1
                     else:
                         yield result_of(outcome)
         except (RayError, ConnectionError) as error:
-            raise (self._failed(error) if self._listens() else self._gone()) from error
+            raise (self._failed(error) if self._is_reachable() else self._cluster_lost()) from error
 
     def processes(self) -> int:
         """Count the processors, each of which has a process."""
-        self._look()
+        self._count_processors()
         return self._slots
 
     def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
@@ -114,19 +114,19 @@ class RayEngine:
         except RayTaskError as error:
             raise error.cause from None
 
-    def _look(self) -> None:
+    def _count_processors(self) -> None:
         """Count processors now and then; raise if nobody listens at the address any more.
 
         Ray itself would wait for a minute, and end this process.
         """
-        if time.monotonic() - self._looked < LOOK_SECONDS:
+        if time.monotonic() - self._looked < POLL_SECONDS:
             return
-        if not self._listens():
-            raise self._gone()
+        if not self._is_reachable():
+            raise self._cluster_lost()
         self._slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._looked = time.monotonic()
 
-    def _listens(self) -> bool:
+    def _is_reachable(self) -> bool:
         """Tell whether anybody listens at the address."""
         host, _, port = self._address.removeprefix("ray://").rpartition(":")
         try:
@@ -142,13 +142,13 @@ class RayEngine:
             "Its logs say more; run the same command again, what is committed is kept.",
         )
 
-    def _gone(self) -> RunError:
+    def _cluster_lost(self) -> RunError:
         return RunError(
             f"The Ray cluster at {self._address} went away.",
             "Start it and run the same command again; what is committed is kept.",
         )
 
-    def _kept_dying(self, task: Any, key: Any) -> RunError:
+    def _workers_died(self, task: Any, key: Any) -> RunError:
         name = getattr(getattr(task, "func", task), "__name__", "a task")
         index = getattr(key, "index", key)
         return RunError(
@@ -160,12 +160,12 @@ class RayEngine:
 def _begin_all(processes: int) -> None:
     """Have all processes of a cluster of our own begin at once: Ray begins one when it needs it."""
     with tempfile.TemporaryDirectory() as folder:
-        remote = ray.remote(num_cpus=1, max_retries=0)(_meet)
+        remote = ray.remote(num_cpus=1, max_retries=0)(_await_processes)
         met = [remote.remote(Path(folder), processes) for _ in range(processes)]
         ray.wait(met, num_returns=processes, timeout=BEGIN_SECONDS)
 
 
-def _meet(folder: Path, processes: int) -> None:
+def _await_processes(folder: Path, processes: int) -> None:
     """Wait until so many processes are here, or it takes too long."""
     deadline = time.monotonic() + BEGIN_SECONDS
     (folder / str(os.getpid())).touch()

@@ -12,7 +12,7 @@ from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, trees_of
+from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
     ABSENT_CELLS,
     as_text,
@@ -140,7 +140,7 @@ def _read_records(trees: CellTrees, records: Indices, kind: Indices) -> pl.DataF
     """Read what of records is used, by the first key of each field that has a value."""
     every = {key for of_kind in _KEYS.values() for keys in of_kind.values() for key in keys}
     found = trees.members(records, sorted(every), canonical_key)
-    chosen = {field: np.full(len(records), NOTHING) for field in _KEYS}
+    chosen = {field: np.full(len(records), NO_NODE) for field in _KEYS}
     for field, of_kind in _KEYS.items():
         for number, name in enumerate(CATALOGUES):
             for key in reversed(of_kind.get(name, ())):
@@ -151,14 +151,14 @@ def _read_records(trees: CellTrees, records: Indices, kind: Indices) -> pl.DataF
             "name": trees.scalars(chosen["name"]),
             "categories": _categories(trees, chosen["categories"]),
             **{
-                field: _meant(trees.scalars(chosen[field]))
+                field: _null_if_absent(trees.scalars(chosen[field]))
                 for field in ("room_type", "house_rules", "description")
             },
         }
     )
 
 
-def _meant(texts: pl.Series) -> pl.Series:
+def _null_if_absent(texts: pl.Series) -> pl.Series:
     absent = texts.str.strip_chars().str.to_lowercase().is_in(ABSENT_CELLS)
     return texts.set(absent.fill_null(True), None)
 

@@ -39,7 +39,7 @@ from fastscore.suites.ragged import (
     take,
 )
 
-NOTHING = -1
+NO_NODE = -1
 """The node of what does not stand there."""
 
 
@@ -66,7 +66,7 @@ class CellTrees:
 
     @cached_property
     def tags(self) -> Bytes:
-        """The kind of each node; one more, the last, which is that of `NOTHING`."""
+        """The kind of each node; one more, the last, which is that of `NO_NODE`."""
         return np.append(self.nodes.tags, np.uint8(ABSENT))
 
     @property
@@ -115,7 +115,7 @@ class CellTrees:
     def members(
         self, objects: Indices, names: Sequence[str], meaning: Callable[[str], str] = str
     ) -> dict[str, Indices]:
-        """Find members by name: for each name a node per object, `NOTHING` where there is none.
+        """Find members by name: for each name a node per object, `NO_NODE` where there is none.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class CellTrees:
         found = place >= 0
         # numpy assigns in order: of several the first stays
         rows, place = rows[found][::-1], place[found][::-1]
-        table = np.full((len(names), len(objects)), NOTHING)
+        table = np.full((len(names), len(objects)), NO_NODE)
         table[code[self.key[rows]], place] = rows
         return dict(zip(names, table, strict=True))
 
@@ -144,7 +144,7 @@ class CellTrees:
     def _places(self, rows: Indices) -> Indices:
         places = np.full(len(self.tags), -1)
         places[rows] = np.arange(len(rows))
-        places[NOTHING] = -1
+        places[NO_NODE] = -1
         return places
 
     def _values(self, rows: Indices) -> JsonValues:
@@ -311,7 +311,7 @@ def _replaced(
     chosen[cells] = len(chosen) + np.arange(len(cells))
     both = np.concatenate([nodes.offsets, n + others.offsets[1:]])
     order, offsets = take((np.arange(both[-1]), both), chosen)
-    moved = np.full(both[-1] + 1, NOTHING)  # its last entry is for roots, whose parent is -1
+    moved = np.full(both[-1] + 1, NO_NODE)  # its last entry is for roots, whose parent is -1
     moved[order] = np.arange(len(order))
 
     def ordered(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -61,9 +61,9 @@ def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:
 def is_present(cells: pl.Series) -> pl.Series:
     """Tell which cells hold anything."""
     cell = pl.col("cell")
-    start = _bare(cell.str.head(_HEAD))
+    start = _strip_quotes(cell.str.head(_HEAD))
     told = cells.to_frame("cell").select(
-        _says_something(start).alias("present"),
+        _is_meaningful(start).alias("present"),
         ((cell.str.len_bytes() > _HEAD) & (start.str.len_bytes() <= _LONGEST_ABSENT)).alias(
             "blank"
         ),
@@ -71,17 +71,19 @@ def is_present(cells: pl.Series) -> pl.Series:
     if not told["blank"].any():
         return told["present"]
     whole = cells.to_frame("cell").select(
-        pl.when(pl.lit(told["blank"])).then(_says_something(_bare(cell))).otherwise(told["present"])
+        pl.when(pl.lit(told["blank"]))
+        .then(_is_meaningful(_strip_quotes(cell)))
+        .otherwise(told["present"])
     )
     return whole.to_series()
 
 
-def _says_something(bare: pl.Expr) -> pl.Expr:
+def _is_meaningful(bare: pl.Expr) -> pl.Expr:
     start = bare.str.head(_LONGEST_ABSENT + 1).str.to_lowercase()
     return ~start.is_in(ABSENT_CELLS).fill_null(True)
 
 
-def _bare(cells: pl.Expr) -> pl.Expr:
+def _strip_quotes(cells: pl.Expr) -> pl.Expr:
     return cells.str.strip_chars().str.strip_chars('"').str.strip_chars()
 
 

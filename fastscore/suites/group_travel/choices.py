@@ -6,7 +6,7 @@ from fastscore_machine.arrays import Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.group_travel.catalogue import Catalogue
-from fastscore.suites.group_travel.grounding import PLACE_SLOTS, Grounded
+from fastscore.suites.group_travel.grounding import PLACE_SLOTS, GroundedPlaces
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.plans import Plans
 from fastscore.suites.ragged import group_rows, take
@@ -18,7 +18,7 @@ def choices_of(
     itineraries: pl.DataFrame,
     plans: Plans,
     catalogue: Catalogue,
-    grounded: Grounded,
+    grounded: GroundedPlaces,
     choices: pl.DataFrame,
     options: GroupTravelOptions,
 ) -> dict[str, pl.DataFrame]:
@@ -39,10 +39,10 @@ def choices_of(
     is_bare = np.diff(offsets) == 0
     of_record = np.repeat(choice, np.diff(offsets))
     records = catalogue.records.select("text", "room", "components")[record]
-    names = _owned("choice", choice, grounded.names.gather(rows))
-    described = _owned("choice", of_record, records["text"])
+    names = _texts_by_owner("choice", choice, grounded.names.gather(rows))
+    described = _texts_by_owner("choice", of_record, records["text"])
     raw = plans.plans["raw_output"].gather(plan)
-    rooms = _owned("choice", of_record, records["room"]).rename({"text": "room"})
+    rooms = _texts_by_owner("choice", of_record, records["room"]).rename({"text": "room"})
     parts = records["components"]
     components = pl.DataFrame(
         {
@@ -52,7 +52,9 @@ def choices_of(
     )
     return {
         "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
-        "choice_texts": pl.concat([names, described, _owned("choice", np.arange(len(raw)), raw)]),
+        "choice_texts": pl.concat(
+            [names, described, _texts_by_owner("choice", np.arange(len(raw)), raw)]
+        ),
         "choice_targets": _targets(_slot_texts(plans, plan, slot), raw, options),
         "choice_rooms": rooms.drop_nulls(),
         "choice_components": components,
@@ -68,13 +70,13 @@ def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravelOptions) ->
     choice = np.arange(len(entered))
     parts = [entered] if options.m12_target == "slot" else [entered, raw]
     if options.m12_long == "windows":
-        targets = pl.concat([_owned("choice", choice, part) for part in parts])
+        targets = pl.concat([_texts_by_owner("choice", choice, part) for part in parts])
         return targets.filter(pl.col("text").str.strip_chars() != "")
     is_said = pl.Series(np.zeros(len(entered), np.bool_))
     for part in parts:
         is_said |= part.str.strip_chars() != ""
     joined = entered if len(parts) == 1 else entered + "\n" + raw
-    return _owned("choice", choice, joined).filter(is_said)
+    return _texts_by_owner("choice", choice, joined).filter(is_said)
 
 
 def _slot_texts(plans: Plans, plan: Indices, slot: Indices) -> pl.Series:
@@ -93,7 +95,7 @@ def places_of(
     plans: Plans,
     catalogue: Catalogue,
     catalogue_cells: pl.DataFrame,
-    grounded: Grounded,
+    grounded: GroundedPlaces,
 ) -> dict[str, pl.DataFrame]:
     """Return the places of itineraries, their records' texts, and the checks of their days."""
     filled = catalogue.records.select("cell").unique()
@@ -107,7 +109,7 @@ def places_of(
     )
     record, offsets = grounded.place_records
     of_place = np.repeat(np.arange(grounded.places.height), np.diff(offsets))
-    texts = _owned("place_row", of_place, catalogue.records["text"].gather(record))
+    texts = _texts_by_owner("place_row", of_place, catalogue.records["text"].gather(record))
     return {
         "places": grounded.places,
         "place_texts": texts,
@@ -115,5 +117,5 @@ def places_of(
     }
 
 
-def _owned(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
+def _texts_by_owner(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({name: owners, "text": texts})

@@ -36,7 +36,7 @@ _OWN_KIND = np.array([CATALOGUES.index(KIND_OF_SLOT[slot]) for slot in PLACE_SLO
 
 
 @dataclass(frozen=True, slots=True)
-class Grounded:
+class GroundedPlaces:
     """The places of itineraries.
 
     Attributes
@@ -64,7 +64,7 @@ class Grounded:
 
 def ground_places(
     itineraries: pl.DataFrame, plans: Plans, catalogue: Catalogue, cells: pl.DataFrame
-) -> Grounded:
+) -> GroundedPlaces:
     """Look the places of itineraries up.
 
     Parameters
@@ -78,7 +78,7 @@ def ground_places(
 
     Returns
     -------
-    Grounded
+    GroundedPlaces
         A name is looked up by its normalised forms: the whole, without a part in brackets at its
         end, up to its last comma. Of a slot's place, all forms are tried in the slot's kind of
         catalogue before any other.
@@ -97,7 +97,7 @@ def ground_places(
     asked, lookup = np.unique(catalogues * len(names) + name, return_inverse=True)
     index = _Index.of(names, catalogue, cells)
     in_catalogue, named = np.divmod(asked, max(len(names), 1))
-    found = index.look_up(in_catalogue, named)
+    found = index.find_names(in_catalogue, named)
     firsts = first_of_each(itinerary * len(index.keys) + found.key[lookup])
     places = pl.DataFrame(
         {
@@ -109,8 +109,8 @@ def ground_places(
     )
     chosen = np.flatnonzero(slot != _STOP)
     pairs, pair = np.unique(lookup[chosen] * _STOP + slot[chosen], return_inverse=True)
-    of_pairs = index.look_up(in_catalogue[pairs // _STOP], named[pairs // _STOP], pairs % _STOP)
-    return Grounded(
+    of_pairs = index.find_names(in_catalogue[pairs // _STOP], named[pairs // _STOP], pairs % _STOP)
+    return GroundedPlaces(
         places,
         found.records(index, lookup[firsts]),
         names.gather(name[chosen]),
@@ -120,7 +120,7 @@ def ground_places(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Matches:
     """What lookups found: the number of the place's key, and a range of `_Index.record`."""
 
     key: Indices
@@ -169,7 +169,9 @@ class _Index:
         order = np.argsort(place, kind="stable")
         return cls(keys, of_names.reshape(3, len(names)), place[order], record[order])
 
-    def look_up(self, catalogue: Indices, name: Indices, slot: Indices | None = None) -> _Found:
+    def find_names(
+        self, catalogue: Indices, name: Indices, slot: Indices | None = None
+    ) -> _Matches:
         """Look names up in catalogues, in the kind of their slot before any other.
 
         The first form that is found counts; where none is, the last form is the place's key.
@@ -191,4 +193,4 @@ class _Index:
                 new = (size == 0) & (form >= 0) & (there > 0)
                 key, start = np.where(new, form, key), np.where(new, begin, start)
                 size = np.where(new, there, size)
-        return _Found(key, start, size)
+        return _Matches(key, start, size)

@@ -8,7 +8,7 @@ from fastscore_machine.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import place_in_group
-from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees
+from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
 from fastscore.suites.group_travel.faults import faults, shortfalls
 
@@ -55,7 +55,7 @@ def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
         for of in (np.concatenate([day, strays]), day[named])
     )
     raw_output = np.where(tags[roots] == OBJECT, in_plan["raw_output"], roots)
-    is_lacking = (lists == NOTHING) & ~trees.is_text(raw_output) & (tags[roots] != NULL)
+    is_lacking = (lists == NO_NODE) & ~trees.is_text(raw_output) & (tags[roots] != NULL)
     plans = pl.DataFrame(
         {
             "raw_output": trees.texts(raw_output).fill_null(""),
@@ -86,7 +86,7 @@ def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _day_lists(trees: CellTrees, in_plan: Mapping[str, Indices]) -> Indices:
     """Return the list of days of each plan: itself, or that under the first of the keys."""
-    lists = np.where(trees.tags[trees.roots] == ARRAY, trees.roots, NOTHING)
+    lists = np.where(trees.tags[trees.roots] == ARRAY, trees.roots, NO_NODE)
     for key in reversed(_DAY_KEYS):
         lists = np.where(trees.tags[in_plan[key]] == ARRAY, in_plan[key], lists)
     return lists
@@ -112,7 +112,7 @@ def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices, 
     )
     known = kind >= 0
     values, day, kind = values[known], day[known], kind[known]
-    elements, owner = trees.below(np.where(trees.tags[values] == ARRAY, values, NOTHING))
+    elements, owner = trees.below(np.where(trees.tags[values] == ARRAY, values, NO_NODE))
     items = np.concatenate([values, elements])
     counts = trees.tags[items] > NULL
     counts[: len(values)] &= trees.tags[values] != ARRAY
@@ -135,17 +135,17 @@ def _named_items(
     wanted = (*names, *(key for keys in _TIME_KEYS.values() for key in keys))
     found = trees.members(objects, wanted, canonical_key)
     is_stop = kind[is_object] == KINDS.index(STOP)
-    name = np.full(len(objects), NOTHING)
+    name = np.full(len(objects), NO_NODE)
     for key in reversed(names):
         applies = trees.is_text(found[key])
         name = np.where(applies & is_stop if key in _STOP_NAME_KEYS else applies, found[key], name)
-    node = np.where(trees.is_text(items), items, NOTHING)
+    node = np.where(trees.is_text(items), items, NO_NODE)
     node[is_object] = name
-    named = np.flatnonzero(node != NOTHING)
+    named = np.flatnonzero(node != NO_NODE)
     times = {}
     for column, keys in _TIME_KEYS.items():
         first, last = found[keys[0]], found[keys[-1]]
-        of_items = np.full(len(items), NOTHING)
+        of_items = np.full(len(items), NO_NODE)
         of_items[is_object] = np.where(trees.tags[first] > NULL, first, last)
         times[column] = trees.texts(of_items[named])
     return named, {"text": trees.texts(node[named]), **times}

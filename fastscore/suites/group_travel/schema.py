@@ -68,7 +68,7 @@ TURN_CELLS = (
         name="metadata",
         kind="json",
         description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
-        sways=("M1",),
+        affects=("M1",),
     ),
     _cell("constraint_state", "What is decided after the turn, by slot."),
     _cell("plan", "The plan; the dialogue's last one counts.", *_OF_PLANS),

@@ -64,7 +64,7 @@ def _numbered(
         return {into: pl.DataFrame(schema={"text": pl.String})}
     columns = [frames[name][_COMPARED[name]].rename("text") for name in names]
     codes, texts = distinct(pl.concat(columns))
-    said = _say_something(texts)
+    said = _are_meaningful(texts)
     rows = np.where(said, np.cumsum(said) - 1, -1)[codes]
     cuts = np.cumsum([len(column) for column in columns])[:-1]
     return {
@@ -76,7 +76,7 @@ def _numbered(
     }
 
 
-def _say_something(texts: pl.Series) -> Mask:
+def _are_meaningful(texts: pl.Series) -> Mask:
     """Tell which texts are more than a stand-in for nothing, such as N/A."""
     start = texts.str.strip_chars().str.head(_LONGEST_NULL + 1).str.to_lowercase()
     said: Mask = (~start.is_in(NULLS)).to_numpy()

@@ -8,7 +8,7 @@ from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null
-from fastscore.suites.group_travel.cell_trees import NOTHING, CellTrees, read_trees
+from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.faults import faults, warnings_of
 from fastscore.suites.group_travel.terms import NULLS
@@ -40,14 +40,16 @@ def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
     ``fault`` names a field that should be a text and is an array or object.
     """
     found = trees.members(nodes, _FIELDS)
-    strategies = (_meant(trees, found[key]) for key in ("resolution_strategy", "strategy_id"))
+    strategies = (
+        _texts_or_null(trees, found[key]) for key in ("resolution_strategy", "strategy_id")
+    )
     return pl.DataFrame(
         {
             "is_object": _is_known(found),
             "has_conflict": trees.booleans(found["has_conflict"]),
             "description": trees.scalars(found["conflict_description"]),
             "strategy": pl.select(pl.coalesce(*strategies)).to_series(),
-            "explanation": _meant(trees, found["resolution_explanation"]),
+            "explanation": _texts_or_null(trees, found["resolution_explanation"]),
             "fault": faults(
                 len(nodes),
                 *(
@@ -63,11 +65,11 @@ def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
 
 
 def _is_known(found: Mapping[str, Indices]) -> Mask:
-    known: Mask = np.any([nodes != NOTHING for nodes in found.values()], axis=0)
+    known: Mask = np.any([nodes != NO_NODE for nodes in found.values()], axis=0)
     return known
 
 
-def _meant(trees: CellTrees, nodes: Indices) -> pl.Series:
+def _texts_or_null(trees: CellTrees, nodes: Indices) -> pl.Series:
     """Return texts, null for those that stand for nothing."""
     said = trees.scalars(nodes)
     return said.set(said.str.strip_chars().str.to_lowercase().is_in(NULLS).fill_null(True), None)
@@ -100,7 +102,7 @@ def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     slot_of_key = pl.Series([canonical_slot(key) for key in trees.keys], dtype=pl.String)
     states, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for key in _STATE_KEYS:
-        of_slots = np.where(trees.tags[by_key[key]] == OBJECT, by_key[key], NOTHING)
+        of_slots = np.where(trees.tags[by_key[key]] == OBJECT, by_key[key], NO_NODE)
         below, state = trees.below(of_slots)
         states.append(state)
         nodes.append(below)

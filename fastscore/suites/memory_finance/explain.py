@@ -135,8 +135,8 @@ def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Wo
     name, label, stated = _LEVELS[metric]
     field = load_lexicon(options.lexicon).profile[name]
     profile, snapshot, replies = _profiles(dialogue)
-    labelled = field.level(_said(profile.get(label)))
-    predicted = field.level(_said(snapshot.get(stated)))
+    labelled = field.level(_text_or_none(profile.get(label)))
+    predicted = field.level(_text_or_none(snapshot.get(stated)))
     of_snapshot = predicted != UNKNOWN
     found = ""
     if not of_snapshot:
@@ -203,7 +203,7 @@ def _spoken(replies: str, keywords: Sequence[str]) -> list[Evidence]:
     return [Evidence(what="replies", text=replies, marks=disjoint(marks))] if marks else []
 
 
-def _said(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

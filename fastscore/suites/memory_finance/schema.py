@@ -130,7 +130,7 @@ SOURCE = Source(
                     kind="json",
                     description="Object: what the turn's labels require.",
                     needed_by=(*_RECALL, *_LABELLED),
-                    sways=("compliance_label_acc",),
+                    affects=("compliance_label_acc",),
                 ),
                 _json("recall", "Object: what the assistant was reminded of."),
                 _json("compliance", "Object: violations that the assistant's own check found."),

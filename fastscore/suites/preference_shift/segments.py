@@ -75,7 +75,7 @@ def find_segments(
     detects = ~dialogues["has_shift_metadata"].to_numpy()[owner]
     if options.segments != "metadata":
         inner = np.flatnonzero(detects & ~begins)
-        begins[inner[_turns_away(turns["user_text"], inner, user, vectors, options)]] = True
+        begins[inner[_departs(turns["user_text"], inner, user, vectors, options)]] = True
     begins[shift_rows(owner, shifts)] = True
     return Segments(np.cumsum(begins) - 1, np.flatnonzero(begins))
 
@@ -97,7 +97,7 @@ def shift_rows(owner: Indices, shifts: pl.DataFrame) -> Indices:
     return rows
 
 
-def _turns_away(
+def _departs(
     texts: pl.Series,
     rows: Indices,
     user: Sets,
@@ -125,13 +125,13 @@ def segment_scores(
         CC of the unions of sets and CR of the sums of vectors, float64 (segments,) each; the
         union of the user's sets and that of the system's.
     """
-    said, answered = _united(segments, user), _united(segments, system)
+    said, answered = _merge_sets(segments, user), _merge_sets(segments, system)
     cosine = idf_cosine_counted_csr(said, answered, concepts.idf)
     user_sets, system_sets = (said[0], said[2]), (answered[0], answered[2])
     return jaccard_csr(user_sets, system_sets), cosine, user_sets, system_sets
 
 
-def _united(segments: Segments, sets: Sets) -> Counted:
+def _merge_sets(segments: Segments, sets: Sets) -> Counted:
     """Return the distinct members of each segment's sets, and how many turns have each."""
     values, offsets = sets
     bounds = offsets[np.append(segments.start, len(offsets) - 1)]

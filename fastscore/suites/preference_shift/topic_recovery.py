@@ -114,7 +114,7 @@ class _Topics:
         self.has_any = sizes_of(self.sets) > 0
         self.vectors = vectors
 
-    def alike(self, system: Indices, user: Indices) -> Reals:
+    def similarities(self, system: Indices, user: Indices) -> Reals:
         """Compare the topics of the system's texts in turns with those of the user's in others.
 
         A user's turn of -1 has no topics. Alike are topics by their overlap or, where that is
@@ -157,12 +157,12 @@ def _recover(
     )
     old = np.where(is_before, before, -1)
 
-    aligned = topics.alike(turn, begins[shift]) >= ALIGNED
+    aligned = topics.similarities(turn, begins[shift]) >= ALIGNED
     delay = np.zeros(n, np.int64)
     at = np.flatnonzero(aligned)[::-1]
     delay[shift[at]] = seen[at]  # of several the first stays: numpy assigns in order
     counted = (delay[shift] == 0) | (seen <= delay[shift])
-    leaks = counted & (topics.alike(turn, old[shift]) >= ALIGNED)
+    leaks = counted & (topics.similarities(turn, old[shift]) >= ALIGNED)
     hits = np.bincount(shift[leaks], minlength=n)
     n_seen = np.minimum(np.bincount(shift, minlength=n), LONGEST_SEEN)
     share: Reals = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))

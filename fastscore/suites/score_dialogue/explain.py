@@ -23,7 +23,7 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOpt
         return _baseline(dialogue, row, options)
     if metric == "U_best":
         return _best(dialogue, row)
-    said = _said(dialogue, row)
+    said = _ground_truth(dialogue, row)
     prediction = row["prediction"]
     texts = (
         Evidence(what="prediction", text=prediction, marks=matched_characters(prediction, said)),
@@ -205,7 +205,7 @@ def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogueOptions) -> Wo
     )
 
 
-def _said(dialogue: Dialogue, row: Row) -> str:
+def _ground_truth(dialogue: Dialogue, row: Row) -> str:
     utterances = dialogue.tables["utterances"]
     found = utterances.filter(utterances["utterance_index"] == row["utterance_index"])
     return str(found["ground_truth"][0])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, mapped
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.suites.registry import load_suite
@@ -32,7 +32,7 @@ INSPECT = "`fastscore inspect` lists the keys of a log and the suites that it fi
 
 
 def screened(suite: str, *inputs: Path, columns: ColumnMap = NO_MAP) -> Screened:
-    source = mapped(load_suite(suite).source, columns)
+    source = map_source(load_suite(suite).source, columns)
     return screen(resolve_inputs(inputs, source.formats), source, suite)
 
 

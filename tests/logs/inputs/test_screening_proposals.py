@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import column_map, mapped
+from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.suites.registry import load_suite
 from tests.logs.inputs.screened import found, message, refusal, screened
@@ -56,10 +56,12 @@ def test_a_layout_may_name_columns_that_are_not_there(tmp_path: Path) -> None:
 def test_a_word_must_mean_one_that_is_known() -> None:
     source = load_suite("preference_shift").source
     with pytest.raises(UsageError, match="means 'USR', which is none"):
-        mapped(source, column_map(values={"speaker": {"user": "USR"}}))
-    mapped(source, column_map(values={"speaker": {"system": ""}}))
+        map_source(source, column_map(values={"speaker": {"user": "USR"}}))
+    map_source(source, column_map(values={"speaker": {"system": ""}}))
     with pytest.raises(UsageError, match="Objects of an array can be left out, rows cannot"):
-        mapped(load_suite("guest_simulation").source, column_map(values={"role": {"system": ""}}))
+        map_source(
+            load_suite("guest_simulation").source, column_map(values={"role": {"system": ""}})
+        )
 
 
 def test_a_known_layout_is_named(tmp_path: Path) -> None:

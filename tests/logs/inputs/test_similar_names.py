@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fastscore.logs.inputs.found_keys import FoundKey
-from fastscore.logs.inputs.similar_names import nearest_key, owned
+from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 
@@ -57,6 +57,6 @@ def test_names_that_only_share_letters_are_not_near() -> None:
 
 def test_keys_of_other_columns_are_taken_aliases_too() -> None:
     source = load_suite("group_travel").source
-    taken = owned(source.columns, "intent")
+    taken = keys_of_others(source.columns, "intent")
     assert {"utterance", "text", "speaker", "dialogue_id"} <= taken
     assert "intent" not in taken

@@ -14,7 +14,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.logs.plan import file_groups, shards
 from fastscore.logs.plan.file_groups import GroupArrays, IndexedFile, IndexedGroup
-from fastscore.logs.plan.packing import Extent, Stretched, pack
+from fastscore.logs.plan.packing import Extent, FileStretches, pack
 from fastscore.logs.plan.shards import Plan, plan_shards
 from tests.logs.plan.planned import SOURCE, dialogue, log
 
@@ -154,7 +154,7 @@ def test_packing_is_as_of_all_stretches_in_memory(
         after = data.draw(st.integers(first + 1, len(files)))
         groups.append(stored_group(folder, len(groups), files[first:after]))
         first = after
-    found = [list(parts) for parts in pack(Stretched(groups, folder), shard_bytes)]
+    found = [list(parts) for parts in pack(FileStretches(groups, folder), shard_bytes)]
     assert found == oracle(files, shard_bytes)
 
 

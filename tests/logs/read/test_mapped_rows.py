@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs import layout
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, mapped, parse_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source, parse_map
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.plan.shards import plan_shards
@@ -36,7 +36,7 @@ def read(path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any) -> pl
 def read_all(
     path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    source = mapped(load_suite(suite).source, columns)
+    source = map_source(load_suite(suite).source, columns)
     plan = plan_shards(
         resolve_inputs([path], source.formats), source, scratch=path.parent / "s", **more
     )
@@ -228,7 +228,7 @@ def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
         {"messages": [{"role": "user", "content": "a"}, {"role": "x", "content": "b"}]}
     ]
     columns = load_layout("openai").of("guest_simulation")
-    source = mapped(load_suite("guest_simulation").source, columns)
+    source = map_source(load_suite("guest_simulation").source, columns)
     expected = read(written(tmp_path / "log.jsonl", rows), "guest_simulation", columns)
     for held in (rows, pl.DataFrame(rows)):
         found = join_parts(Given.of(held).read(source), source).frame
@@ -255,13 +255,13 @@ def test_a_source_without_a_map_is_read_as_it_is() -> None:
 )
 def test_maps_that_lead_nowhere(columns: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        mapped(load_suite("preference_shift").source, column_map(columns))
+        map_source(load_suite("preference_shift").source, column_map(columns))
     assert said in str(caught.value)
 
 
 def test_values_are_of_text_columns() -> None:
     with pytest.raises(UsageError, match="holds no words"):
-        mapped(load_suite("score_dialogue").source, column_map(values={"step": {"a": "b"}}))
+        map_source(load_suite("score_dialogue").source, column_map(values={"step": {"a": "b"}}))
     with pytest.raises(UsageError, match="expected COLUMN:FROM=TO"):
         parse_map([], ["speaker"])
     with pytest.raises(UsageError, match="expected NAME=PATH"):
@@ -271,10 +271,10 @@ def test_values_are_of_text_columns() -> None:
 def test_a_dialogues_name_stands_beside_its_rows() -> None:
     columns = column_map({"role": "m[].role", "conversation_id": "m[].id"})
     with pytest.raises(UsageError, match="names a whole dialogue"):
-        mapped(load_suite("guest_simulation").source, columns)
+        map_source(load_suite("guest_simulation").source, columns)
     columns = column_map({"role": "m[].role", "content": "n[].text"})
     with pytest.raises(UsageError, match="the elements of one array"):
-        mapped(load_suite("guest_simulation").source, columns)
+        map_source(load_suite("guest_simulation").source, columns)
 
 
 def test_what_is_mapped_stands_in_the_signature() -> None:
