@@ -5,6 +5,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
+from fastscore_machine.stopping import LOOK_SECONDS
+
 from fastscore.llm.client import ChatClient, Spent
 from fastscore.run.progress import StageProgress
 
@@ -27,10 +29,10 @@ def asking_threads(client: ChatClient) -> Iterator[ThreadPoolExecutor]:
 
 
 def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
-    """Yield futures as they end."""
+    """Yield futures as they end; a signal is heard meanwhile, whichever thread it came to."""
     left = set(futures)
     while left:
-        done, left = wait(left, return_when=FIRST_COMPLETED)
+        done, left = wait(left, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
         yield from done
 
 

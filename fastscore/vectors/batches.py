@@ -4,7 +4,7 @@ Nothing is padded or masked, so a text's result depends on the text alone, to th
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -125,12 +125,14 @@ def cut_batches(texts: int, tokens: int) -> Iterator[slice]:
 
 def run_batches(
     run: Inference, batches: Iterable[tuple[Inputs, Tag]], threads: int
-) -> Iterator[tuple[npt.NDArray[np.float32], Tag]]:
+) -> Generator[tuple[npt.NDArray[np.float32], Tag], None, None]:
     """Run batches on so many threads; yield each one's output and tag in the order given.
 
-    The next batches are made while earlier ones are in the model.
+    The next batches are made while earlier ones are in the model. Closed early, those that wait
+    are given up.
     """
-    with ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model") as pool:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model")
+    try:
         running: deque[tuple[Future[npt.NDArray[np.float32]], Tag]] = deque()
         for inputs, tag in batches:
             running.append((pool.submit(run, inputs), tag))
@@ -141,3 +143,5 @@ def run_batches(
         while running:
             future, done = running.popleft()
             yield future.result(), done
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

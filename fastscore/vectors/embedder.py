@@ -10,6 +10,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,11 +163,12 @@ class Embedder:
         done = 0
         batches = self._batches(series, tokenizer)
         calls = calls_at_once(self.precision, self.threads)
-        for output, rows in run_batches(run, batches, calls):
-            vectors[rows] = truncate(output, width)
-            done += len(rows)
-            if progress is not None:
-                progress(done, len(series))
+        with closing(run_batches(run, batches, calls)) as outputs:
+            for output, rows in outputs:
+                vectors[rows] = truncate(output, width)
+                done += len(rows)
+                if progress is not None:
+                    progress(done, len(series))
         return vectors
 
     def open_model(self) -> Inference:

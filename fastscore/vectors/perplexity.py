@@ -9,6 +9,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,12 +127,13 @@ class PerplexityModel:
             for group in group_texts(series, tokenizer)
             for batch in _masked_batches(group, self._model.mask_id)
         )
-        for log_probability, rows in run_batches(run, batches, self._threads):
-            # in the order of the tokens, however they were cut into batches
-            np.add.at(sums, rows, log_probability.astype(np.float64))
-            np.add.at(counts, rows, 1)
-            if progress is not None:
-                progress(int(np.count_nonzero(counts)), len(series))
+        with closing(run_batches(run, batches, self._threads)) as outputs:
+            for log_probability, rows in outputs:
+                # in the order of the tokens, however they were cut into batches
+                np.add.at(sums, rows, log_probability.astype(np.float64))
+                np.add.at(counts, rows, 1)
+                if progress is not None:
+                    progress(int(np.count_nonzero(counts)), len(series))
         with np.errstate(invalid="ignore"):
             return (-sums / counts).astype(np.float32)[:, None]
 

@@ -9,6 +9,7 @@ mean by tokens over the windows of both. Each text alone decides its sum.
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +78,12 @@ class WindowEmbedder:
         sums = np.zeros((len(series), self.dim))
         begun = np.zeros(len(series), np.bool_)
         calls = calls_at_once(self._embedder.precision, self._embedder.threads)
-        for output, (rows, tokens) in run_batches(run, self._batches(series), calls):
-            np.add.at(sums, rows, tokens * output.astype(np.float64))
-            begun[rows] = True
-            if progress is not None:
-                progress(int(np.count_nonzero(begun)), len(series))
+        with closing(run_batches(run, self._batches(series), calls)) as outputs:
+            for output, (rows, tokens) in outputs:
+                np.add.at(sums, rows, tokens * output.astype(np.float64))
+                begun[rows] = True
+                if progress is not None:
+                    progress(int(np.count_nonzero(begun)), len(series))
         return sums.astype(np.float32)
 
     def _batches(self, series: "pl.Series") -> Iterator[tuple[Inputs, _Tag]]:

@@ -1,12 +1,14 @@
 """One store and one embedder shared by threads."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from fastscore_models import ExportedModel
 
 from fastscore.vectors import Embedder, embedder
+from fastscore.vectors.batches import run_batches
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
 THREADS = 6
@@ -84,3 +86,21 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
         for found in pool.map(encode, range(THREADS)):
             np.testing.assert_array_equal(found, expected)
     assert len(loads) == 1
+
+
+def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more():
+    begun, closing = [], threading.Event()
+
+    def run(inputs):
+        begun.append(inputs["number"])
+        if len(begun) > 1:
+            closing.wait()
+            time.sleep(0.5)
+        return inputs["number"]
+
+    batches = (({"number": np.array([number])}, number) for number in range(20))
+    outputs = run_batches(run, batches, 1)
+    assert next(outputs)[1] == 0
+    closing.set()
+    outputs.close()
+    assert len(begun) < 5  # five were handed over with the first
