@@ -1,7 +1,7 @@
 """Set, group and vector kernels beside Python, numpy, scipy and polars."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,8 @@ from fastscore_kernels import (
 )
 
 from benchmarks.harness import SEED, Case, main
+
+Ragged = tuple[Any, Any]
 
 
 def _close(outputs: dict[str, Any]) -> None:
@@ -47,9 +49,6 @@ def _sets(rng: np.random.Generator, rows: int) -> tuple[list[Any], Any, Any]:
 
 def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
     """Compare overlaps of sorted sets."""
-    from scipy import sparse
-    from sklearn.preprocessing import normalize
-
     members_a, values_a, offsets_a = _sets(rng, rows)
     members_b, values_b, offsets_b = _sets(rng, rows)
     a, b = (values_a, offsets_a), (values_b, offsets_b)
@@ -98,7 +97,17 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
         None,
         _same_members,
     )
-    idf = np.log(1 + rows / (1 + np.bincount(values_a, minlength=20_000)))
+    yield _weighted_case(a, b, sets_a, sets_b)
+
+
+def _weighted_case(
+    a: Ragged, b: Ragged, sets_a: Sequence[frozenset[int]], sets_b: Sequence[frozenset[int]]
+) -> Case:
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+
+    rows = len(sets_a)
+    idf = np.log(1 + rows / (1 + np.bincount(a[0], minlength=20_000)))
     squares = (idf**2).tolist()
 
     def rowwise() -> Any:
@@ -115,7 +124,7 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
             out.append(sum(squares[v] for v in x & y) / norms**0.5)
         return out
 
-    yield Case(
+    return Case(
         "IDF cosine",
         rows,
         {
@@ -128,11 +137,8 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
     )
 
 
-def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
-    """Compare reductions over ragged groups."""
-    sizes = rng.integers(2, 40, groups)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    values = rng.gamma(2, 1, offsets[-1])
+def _gini_case(values: Any, offsets: Any) -> Case:
+    groups = len(offsets) - 1
     bounds = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
 
     def per_group() -> Any:
@@ -143,7 +149,7 @@ def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
             out[group] = ((2 * np.arange(1, n + 1) - n - 1) * x).sum() / (n * x.sum())
         return out
 
-    yield Case(
+    return Case(
         "ragged Gini",
         groups,
         {
@@ -153,6 +159,14 @@ def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
         ("numpy per group", 10.0),
         _close,
     )
+
+
+def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
+    """Compare reductions over ragged groups."""
+    sizes = rng.integers(2, 40, groups)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = rng.gamma(2, 1, offsets[-1])
+    yield _gini_case(values, offsets)
     met = rng.random(offsets[-1]) < 0.2
     groups_of = rng.integers(0, groups, groups)
     starts = rng.integers(0, sizes[groups_of])
@@ -212,15 +226,10 @@ def _sampled_means(matrix: Any, rows: Any, offsets: Any, pairs: int) -> list[flo
     return out
 
 
-def vector_cases(rng: np.random.Generator, scale: float) -> Iterator[Case]:
-    """Compare cosines over a vector view."""
-    texts, dim, pairs = int(20_000 * scale), 384, int(100_000 * scale)
-    matrix = rng.normal(size=(texts, dim)).astype(np.float32)
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    a, b = rng.integers(0, texts, (2, pairs))
-    yield Case(
-        "pair cosine, 384 columns",
-        pairs,
+def _pair_case(matrix: Any, a: Any, b: Any) -> Case:
+    return Case(
+        f"pair cosine, {matrix.shape[1]} columns",
+        len(a),
         {
             "fastscore": lambda: cosine_pairs(matrix, a, b, threads=1),
             "numpy einsum on gathered rows": lambda: np.einsum("ij,ij->i", matrix[a], matrix[b]),
@@ -228,17 +237,16 @@ def vector_cases(rng: np.random.Generator, scale: float) -> Iterator[Case]:
         ("numpy einsum on gathered rows", 1.5),
         _close,
     )
-    narrow = np.ascontiguousarray(matrix[:, :64])
-    yield Case(
-        "pair cosine, 64 columns",
-        pairs,
-        {
-            "fastscore": lambda: cosine_pairs(narrow, a, b, threads=1),
-            "numpy einsum on gathered rows": lambda: np.einsum("ij,ij->i", narrow[a], narrow[b]),
-        },
-        ("numpy einsum on gathered rows", 1.5),
-        _close,
-    )
+
+
+def vector_cases(rng: np.random.Generator, scale: float) -> Iterator[Case]:
+    """Compare cosines over a vector view."""
+    texts, dim, pairs = int(20_000 * scale), 384, int(100_000 * scale)
+    matrix = rng.normal(size=(texts, dim)).astype(np.float32)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    a, b = rng.integers(0, texts, (2, pairs))
+    yield _pair_case(matrix, a, b)
+    yield _pair_case(np.ascontiguousarray(matrix[:, :64]), a, b)
     asked = pairs // 20
     offsets = np.arange(0, 20 * asked + 1, 20)
 

@@ -89,6 +89,37 @@ def copied_shares(a: list[str], b: list[str]) -> list[float]:
     return out
 
 
+def _long_texts(rng: random.Random, rows: int) -> Iterator[Case]:
+    long = tuple(_utterances(rng, rows // 20, 60, 90) for _ in "ab")
+    yield distances("ASCII 300-450", (long[0], long[1]), ("cpdist, lists ready", 1.0))
+    for size, divisor in ((1_000, 200), (10_000, 10_000)):
+        letters = _letters(rng, ENGLISH, size, rows // divisor + 2)
+        unlike = _letters(rng, ENGLISH, size, len(letters))
+        yield distances(f"ASCII {size:,}", (letters, unlike), ("cpdist, lists ready", 1.0))
+        alike = [_edited(rng, text, size // 50) for text in letters]
+        name = f"ASCII {size:,}, a fiftieth edited"
+        yield distances(name, (letters, alike), ("cpdist, lists ready", 1.0))
+
+
+def _copied(rng: random.Random, rows: int) -> Case:
+    system = _utterances(rng, rows // 2, 3, 28)
+    user = [
+        " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
+        for text in system
+    ]
+    series_system, series_user = pl.Series(system), pl.Series(user)
+    return Case(
+        "copy ratio, orders 3 and 4",
+        len(system),
+        {
+            "fastscore": lambda: ngram_copy_ratio(series_system, series_user, threads=1),
+            "Python sets, lists ready": lambda: copied_shares(system, user),
+        },
+        ("Python sets, lists ready", 15.0),
+        _same,
+    )
+
+
 def cases(scale: float) -> Iterator[Case]:
     """Make the cases."""
     rng = random.Random(SEED)
@@ -120,37 +151,14 @@ def cases(scale: float) -> Iterator[Case]:
         [f"{text[:30]} 😀{text[30:40]}" for text in _utterances(rng, rows, 4, 9)] for _ in "ab"
     )
     yield distances("emoji 30-40", (emoji[0], emoji[1]), None)
-    long = tuple(_utterances(rng, rows // 20, 60, 90) for _ in "ab")
-    yield distances("ASCII 300-450", (long[0], long[1]), ("cpdist, lists ready", 1.0))
-    for size, divisor in ((1_000, 200), (10_000, 10_000)):
-        letters = _letters(rng, ENGLISH, size, rows // divisor + 2)
-        unlike = _letters(rng, ENGLISH, size, len(letters))
-        yield distances(f"ASCII {size:,}", (letters, unlike), ("cpdist, lists ready", 1.0))
-        alike = [_edited(rng, text, size // 50) for text in letters]
-        name = f"ASCII {size:,}, a fiftieth edited"
-        yield distances(name, (letters, alike), ("cpdist, lists ready", 1.0))
+    yield from _long_texts(rng, rows)
 
     part = [rng.randrange(rows // 4) for _ in range(rows)]
     distinct = tuple(_utterances(rng, rows // 4, 18, 30) for _ in "ab")
     repeated = tuple([column[at] for at in sorted(part)] for column in distinct)
     yield distances("ASCII 90-150, pairs repeated", (repeated[0], repeated[1]), None)
 
-    system = _utterances(rng, rows // 2, 3, 28)
-    user = [
-        " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
-        for text in system
-    ]
-    series_system, series_user = pl.Series(system), pl.Series(user)
-    yield Case(
-        "copy ratio, orders 3 and 4",
-        len(system),
-        {
-            "fastscore": lambda: ngram_copy_ratio(series_system, series_user, threads=1),
-            "Python sets, lists ready": lambda: copied_shares(system, user),
-        },
-        ("Python sets, lists ready", 15.0),
-        _same,
-    )
+    yield _copied(rng, rows)
     texts = pl.Series(a)
     yield Case(
         "text hash",

@@ -32,6 +32,7 @@ from benchmarks.processes import Cost, measure
 from fastscore.suites.preference_shift import PreferenceShiftOptions
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from tests.oracles import preference_shift as plain
+from tests.oracles import preference_shift_concepts as plain_concepts
 
 EXTRACTED = 200_000
 Row = dict[str, Any]
@@ -137,7 +138,9 @@ def check_agreement(folder: Path, lines: list[str], profile: str) -> None:
     ours = scores.tables["turns"]
     logs = [json.loads(line) for line in lines]
     scored = plain.score_logs(
-        logs, plain.make_catalogue(plain.read_lines(catalogue)), plain.PROFILES[profile]
+        logs,
+        plain_concepts.make_catalogue(plain.read_lines(catalogue)),
+        plain_concepts.PROFILES[profile],
     )
     theirs = [turn for row in scored for turn in row["turns"]]
     same = ours.height == len(theirs) and all(
@@ -152,8 +155,8 @@ def check_agreement(folder: Path, lines: list[str], profile: str) -> None:
 def run_plain(lines: list[str], catalogue: Path, profile: str) -> tuple[float, float]:
     """Read and score some logs plainly; return seconds of wall and processor time."""
     wall, cpu = time.perf_counter(), time.process_time()
-    items = plain.make_catalogue(plain.read_lines(catalogue))
-    plain.score_logs((json.loads(line) for line in lines), items, plain.PROFILES[profile])
+    items = plain_concepts.make_catalogue(plain.read_lines(catalogue))
+    plain.score_logs((json.loads(line) for line in lines), items, plain_concepts.PROFILES[profile])
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
@@ -206,7 +209,9 @@ def measure_profile(
 @click.option("--turns", type=click.IntRange(min=1), default=1_000_000, show_default=True)
 @click.option("--plain-turns", type=click.IntRange(min=1), default=2_000, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--profile", "profiles", type=click.Choice(list(plain.PROFILES)), multiple=True)
+@click.option(
+    "--profile", "profiles", type=click.Choice(list(plain_concepts.PROFILES)), multiple=True
+)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--quick", is_flag=True, help="50,000 turns, once, the default profile.")
 @click.option("--output", type=click.Path(path_type=Path), help="A JSON file for the figures.")
@@ -237,7 +242,7 @@ def main(
             f"{len(movies):,} movies, seed {seed}; medians of {repeats} (extremes)"
         )
         figures = []
-        for profile in profiles or tuple(plain.PROFILES):
+        for profile in profiles or tuple(plain_concepts.PROFILES):
             figures.append(measure_profile(folder, profile, turns, plain_turns, repeats))
             click.echo("\n".join(figures[-1].lines()))
             publish(figures[-1].published())

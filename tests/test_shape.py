@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "decisions" / "0009-longer-than-a-screen.md"
 READERS = ROOT / "docs" / "decisions" / "0001-own-readers.md"
-FOLDERS = ("fastscore", "kernels", "models", "examples", "docs")
+FOLDERS = ("fastscore", "kernels", "models", "tests", "benchmarks", "examples", "docs")
 MOST_LINES_OF_CODE, MOST_LINES_OF_A_KERNEL = 50, 100
 MOST_LINES_OF_A_FILE = 400
 COMPILED = {"kernel", "inlined", "always_inlined", "instruction"}

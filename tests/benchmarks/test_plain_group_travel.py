@@ -29,20 +29,8 @@ def score(*turns: Mapping[str, Any], **metadata: Any) -> Scores:
     return score_dialogue(made(*turns, **metadata), NO_VECTORS)
 
 
-def test_dialogue_metrics_by_hand() -> None:
-    members = ("Ann", "Bob", "Cy", "Di")
-    said = {
-        "cuisine": ("Italian", "Mexican", "Italian", "Italian"),  # divergent, flagged
-        "event": ("opera", "baseball", "opera", "opera"),  # divergent, named in words
-        "attraction": ("museums", "parks", "museums", "museums"),  # divergent, missed
-        "lodging": ("a private room",) * 4,
-    }
-    turns = [
-        turn(member, f"user_provide_{slot}", text)
-        for slot, texts in said.items()
-        for member, text in zip(members, texts, strict=True)
-    ]
-    turns += [
+def turns_of_the_system_and_to_it() -> list[dict[str, Any]]:
+    return [
         turn(
             "System",
             "sys_synthesize_cuisine",
@@ -68,6 +56,22 @@ def test_dialogue_metrics_by_hand() -> None:
         turn("System", "sys_present_plan", "Here."),
         turn("Everyone", "user_accept_plan", "Yes."),
     ]
+
+
+def test_dialogue_metrics_by_hand() -> None:
+    members = ("Ann", "Bob", "Cy", "Di")
+    said = {
+        "cuisine": ("Italian", "Mexican", "Italian", "Italian"),  # divergent, flagged
+        "event": ("opera", "baseball", "opera", "opera"),  # divergent, named in words
+        "attraction": ("museums", "parks", "museums", "museums"),  # divergent, missed
+        "lodging": ("a private room",) * 4,
+    }
+    turns = [
+        turn(member, f"user_provide_{slot}", text)
+        for slot, texts in said.items()
+        for member, text in zip(members, texts, strict=True)
+    ]
+    turns += turns_of_the_system_and_to_it()
     flags = dict.fromkeys(("multi_user", "enable_synthesis", "use_social_theory"), True)
     found = score(*turns, member_count=5, enable_feedback=True, **flags).metrics
     numbers = {name: (found[name].num, found[name].den) for name in found}

@@ -252,13 +252,15 @@ def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
     )
 
 
-def test_logs_of_every_suite_have_transcripts(tmp_path):
-    def write(name, *rows):
-        path = tmp_path / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return read_transcripts([str(path)], name).dialogues
+def transcripts_of(folder, name, *rows):
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_transcripts([str(path)], name).dialogues
 
-    (shifting,) = write(
+
+def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
+    (shifting,) = transcripts_of(
+        tmp_path,
         "preference_shift",
         {
             "session_id": "7",
@@ -272,12 +274,17 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
     )
     assert (shifting.dialogue, shifting.model) == ("7", "m")
     assert shifting.said == (("USER", "hi"), ("SYSTEM", "hello"))
-    (traced,) = write(
+    (traced,) = transcripts_of(
+        tmp_path,
         "memory_finance",
         {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]},
     )
     assert traced.said == (("USER", "a?"), ("ASSISTANT", "b."))
-    travellers = write(
+
+
+def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
+    travellers = transcripts_of(
+        tmp_path,
         "group_travel",
         {"dialogue_id": "g", "speaker": "Ann", "intent": "x", "utterance": "one"},
         {"dialogue_id": "h", "speaker": "Bob", "intent": "x", "utterance": "two"},
@@ -285,14 +292,16 @@ def test_logs_of_every_suite_have_transcripts(tmp_path):
     )
     assert [each.dialogue for each in travellers] == ["g", "h"]
     assert travellers[0].said == (("ann", "one"), ("SYSTEM", "three"))
-    (guest,) = write(
+    (guest,) = transcripts_of(
+        tmp_path,
         "guest_simulation",
         {"conversation_id": "c", "role": "guest", "name": "guest", "content": "pizza"},
         {"conversation_id": "c", "role": "system", "name": "test_case_info", "content": "{}"},
         {"conversation_id": "c", "role": "waiter", "content": "sure"},
     )
     assert guest.said == (("guest", "pizza"), ("waiter", "sure"))
-    (miner,) = write(
+    (miner,) = transcripts_of(
+        tmp_path,
         "score_dialogue",
         {
             "event": "predicted",

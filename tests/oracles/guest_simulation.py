@@ -2,199 +2,43 @@
 
 Written from the definitions in docs/suites/guest_simulation.md, with the standard library alone:
 the peer that `benchmarks.guest_simulation` measures against, and the oracle of the suite's tests.
-`guest_cells` reads the cells.
+`guest_cells` reads the cells, `guest_states` what they say of states and orders.
 """
 
 import json
-import re
 import statistics
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.oracles.guest_cells import (
     DEFAULT_STATE,
-    STATE_COLUMNS,
     Behaviour,
     MalformedError,
-    behaviour_of_cell,
     current_names,
-    filled,
     first_text,
-    normalise,
-    order_of_cell,
-    parse_items,
     target_items,
     target_names,
     tool_names,
 )
+from tests.oracles.guest_states import (
+    GUEST_ROLES,
+    Row,
+    cell_of,
+    guest_orders,
+    guest_states,
+    has_order_cell,
+    is_exit,
+    is_guest,
+)
 
-Row = Mapping[str, Any]
-
-LEXICON = Path(__file__).parents[2] / "fastscore" / "suites" / "guest_simulation" / "lexicon.toml"
 METRICS = ("PAS", "BVS", "ORA", "DEI", "CRRS")
-GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
 FOODS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
 ORDER_TOOLS = ("order_tracking",)
 BEHAVIOUR_TOOLS = ("message_generation", "message_attributes")
 BASIC_TOOLS = ("get_name", "get_persona", "get_target", "get_past_messages")
-
-
-@cache
-def read_words(path: Path = LEXICON) -> dict[str, Any]:
-    """Read the lexicon of the heuristic."""
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-# --- states ---------------------------------------------------------------------------------------
-
-
-def is_guest(row: Row) -> bool:
-    """Tell whether a message is the guest's."""
-    return row.get("role") in GUEST_ROLES or (row.get("name") or "").startswith("guest")
-
-
-def is_exit(row: Row) -> bool:
-    """Tell whether a message ends the conversation."""
-    return (row.get("content") or "").lower() == "exit"
-
-
-def cell_of(row: Row, column: str) -> str:
-    """Return a cell as text: a string itself, anything else as JSON."""
-    value = row.get(column)
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def behaviour_of_columns(row: Row, profile: str) -> Behaviour | None:
-    """Read a state from the columns of the log."""
-    values = []
-    for names in STATE_COLUMNS:
-        value = next((row[name] for name in names if row.get(name) is not None), "")
-        if not value.strip():
-            value = ""
-        values.append(value if profile == "published" else value.strip().lower())
-    return filled(values)
-
-
-def order_of_columns(row: Row, profile: str) -> list[Any] | None:
-    """Read an order from the columns of the log."""
-    text = cell_of(row, "current_items_in_order")
-    if not text.strip():
-        return None
-    if profile == "published":
-        try:
-            loaded = json.loads(text.replace("'", '"'))
-        except ValueError:
-            return []
-        return loaded if isinstance(loaded, list) else []
-    if not text.lstrip().startswith("["):
-        raise MalformedError("no list")
-    return parse_items(text, len(text) - len(text.lstrip()))
-
-
-def has_order_cell(row: Row) -> bool:
-    """Tell whether the column of the order has anything in it."""
-    return bool(cell_of(row, "current_items_in_order").strip())
-
-
-def plain_words(text: str) -> str:
-    """Reduce a text to its words, between single spaces."""
-    return " " + re.sub(r"[^a-z0-9]+", " ", text.lower()).strip() + " "
-
-
-def has_phrase(text: str, phrases: Iterable[str]) -> bool:
-    """Tell whether a text has a phrase as whole words."""
-    words = plain_words(text)
-    return any(plain_words(phrase) in words for phrase in phrases)
-
-
-def behaviours_by_words(rows: Sequence[Row], targets: Sequence[Any]) -> list[Behaviour | None]:
-    """Read the guest's states from what was said."""
-    words = read_words()
-    wanted = {
-        normalise(first_text(item, ("name", "item_name", "item")))
-        for item in targets
-        if isinstance(item, dict)
-    } - {""}
-    named_before: set[str] = set()
-    ordering, restaurant = DEFAULT_STATE[3], ""
-    states: list[Behaviour | None] = []
-    for row in rows:
-        text = row.get("content") or ""
-        if not is_guest(row):
-            if row.get("role") != "system":
-                restaurant = text
-            continue
-        if is_exit(row):
-            states.append(None)
-            continue
-        explores = has_phrase(text, words["exploration"]["asks"]) or (
-            "?" in text and has_phrase(text, words["exploration"]["menu_words"])
-        )
-        mood = next(
-            (mood["name"] for mood in words["moods"] if has_phrase(text, mood["phrases"])), "casual"
-        )
-        said = f" {normalise(text)} "
-        named = {name for name in wanted if f" {name} " in said}
-        left = wanted - named_before
-        if named:
-            many = len(named) >= words["ordering"]["items_at_once"]
-            at_once = many or (bool(left) and left <= named)
-            ordering = "all_at_once" if at_once else "one_by_one"
-        named_before |= named
-        complete = has_phrase(restaurant, words["completion"]["confirmations"])
-        states.append(
-            (
-                "yes" if complete else "no",
-                "explores_menu" if explores else "does_not_explore_menu",
-                mood,
-                ordering,
-            )
-        )
-    return states
-
-
-def guest_states(
-    rows: Sequence[Row], guests: Sequence[Row], targets: Sequence[Any], profile: str, states: str
-) -> tuple[str, list[Behaviour | None]]:
-    """Read the behaviour of every guest message, and name where it came from."""
-    by_columns = [behaviour_of_columns(row, profile) for row in guests]
-    tells = any(by_columns)
-    if profile == "published":
-        # any of the five columns makes a state row, the order as well
-        tells = tells or any(has_order_cell(row) for row in guests)
-    if states == "columns" or (states == "auto" and tells):
-        return "columns", by_columns
-    by_tools = [behaviour_of_cell(cell_of(row, "tool_calls")) for row in guests]
-    if states == "tools" or (states == "auto" and any(by_tools)):
-        return "tools", by_tools
-    return "heuristic", behaviours_by_words(rows, targets)
-
-
-def guest_orders(guests: Sequence[Row], profile: str, states: str) -> list[Any]:
-    """Read the order of every guest message: a list, None, or the fault of a malformed cell."""
-
-    def attempt(row: Row, source: str) -> Any:
-        try:
-            if source == "columns":
-                return order_of_columns(row, profile)
-            return order_of_cell(cell_of(row, "tool_calls"))
-        except MalformedError as error:
-            return error
-
-    for source in ("columns", "tools"):
-        if states not in ("auto", source):
-            continue
-        orders = [attempt(row, source) for row in guests]
-        if states == source or any(order is not None for order in orders):
-            return orders
-    return [None] * len(guests)
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -287,6 +131,41 @@ def text_overlap(text: str, items: Sequence[Any]) -> float | None:
     return len(mentioned & wanted) / len(both) if both else None
 
 
+def adherence(
+    persona: Mapping[str, Any] | None,
+    personas: Mapping[str, Mapping[str, Any]],
+    guests: Sequence[Row],
+    behaviours: Sequence[Behaviour | None],
+    nothing: float | None,
+) -> float | None:
+    """Compute PAS: the mean over the guest messages that have a state."""
+    if persona is None:
+        return None
+    name = persona.get("full_name") or (persona.get("guest_persona") or {}).get("full_name")
+    expected = personas.get(name or "", persona.get("message_generation_attributes"))
+    parts = [
+        message_score(state, expected)[0]
+        if expected is not None
+        else fallback_score(state, json.dumps(persona, ensure_ascii=False))
+        for row, state in zip(guests, behaviours, strict=True)
+        if state is not None and not is_exit(row)
+    ]
+    return sum(parts) / len(parts) if parts else nothing
+
+
+def order_accuracy(
+    final: Any, target: Any, wanted: Sequence[Any], by_role: Sequence[Row], published: bool
+) -> float | None:
+    """Compute ORA: of the last order that was given, else of what was said."""
+    if final is not None:
+        return f1(current_names(final), target_names(wanted))
+    if not published and all(row.get("content") is None for row in by_role):
+        return None  # nobody spoke, or what was said is not given
+    keys = ("items", "target_order") if published else ("items", "target_order", "order_items")
+    text = " ".join(row.get("content") or "" for row in by_role)
+    return text_overlap(text, target_items(target or {}, *keys) or [])
+
+
 # --- conversations --------------------------------------------------------------------------------
 
 
@@ -294,6 +173,22 @@ def read_personas(path: Path) -> dict[str, dict[str, Any]]:
     """Read the attributes of personas by name."""
     entries = json.loads(path.read_text(encoding="utf-8"))["persona_attributes"]
     return {entry["full_name"]: entry["message_generation_attributes"] for entry in entries}
+
+
+def case_of(rows: Sequence[Row]) -> tuple[Any, Any, list[Row], bool]:
+    """Return persona, target, the messages, and whether what states the first two is no object."""
+    persona, target, bad_case = None, None, False
+    messages = []
+    for row in rows:
+        if row.get("role") == "system" and row.get("name") == "test_case_info":
+            try:
+                case = json.loads(row.get("content") or "")
+                persona, target = case.get("guest_persona"), case.get("target_order")
+            except (ValueError, AttributeError):
+                bad_case = True
+        else:
+            messages.append(row)
+    return persona, target, messages, bad_case
 
 
 def score_conversation(
@@ -307,17 +202,7 @@ def score_conversation(
     """Score a conversation; what cannot be scored is None."""
     published = profile == "published"
     nothing = 0.0 if published else None
-    persona, target, bad_case = None, None, False
-    messages = []
-    for row in rows:
-        if row.get("role") == "system" and row.get("name") == "test_case_info":
-            try:
-                case = json.loads(row.get("content") or "")
-                persona, target = case.get("guest_persona"), case.get("target_order")
-            except (ValueError, AttributeError):
-                bad_case = True
-        else:
-            messages.append(row)
+    persona, target, messages, bad_case = case_of(rows)
     guests = [row for row in messages if is_guest(row)]
     by_role = [row for row in guests if row.get("role") in GUEST_ROLES]
     wanted = (
@@ -335,47 +220,22 @@ def score_conversation(
             for row, state in zip(guests, behaviours, strict=True)
         ]
 
-    scores: dict[str, Any] = {"state_source": source, "behaviours": behaviours}
-    # PAS
-    scores["PAS"] = None
-    if persona is not None:
-        name = persona.get("full_name") or (persona.get("guest_persona") or {}).get("full_name")
-        expected = personas.get(name or "", persona.get("message_generation_attributes"))
-        parts = [
-            message_score(state, expected)[0]
-            if expected is not None
-            else fallback_score(state, json.dumps(persona, ensure_ascii=False))
-            for row, state in zip(guests, behaviours, strict=True)
-            if state is not None and not is_exit(row)
-        ]
-        scores["PAS"] = sum(parts) / len(parts) if parts else nothing
-    # BVS
     present = [state for state in behaviours if state is not None]
+    cells = [cell_of(row, "tool_calls") for row in by_role]
+    scores: dict[str, Any] = {"state_source": source, "behaviours": behaviours}
+    scores["PAS"] = adherence(persona, personas, guests, behaviours, nothing)
     scores["BVS"] = behavioural_variance(present) if len(present) >= 2 else nothing
-    # ORA
     scores["ORA"] = None
     orders = guest_orders(guests, profile, states)
     if published:
         orders = [[] if is_exit(row) else order for row, order in zip(guests, orders, strict=True)]
     final = next((order for order in reversed(orders) if order), None)
     if wanted is not None and not isinstance(final, MalformedError) and not bad_case:
-        if final is not None:
-            value = f1(current_names(final), target_names(wanted))
-        elif not published and all(row.get("content") is None for row in by_role):
-            value = None  # nobody spoke, or what was said is not given
-        else:
-            keys = (
-                ("items", "target_order") if published else ("items", "target_order", "order_items")
-            )
-            text = " ".join(row.get("content") or "" for row in by_role)
-            value = text_overlap(text, target_items(target or {}, *keys) or [])
+        value = order_accuracy(final, target, wanted, by_role, published)
         scores["ORA"] = nothing if value is None else value
-    # DEI
     scores["DEI"] = None
     if level is not None and 1 <= level <= 5:
-        cells = [cell_of(row, "tool_calls") for row in by_role]
         scores["DEI"] = explainability(level, cells, profile) if cells else nothing
-    # CRRS
     scores["CRRS"] = None
     if all(scores[metric] is not None for metric in ("PAS", "BVS", "ORA", "DEI")):
         scores["CRRS"] = (

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from fastscore.suites.declarations import Column, Source
@@ -93,28 +94,43 @@ def naive_read(
         if line.status != "row":
             rejects.append((*place.values(), None, line.status))
             continue
-        row: dict[str, Any] = dict(place)
-        fault: tuple[str, str] | None = None
-        for column in source.columns:
-            names = (column.name, *column.aliases)
-            value = next((line.values[each] for each in names if each in line.values), None)
-            if column.only_where is not None:
-                other, wanted = column.only_where
-                if row.get(other) != wanted:
-                    row[column.name] = None
-                    continue
-            try:
-                if value is None and column.required:
-                    raise RejectedError("missing_field")
-                row[column.name] = naive_column(column, value)
-            except RejectedError as error:
-                fault = fault or (column.name, str(error))
+        values = {column.name: stated(column, line.values) for column in source.columns}
+        row, fault = naive_row(place, values, source)
         if fault is None:
             rows.append(row)
         else:
             rejects.append((*place.values(), *fault))
     counts = {"lines": len(lines), "blank": blank, "rows": len(rows), "rejects": len(rejects)}
     return rows, rejects, counts
+
+
+def stated(column: Column, values: Mapping[str, Any], fold: bool = False) -> Any:
+    """Return what is given of a column under the first of its names that stands there."""
+    names = [name.strip().lower() if fold else name for name in (column.name, *column.aliases)]
+    return next((values[name] for name in names if name in values), None)
+
+
+def naive_row(
+    place: Mapping[str, Any], values: Mapping[str, Any], source: Source, read_json: bool = True
+) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """Return a row, and the first column that is at fault with its reason."""
+    row: dict[str, Any] = dict(place)
+    fault: tuple[str, str] | None = None
+    for column in source.columns:
+        value = values[column.name]
+        if column.only_where is not None:
+            other, wanted = column.only_where
+            if row.get(other) != wanted:
+                row[column.name] = None
+                continue
+        try:
+            if value is None and column.required:
+                raise RejectedError("missing_field")
+            is_read = column.kind != "json" or read_json
+            row[column.name] = naive_column(column, value) if is_read else value
+        except RejectedError as error:
+            fault = fault or (column.name, str(error))
+    return row, fault
 
 
 def naive_column(column: Column, value: Any) -> Any:
@@ -194,28 +210,14 @@ def naive_read_csv(
         if record.status != "row":
             rejects.append((*place.values(), None, record.status))
             continue
-        row: dict[str, Any] = dict(place)
-        fault: tuple[str, str] | None = None
+        cells = dict(reversed([*zip(names, record.cells, strict=False)]))
+        values = {}
         for column in source.columns:
-            own = [each.strip().lower() for each in (column.name, *column.aliases)]
-            cell = next((record.cells[names.index(each)] for each in own if each in names), None)
-            value = None
+            cell = stated(column, cells, fold=True)
             if cell is not None:
-                value = naive_cell(column, cell, column.name in source.dialogue_key)
-            if column.only_where is not None:
-                other, wanted = column.only_where
-                if row.get(other) != wanted:
-                    row[column.name] = None
-                    continue
-            try:
-                if value is None and column.required:
-                    raise RejectedError("missing_field")
-                if column.kind == "json":
-                    row[column.name] = value
-                else:
-                    row[column.name] = naive_column(column, value)
-            except RejectedError as error:
-                fault = fault or (column.name, str(error))
+                cell = naive_cell(column, cell, column.name in source.dialogue_key)
+            values[column.name] = cell
+        row, fault = naive_row(place, values, source, read_json=False)
         if fault is None:
             rows.append(row)
         else:

@@ -149,6 +149,62 @@ def score_log(
     return scored, rejected, ignored
 
 
+def score_utterance(
+    truth: str,
+    events: list[dict[str, Any]],
+    weight: float,
+    semantic: str,
+    vectors: dict[str, list[float]],
+    b: float,
+) -> dict[str, Any]:
+    """Return the steps of an utterance, and the best of them."""
+    predicted = [event for event in events if event["event"] == "predicted"]
+    revealed = [
+        event["step"]
+        for event in events
+        if event["event"] == "revealed" and event["step"] is not None
+    ]
+    total = max(0, max(revealed) + 1) if revealed else len(predicted)
+    steps = []
+    for step in range(total):
+        at_step = [event for event in predicted if event["step"] == step]
+        prediction = strip_eof(at_step[-1]["prediction"]) if at_step else ""
+        lexical = lexical_similarity(prediction, truth) if weight > 0 else 0.0
+        cosine = 0.0
+        meaning = 0.0
+        if weight < 1 and semantic == "jaccard":
+            meaning = jaccard(prediction, truth)
+        elif weight < 1 and semantic == "cosine":
+            if prediction or truth:
+                cosine = dot(vectors[prediction], vectors[truth])
+            meaning = cosine
+        elif weight < 1:
+            cosine = dot(vectors[prediction], vectors[truth])
+            meaning = max(0.0, min(1.0, (cosine - b) / max(1 - b, 1e-6)))
+        earliness = 1 / (step + 1)
+        steps.append(
+            {
+                "step": step,
+                "prediction": prediction,
+                "line": at_step[-1]["line"] if at_step else None,
+                "lexical_similarity": lexical,
+                "semantic_cosine_raw": cosine,
+                "semantic_similarity": meaning,
+                "earliness": earliness,
+                "U_step": (lexical * weight + meaning * (1 - weight)) * earliness,
+            }
+        )
+    best, best_step = -1.0, 0
+    for step in steps:
+        if step["U_step"] > best:
+            best, best_step = step["U_step"], step["step"]
+    return {
+        "steps": steps,
+        "U_best": best if steps else None,
+        "best_step": best_step if steps else None,
+    }
+
+
 def score_dialogue(
     dialogue: dict[str, Any],
     weight: float,
@@ -168,56 +224,10 @@ def score_dialogue(
     utterances = []
     n_used = 0
     for index, (truth, line, events) in completed.items():
-        predicted = [event for event in events if event["event"] == "predicted"]
-        revealed = [
-            event["step"]
-            for event in events
-            if event["event"] == "revealed" and event["step"] is not None
-        ]
-        total = max(0, max(revealed) + 1) if revealed else len(predicted)
-        steps = []
-        for step in range(total):
-            at_step = [event for event in predicted if event["step"] == step]
-            prediction = strip_eof(at_step[-1]["prediction"]) if at_step else ""
-            n_used += bool(at_step)
-            lexical = lexical_similarity(prediction, truth) if weight > 0 else 0.0
-            cosine = 0.0
-            meaning = 0.0
-            if weight < 1 and semantic == "jaccard":
-                meaning = jaccard(prediction, truth)
-            elif weight < 1 and semantic == "cosine":
-                if prediction or truth:
-                    cosine = dot(vectors[prediction], vectors[truth])
-                meaning = cosine
-            elif weight < 1:
-                cosine = dot(vectors[prediction], vectors[truth])
-                meaning = max(0.0, min(1.0, (cosine - b) / max(1 - b, 1e-6)))
-            earliness = 1 / (step + 1)
-            steps.append(
-                {
-                    "step": step,
-                    "prediction": prediction,
-                    "line": at_step[-1]["line"] if at_step else None,
-                    "lexical_similarity": lexical,
-                    "semantic_cosine_raw": cosine,
-                    "semantic_similarity": meaning,
-                    "earliness": earliness,
-                    "U_step": (lexical * weight + meaning * (1 - weight)) * earliness,
-                }
-            )
-        best, best_step = -1.0, 0
-        for step in steps:
-            if step["U_step"] > best:
-                best, best_step = step["U_step"], step["step"]
+        utterance = score_utterance(truth, events, weight, semantic, vectors, b)
+        n_used += sum(step["line"] is not None for step in utterance["steps"])
         utterances.append(
-            {
-                "utterance_index": index,
-                "ground_truth": truth,
-                "line": line,
-                "steps": steps,
-                "U_best": best if steps else None,
-                "best_step": best_step if steps else None,
-            }
+            {"utterance_index": index, "ground_truth": truth, "line": line} | utterance
         )
     scores = [utterance["U_best"] for utterance in utterances if utterance["steps"]]
     n_predictions = sum(

@@ -16,6 +16,7 @@ from fastscore.results.runs import Run
 from tests.conftest import fastscore_command
 from tests.oracles import guest_simulation as plain_guests
 from tests.oracles import preference_shift as plain_shifts
+from tests.oracles.preference_shift_concepts import PROFILES, make_catalogue
 
 TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 WITHOUT_MEMORY = {"20260221_085707"}
@@ -109,12 +110,8 @@ def test_results_of_preference_shift_are_paired_by_model_and_session(
     """The old scores are those of the plain scorer, written as the published file has them."""
     run = suite_runs["preference_shift/published"]
     (log,) = (Path(about["name"]) for about in run.manifest.inputs)
-    catalogue = plain_shifts.make_catalogue(
-        plain_shifts.read_lines(Path(run.manifest.options["catalogue"]))
-    )
-    scored = plain_shifts.score_logs(
-        plain_shifts.read_lines(log), catalogue, plain_shifts.PROFILES["published"]
-    )
+    catalogue = make_catalogue(plain_shifts.read_lines(Path(run.manifest.options["catalogue"])))
+    scored = plain_shifts.score_logs(plain_shifts.read_lines(log), catalogue, PROFILES["published"])
     rows = [
         {
             "model": one["model_name"],

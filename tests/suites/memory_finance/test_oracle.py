@@ -12,6 +12,7 @@ from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.suites.memory_finance.legacy import legacy_files
 from fastscore.vectors.view import VectorView
 from tests.oracles import memory_finance as plain
+from tests.oracles.memory_finance_turns import score_turns
 from tests.suites.memory_finance.tracing import read, read_lines
 
 WORDS = plain.read_words()
@@ -103,7 +104,7 @@ traces = st.lists(dialogs, max_size=4)
 
 
 def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, list[Any]]:
-    rows = plain.score_turns(traced, WORDS, ignore_memory_keys)
+    rows = score_turns(traced, WORDS, ignore_memory_keys)
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 

@@ -26,9 +26,10 @@ from benchmarks.preference_shift_logs import (
     write_jsonl,
 )
 from tests.oracles import preference_shift as plain
+from tests.oracles import preference_shift_concepts as plain_concepts
 
 Row = dict[str, Any]
-PROFILES = list(plain.PROFILES)
+PROFILES = list(plain_concepts.PROFILES)
 CLOSE = {"rel_tol": 0.0, "abs_tol": 1e-12}
 
 
@@ -70,7 +71,9 @@ def compare(
         path, "preference_shift", embedder=None, catalogue=str(catalogue), profile=profile,
         segments="metadata",
     )  # fmt: skip
-    expected = plain.score_logs(logs, plain.make_catalogue(movies), plain.PROFILES[profile])
+    expected = plain.score_logs(
+        logs, plain_concepts.make_catalogue(movies), plain_concepts.PROFILES[profile]
+    )
     tables = {name: frame.to_dicts() for name, frame in scores.tables.items()}
     compare_dialogues(tables["dialogues"], expected)
     compare_turns(tables["turns"], expected)

@@ -1,6 +1,7 @@
 """Profile legacy: recovery of topics, against plain Python that follows the definition."""
 
 import random
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,12 @@ def plain_topics(text: str) -> list[str]:
 def jaccard(one: list[str], two: list[str]) -> float:
     union = set(one) | set(two)
     return len(set(one) & set(two)) / len(union) if union else 0.0
+
+
+def weighted(parts: Mapping[str, float | None]) -> float:
+    there = {name: part for name, part in parts.items() if part is not None}
+    total = sum(WEIGHTS[name] for name in there)
+    return sum(WEIGHTS[name] * part for name, part in there.items()) / total
 
 
 class Plain:
@@ -113,9 +120,6 @@ class Plain:
             "cc": cc,
             "cr": cr,
         }
-        there = {name: part for name, part in parts.items() if part is not None}
-        total = sum(WEIGHTS[name] for name in there)
-        cas = sum(WEIGHTS[name] * part for name, part in there.items()) / total
         return {
             "n_shifts": n,
             "n_recovered": len(delays),
@@ -124,7 +128,7 @@ class Plain:
             "topic_interference": interference,
             "cross_coherence": cc,
             "context_retention": cr,
-            "context_adaptation_score": cas,
+            "context_adaptation_score": weighted(parts),
         }
 
 

@@ -10,17 +10,18 @@ from fastscore.suites.preference_shift.analysis.scored import Scored, make_score
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.schema import TABLES
 from tests.oracles import preference_shift as plain
+from tests.oracles import preference_shift_concepts as plain_concepts
 
 Row = dict[str, Any]
 
 
 def tables_of(
-    logs: Sequence[Row], catalogue: plain.Catalogue, profile: str = "default"
+    logs: Sequence[Row], catalogue: plain_concepts.Catalogue, profile: str = "default"
 ) -> dict[str, pl.LazyFrame]:
     """Score logs plainly and lay the scores out as the suite does, as far as an analysis reads."""
     rows: dict[str, list[Row]] = {table.name: [] for table in TABLES}
     for line, log in enumerate(logs, start=1):
-        scored = plain.score_conversation(log, catalogue, plain.PROFILES[profile])
+        scored = plain.score_conversation(log, catalogue, plain_concepts.PROFILES[profile])
         place = {
             "file": "logs.jsonl",
             "line": line,

@@ -19,7 +19,7 @@ from fastscore.suites.judged import (
 )
 from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.scored import Scored
-from tests.oracles import preference_shift as plain
+from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.suites.preference_shift.analysis.test_statistics import ITEMS, log
 
@@ -40,7 +40,7 @@ def judged_logs(*judges: Any, model: str = "m") -> list[dict[str, Any]]:
 
 
 def scored(logs: list[dict[str, Any]]) -> Scored:
-    return scored_of(tables_of(logs, plain.make_catalogue(ITEMS)))
+    return scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS)))
 
 
 def read_judged(

@@ -24,6 +24,7 @@ from fastscore.suites.preference_shift.analysis.top_concepts import (
 from fastscore.suites.preference_shift.analysis.weights import simplex, weight_grid
 from fastscore.suites.preference_shift.analysis.windows import first_recoveries, window_sweep
 from tests.oracles import preference_shift as plain
+from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of
 
 FAST = {"samples": 50, "seed": 0}
@@ -76,7 +77,7 @@ HAND = [
 
 @pytest.fixture
 def hand() -> Scored:
-    return scored_of(tables_of(HAND, plain.make_catalogue(ITEMS)))
+    return scored_of(tables_of(HAND, plain_concepts.make_catalogue(ITEMS)))
 
 
 def value(table: pl.DataFrame, column: str, **where: Any) -> Any:
@@ -144,7 +145,7 @@ def test_top_concepts_by_hand() -> None:
 
 def test_a_conversation_without_turns_keeps_the_value_that_the_run_gave(hand: Scored) -> None:
     logs = [*HAND, log("m", "3")]
-    catalogue = plain.make_catalogue(ITEMS)
+    catalogue = plain_concepts.make_catalogue(ITEMS)
     for profile, expected in (("default", None), ("published", 0.0)):
         scored = scored_of(tables_of(logs, catalogue, profile), profile=profile)
         last = ablated_scores(scored).row(-1, named=True)
@@ -197,7 +198,7 @@ def test_windows_by_hand(hand: Scored) -> None:
 
 def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
     pairs = [("ant", "bee"), ("ant", "ant"), ("ant", "bee"), ("ant", "bee"), ("ant", "ant")]
-    tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))], plain.make_catalogue(ITEMS))
+    tables = tables_of([log("m", "1", *pairs, shifts=(1, 3))], plain_concepts.make_catalogue(ITEMS))
     lacking = pl.when(pl.col("turn") == 4).then(None)
     scores = [lacking.otherwise(pl.col(name)).alias(name) for name in ("cc", "cr", "i", "tas")]
     scored = scored_of({**tables, "turns": tables["turns"].with_columns(scores)})
@@ -222,7 +223,7 @@ def test_turns_around_shifts_by_hand(hand: Scored) -> None:
 def test_turns_beyond_another_shift_do_not_count() -> None:
     pairs = [("ant", "ant"), ("bee", "ant"), ("cat", "cat"), ("dog", "ant"), ("ant", "ant")]
     logs = [log("m", "1", *pairs, shifts=(2, 3))]
-    near = around_shifts(scored_of(tables_of(logs, plain.make_catalogue(ITEMS))))
+    near = around_shifts(scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS))))
     assert near.select("turn", "cc:before", "cc:at", "cc:after").rows() == [
         (2, 1.0, 0.0, None),
         (3, 0.0, 1.0, 0.5),
@@ -247,7 +248,7 @@ def test_construct_contrasts_by_hand(hand: Scored) -> None:
 def test_segment_cosines_by_hand() -> None:
     pairs = [("ant", "ant"), ("ant bee", "bee"), ("cat", "ant"), ("cat", "cat")]
     logs = [log("m", "1", *pairs, shifts=(3,)), log("m", "2", ("ant", "ant"))]
-    tables = tables_of(logs, plain.make_catalogue(ITEMS))
+    tables = tables_of(logs, plain_concepts.make_catalogue(ITEMS))
     idf = pl.DataFrame({"concept": [f"name={item['name']}" for item in ITEMS], "idf": [2.0] * 4})
     found = segment_similarities(tables["turns"], idf, scored_of(tables).conversations)
     # U1 = 2 ant + bee, S1 = ant + bee, U2 = 2 cat, S2 = ant + cat
@@ -257,16 +258,16 @@ def test_segment_cosines_by_hand() -> None:
 
 
 @pytest.fixture(scope="module")
-def models() -> tuple[list[Row], plain.Catalogue, dict[str, pl.LazyFrame]]:
+def models() -> tuple[list[Row], plain_concepts.Catalogue, dict[str, pl.LazyFrame]]:
     dialogues, movies = read_source()
     logs = list(KINDS["models"](dialogues, movies, random.Random(0)))
-    catalogue = plain.make_catalogue(movies)
+    catalogue = plain_concepts.make_catalogue(movies)
     return logs, catalogue, tables_of(logs, catalogue)
 
 
 def test_the_sweep_at_the_runs_window_is_the_runs_own_recovery(models: Any) -> None:
     for window in (1, 2, 3, 5):
-        profile = plain.Profile(window=window)
+        profile = plain_concepts.Profile(window=window)
         logs, catalogue, tables = models
         rows = [plain.score_conversation(each, catalogue, profile) for each in logs]
         delays = [delay for row in rows for delay in row["delays"]]
@@ -282,7 +283,7 @@ def test_tas_under_other_weights_is_what_the_plain_scorer_gives(models: Any) -> 
     logs, catalogue, tables = models
     grid = weight_grid(scored_of(tables), **FAST)
     for weights in ((0.5, 0.3, 0.2), (0.1, 0.2, 0.7)):
-        profile = plain.Profile(weights=weights)
+        profile = plain_concepts.Profile(weights=weights)
         expected = plain.mean(
             [plain.score_conversation(each, catalogue, profile)["tas"] for each in logs]
         )
@@ -299,7 +300,7 @@ def test_segments_are_compared_as_the_plain_scorer_compares(models: Any) -> None
     concepts = [f"{name}={v}" for name, found in catalogue.items_of.items() for v in found]
     idf = pl.DataFrame({"concept": concepts, "idf": [catalogue.idf(c) for c in concepts]})
     found = segment_similarities(tables["turns"], idf, scored_of(tables).conversations)
-    profile = plain.PROFILES["default"]
+    profile = plain_concepts.PROFILES["default"]
     for conversation, within, across in found.rows():
         row = plain.score_conversation(logs[conversation], catalogue, profile)
         ends = [(each["start_turn"], each["end_turn"]) for each in row["segments"]]
@@ -333,7 +334,7 @@ def test_no_order_of_rows_shows(models: Any) -> None:
 
 def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
     logs = [log("m", "1", ("ant", "ant")), log("n", "1", ("ant", "bee"))]
-    scored = scored_of(tables_of(logs, plain.make_catalogue(ITEMS)))
+    scored = scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS)))
     sweep = window_sweep(scored, **FAST)
     assert sweep["n_shifts"].sum() == 0
     assert sweep["rate"].null_count() == sweep.height

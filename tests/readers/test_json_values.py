@@ -1,0 +1,146 @@
+"""Values at places of lines: numbers and texts, against Python's json."""
+
+import json
+import math
+import struct
+
+import numpy as np
+import pytest
+from fastscore_readers.json import located_values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.readers.json_texts import LONG_TEXT, as_bytes
+
+
+def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - [len(text) for text in texts]
+    return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
+
+
+@given(
+    st.lists(
+        st.integers()
+        | st.integers(-(2**63) - 2, -(2**63) + 2)
+        | st.integers(2**63 - 3, 2**63 + 2)
+        | st.sampled_from(["-", "", "x", "1x", "00012", "-0", "- 1", "1.0", "+1", "0" * 30 + "7"]),
+        max_size=8,
+    )
+)
+def test_integers(items: list[int | str]) -> None:
+    texts = [str(item).encode() for item in items]
+    values, states = located_values.integers(*ranges(texts))
+    for text, value, state in zip(texts, values.tolist(), states.tolist(), strict=True):
+        digits = text.removeprefix(b"-")
+        if not digits.isdigit():
+            assert state == located_values.INEXACT
+        elif -(2**63) <= int(text) < 2**63:
+            assert (state, value) == (located_values.EXACT, int(text))
+        else:
+            assert state == located_values.OVERFLOW
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.decimals(allow_nan=False, allow_infinity=False, places=4).map(str)
+        | st.integers().map(str)
+        | st.tuples(st.integers(0, 10**19), st.integers(-30, 30)).map("{0[0]}e{0[1]}".format)
+        | st.sampled_from(["0.0", "-0.0", "-0", "NaN", "-Infinity", "1e22", "9007199254740993"]),
+        max_size=8,
+    )
+)
+def test_floats_are_the_nearest_or_left_to_the_caller(texts: list[str]) -> None:
+    raw = [text.encode() for text in texts if "E" not in text]
+    values, states = located_values.floats(*ranges(raw))
+    for text, value, state in zip(raw, values, states, strict=True):
+        if state == located_values.EXACT:
+            assert struct.pack("d", value) == struct.pack("d", float(text))
+
+
+def test_common_floats_are_exact() -> None:
+    _, states = located_values.floats(
+        *ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"])
+    )
+    assert (states == located_values.EXACT).all()
+    values, states = located_values.floats(*ranges([b"NaN", b"Infinity"]))
+    assert (states == located_values.INEXACT).all()
+    assert not any(math.isnan(value) for value in values)
+
+
+@given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))
+def test_unescaped(texts: list[str]) -> None:
+    raw = [json.dumps(text)[1:-1].encode() for text in texts]
+    out, starts, ends = located_values.unescaped(*ranges(raw))
+    for text, start, end in zip(texts, starts, ends, strict=True):
+        meant = json.loads(json.dumps(text))
+        if any("\ud800" <= character <= "\udfff" for character in meant):
+            assert end == -1
+        else:
+            assert out[start:end].tobytes().decode() == meant
+
+
+@given(st.lists(st.lists(st.sampled_from(["\\ud83d", "\\uDE00", "\\n", "é", "x" * 70, "\\\\ud8"]))))
+def test_halves_of_surrogate_pairs_are_found(parts: list[list[str]]) -> None:
+    inside = ["".join(part) for part in parts]
+    ends = np.cumsum([len(text.encode()) for text in inside], dtype=np.int64)
+    starts = ends - np.array([len(text.encode()) for text in inside], np.int64)
+    data = np.frombuffer("".join(inside).encode(), np.uint8)
+    expected = []
+    for text in inside:
+        try:
+            json.loads(f'"{text}"').encode()
+            expected.append(False)
+        except UnicodeEncodeError:
+            expected.append(True)
+    _, _, found = located_values.unescaped(data, starts, ends)
+    assert (found < 0).tolist() == expected
+
+
+@given(st.lists(st.text(max_size=30)), st.lists(st.text(max_size=30)))
+def test_views_make_string_columns(first: list[str], second: list[str]) -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    views = np.zeros((len(first) + len(second), 4), np.int32)
+    data, starts, ends = ranges([text.encode() for text in first])
+    none = np.full(len(second), -1, np.int64)
+    located_values.views(
+        data, np.concatenate((starts, none)), np.concatenate((ends, none)), 0, views
+    )
+    other, starts, ends = ranges([text.encode() for text in second])
+    none = np.full(len(first), -1, np.int64)
+    located_values.views(
+        other, np.concatenate((none, starts)), np.concatenate((none, ends)), 1, views
+    )
+    buffers = [None, pa.py_buffer(views), pa.py_buffer(data), pa.py_buffer(other)]
+    column = pa.Array.from_buffers(pa.string_view(), len(views), buffers)
+    column.validate(full=True)
+    assert pl.from_arrow(column).to_list() == first + second
+
+
+def test_views_want_as_much_room_as_there_are_places() -> None:
+    one = np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match=r"expected \(1, 4\)"):
+        located_values.views(as_bytes(b"abc"), one, one + 1, 0, np.zeros((0, 4), np.int32))
+    with pytest.raises(ValueError, match="ends before it begins"):
+        located_values.views(as_bytes(b"abc"), one, one - 1, 0, np.zeros((1, 4), np.int32))
+
+
+@given(LONG_TEXT, LONG_TEXT)
+def test_long_texts_are_unescaped_in_blocks(left: list[bytes], right: list[bytes]) -> None:
+    texts = [b"".join(pieces) for pieces in (left, right)]
+    texts = [text for text in texts if is_string(text)]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - [len(text) for text in texts]
+    plain, at, until = located_values.unescaped(as_bytes(b"".join(texts)), starts, ends)
+    for text, start, end in zip(texts, at, until, strict=True):
+        assert plain[start:end].tobytes().decode() == json.loads(b'"' + text + b'"')
+
+
+def is_string(inside: bytes) -> bool:
+    try:
+        return isinstance(json.loads(b'"' + inside + b'"'), str)
+    except ValueError:
+        return False
