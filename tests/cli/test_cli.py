@@ -292,7 +292,7 @@ def test_metrics_as_text_and_json() -> None:
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
-    done = fastscore_process(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
+    done = fastscore_command(["doctor"], FASTSCORE_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "ok  fastscore" in done.stdout
     assert "!!  model" in done.stdout
@@ -301,6 +301,6 @@ def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("default_model")
 def test_doctor_is_content_where_everything_is_in_place() -> None:
-    done = fastscore_process(["doctor"])
+    done = fastscore_command(["doctor"])
     assert done.returncode == 0, done.stdout
     assert "!!" not in done.stdout

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import orjson
 
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
+from fastscore.vectors.missing import embed_missing
 
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 
@@ -26,6 +28,22 @@ def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcom
         **settings,
     )
     return execute(config, SilentReporter())
+
+
+def run_semantic(inputs: Sequence[Path], output: Path) -> Outcome:
+    """Score logs by the tiny model of this cache into a store of many segments beside the run."""
+    config = RunConfig(
+        suite="score_dialogue",
+        inputs=tuple(map(str, inputs)),
+        output=output,
+        options={"lex_weight": 0.5, "baseline_pairs": 200},
+        embedder="tiny",
+        store=output.parent / "store",
+        workers=2,
+        shard_bytes=20_000,
+    )
+    with mock.patch.dict(embed_missing.__kwdefaults__, texts_per_append=300):
+        return execute(config, SilentReporter())
 
 
 def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subprocess.Popen[str]:

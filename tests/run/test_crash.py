@@ -34,12 +34,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def undisturbed(
     logs: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, bytes], float]:
-    run = tmp_path_factory.mktemp("undisturbed") / "run"
-    for _ in range(2):  # the second time, kernels are compiled
-        started = time.monotonic()
-        process = start_lexical(logs, run, "--overwrite", "--workers", "2")
-        assert process.wait(timeout=300) == 0, process.communicate()[1]
-    return contents(run), time.monotonic() - started
+    folder = tmp_path_factory.mktemp("undisturbed")
+    finish_lexical(logs, folder / "here", "--workers", "2")  # kernels are compiled from now on
+    started = time.monotonic()
+    process = start_lexical(logs, folder / "there", "--workers", "2")
+    assert process.wait(timeout=300) == 0, process.communicate()[1]
+    seconds = time.monotonic() - started
+    found = contents(folder / "there")
+    assert contents(folder / "here") == found
+    return found, seconds
 
 
 def finish_lexical(logs: list[Path], run: Path, *more: str) -> None:

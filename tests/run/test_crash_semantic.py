@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from fastscore_models import export
@@ -18,7 +18,7 @@ from tests.conftest import often
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.run.logs import WORDS, write_varied_logs
 from tests.run.mounts import make_read_only, small_disk
-from tests.run.running import contents
+from tests.run.running import contents, run_semantic
 
 TEXTS_COLLECTED = ".work/texts/part-*.parquet"
 
@@ -43,23 +43,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 RUN = """
 import sys
 from pathlib import Path
-from fastscore.run.config import RunConfig
-from fastscore.run.drive import execute
-from fastscore.run.progress import SilentReporter
-from fastscore.vectors import missing
-missing._TEXTS_PER_APPEND = 300  # many segments, so that some are there already
+from tests.run.running import run_semantic
 run, *logs = map(Path, sys.argv[1:])
-config = RunConfig(
-    suite="score_dialogue",
-    inputs=tuple(map(str, logs)),
-    output=run,
-    options={"lex_weight": 0.5, "baseline_pairs": 200},
-    embedder="tiny",
-    store=run.parent / "store",
-    workers=2,
-    shard_bytes=20_000,
-)
-execute(config, SilentReporter())
+run_semantic(logs, run)
 """
 
 
@@ -74,30 +60,32 @@ def start(logs: list[Path], run: Path, cache: Path) -> subprocess.Popen[str]:
     )
 
 
+def finished(logs: list[Path], run: Path, cache: Path) -> dict[str, bytes]:
+    """Run to the end in this process, which has imported what it takes."""
+    with mock.patch.dict(os.environ, FASTSCORE_CACHE=str(cache)):
+        run_semantic(logs, run)
+    return contents(run)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(
     logs: list[Path], cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, bytes], float]:
-    """What a run leaves that nobody kills, and how long it takes once kernels are compiled."""
-    for _ in range(2):
-        run = tmp_path_factory.mktemp("undisturbed") / "run"
-        started = time.monotonic()
-        process = start(logs, run, cache)
-        assert process.wait(timeout=300) == 0, process.communicate()[1]
-    found = contents(run)
+    """What a run leaves that nobody kills, and how long a process takes once kernels are there."""
+    found = finished(logs, tmp_path_factory.mktemp("undisturbed") / "run", cache)
     assert sum(name.startswith("steps/") for name in found) > 5
-    return found, time.monotonic() - started
-
-
-def kill_and_finish(
-    logs: list[Path], run: Path, cache: Path, wait: Callable[[subprocess.Popen[str]], None]
-) -> None:
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    started = time.monotonic()
     process = start(logs, run, cache)
-    wait(process)
+    assert process.wait(timeout=300) == 0, process.communicate()[1]
+    seconds = time.monotonic() - started
+    assert contents(run) == found
+    return found, seconds
+
+
+def kill(process: subprocess.Popen[str]) -> None:
     process.kill()
-    process.wait()
-    finisher = start(logs, run, cache)
-    assert finisher.wait(timeout=300) == 0, finisher.communicate()[1]
+    process.communicate()
 
 
 KILLS = often(3, 30)
@@ -114,8 +102,10 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
     expected, seconds = undisturbed
     moment = (seed + random.Random(seed).random()) / KILLS  # spread evenly over the run
     moment = (0.3 + 0.7 * moment) * seconds
-    kill_and_finish(logs, tmp_path / "run", cache, lambda _: time.sleep(moment))
-    assert contents(tmp_path / "run") == expected
+    process = start(logs, tmp_path / "run", cache)
+    time.sleep(moment)
+    kill(process)
+    assert finished(logs, tmp_path / "run", cache) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,12 +124,11 @@ def test_a_run_killed_in_a_certain_stage_is_finished_by_the_next(
     tmp_path: Path,
     sign: str,
 ) -> None:
-    def until_it_shows(process: subprocess.Popen[str]) -> None:
-        while process.poll() is None and not any(tmp_path.glob(sign)):
-            time.sleep(0.001)
-
-    kill_and_finish(logs, tmp_path / "run", cache, until_it_shows)
-    assert contents(tmp_path / "run") == undisturbed[0]
+    process = start(logs, tmp_path / "run", cache)
+    while process.poll() is None and not any(tmp_path.glob(sign)):
+        time.sleep(0.001)
+    kill(process)
+    assert finished(logs, tmp_path / "run", cache) == undisturbed[0]
 
 
 def test_a_run_killed_again_and_again_is_finished(
@@ -150,11 +139,8 @@ def test_a_run_killed_again_and_again_is_finished(
     for _ in range(3):
         process = start(logs, tmp_path / "run", cache)
         time.sleep(rng.uniform(0.4, 0.8) * seconds)
-        process.kill()
-        process.wait()
-    process = start(logs, tmp_path / "run", cache)
-    assert process.wait(timeout=300) == 0, process.communicate()[1]
-    assert contents(tmp_path / "run") == expected
+        kill(process)
+    assert finished(logs, tmp_path / "run", cache) == expected
     assert not os.path.lexists(tmp_path / "run" / ".work")
 
 
@@ -163,18 +149,10 @@ def test_a_run_whose_texts_are_all_stored_reads_its_logs_once(
 ) -> None:
     stages = []
     for name in ("cold", "warm"):
-        process = start(logs, tmp_path / name, cache)
-        assert process.wait(timeout=300) == 0, process.communicate()[1]
-        assert contents(tmp_path / name) == undisturbed[0]
+        assert finished(logs, tmp_path / name, cache) == undisturbed[0]
         stages.append(read_manifest(tmp_path / name).stages)
     assert list(stages[0]) == ["plan", "texts", "embed", "score", "summary"]
     assert list(stages[1]) == ["plan", "texts", "summary"]
-
-
-def finished(logs: list[Path], run: Path, cache: Path) -> dict[str, bytes]:
-    process = start(logs, run, cache)
-    assert process.wait(timeout=300) == 0, process.communicate()[1]
-    return contents(run)
 
 
 def test_a_store_that_is_cold_warm_or_deleted_meanwhile_changes_no_number(

@@ -9,7 +9,7 @@ import pytest
 from fastscore_models import export
 
 import fastscore
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
 WORDS = [f"w{number}" for number in range(20)]
@@ -54,7 +54,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def score(logs: Path, output: Path, model: str, *more: object) -> str:
-    done = fastscore_process(
+    done = fastscore_command(
         ["score", "score_dialogue", logs, "-o", output, "--embedder", model,
          "--lex-weight", "0.5", "--store", output.with_name("store"), *more]
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from fastscore.results.runs import open_run
-from tests.conftest import fastscore_process, often
+from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.running import run_lexical
 
@@ -109,7 +109,7 @@ def test_rejects_within_the_budget_pass_and_beyond_it_do_not(
 ) -> None:
     (path,) = write_logs(tmp_path / "logs", files=1, dialogues=50)
     spoiled, lines = spoilt(path, share, lambda row: [row])
-    done = fastscore_process(
+    done = fastscore_command(
         ["score", "score_dialogue", path, "-o", tmp_path / "run", "--lex-weight", "1"]
     )
     assert done.returncode == code, done.stderr

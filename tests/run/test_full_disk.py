@@ -9,7 +9,7 @@ import pytest
 
 from fastscore.errors import FastscoreError
 from fastscore.run.receipts import load_receipt
-from tests.conftest import fastscore_process, often
+from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.mounts import make_read_only, small_disk
 from tests.run.running import contents, run_lexical
@@ -64,12 +64,12 @@ def test_the_command_ends_with_4_on_a_full_disk_and_with_0_when_there_is_room(
     with small_disk(tmp_path / "disk", "64m") as disk:
         words = ["score", "score_dialogue", *logs, "-o", disk / "run", "--lex-weight", "1"]
         filler = leave_free(disk, 4)
-        done = fastscore_process(words)
+        done = fastscore_command(words)
         assert done.returncode == 4, done.stderr
         assert "disk is full" in done.stderr
         assert "Traceback" not in done.stderr
         filler.unlink()
-        done = fastscore_process(words)
+        done = fastscore_command(words)
         assert done.returncode == 0, done.stderr
         run_lexical(logs, tmp_path / "expected")
         found, expected = contents(disk / "run"), contents(tmp_path / "expected")
@@ -84,10 +84,10 @@ def test_a_run_on_a_read_only_disk_is_read_and_not_touched(tmp_path: Path) -> No
         run_lexical(logs, disk / "run", shard_bytes=1)
         before = contents(disk / "run")
         make_read_only(disk)
-        summary = fastscore_process(["summary", disk / "run", "--json"])
+        summary = fastscore_command(["summary", disk / "run", "--json"])
         assert summary.returncode == 0, summary.stderr
         words = ["score", "score_dialogue", *logs, "-o", disk / "run", "--lex-weight", "1"]
-        again = fastscore_process([*words, "--overwrite"])
+        again = fastscore_command([*words, "--overwrite"])
         assert again.returncode != 0
         assert "no permission to write there" in again.stderr
         assert "Traceback" not in again.stderr

@@ -48,6 +48,10 @@ def stub(monkeypatch):
 
 @pytest.fixture
 def no_pages(monkeypatch):
+    leave_out_pages(monkeypatch)
+
+
+def leave_out_pages(monkeypatch):
     """Leave out report and analysis, which draw for seconds what is no subject of a test."""
     for name in ("write_report", "_analyse"):
         monkeypatch.setattr(experiment_module, name, lambda _, folder: folder)
@@ -99,6 +103,7 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
     assert len(judged) == 8
 
+    leave_out_pages(monkeypatch)
     before = contents(folder)
     again = run(path, folder)
     assert again["spent"]["requests"] == 0

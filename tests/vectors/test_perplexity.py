@@ -8,7 +8,7 @@ import pytest
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import PerplexityModel, VectorStore, embed_missing
 from fastscore.vectors.models import list_masked_models
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command
 from tests.models.tiny_bert import log_probability, make_config, make_head, make_weights
 from tests.vectors.conftest import MASK_ID, MASKED_CONFIG, WORDS
 
@@ -88,7 +88,7 @@ def test_null_and_unknown_models_are_refused(model, masked_cache):
 
 def test_export_command_and_list(tmp_path, masked_folder, masked_cache, monkeypatch):
     command = ["models", "export", masked_folder, "--task", "fill-mask"]
-    done = fastscore_process(command, FASTSCORE_CACHE=str(tmp_path))
+    done = fastscore_command(command, FASTSCORE_CACHE=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("tiny-mlm is in ")
     monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path))
@@ -96,6 +96,6 @@ def test_export_command_and_list(tmp_path, masked_folder, masked_cache, monkeypa
     assert line.split()[:3] == ["tiny-mlm", "fill-mask", "exported"]
     ours = PerplexityModel("tiny-mlm").fingerprint
     assert ours == PerplexityModel("tiny-mlm", cache_dir=masked_cache).fingerprint
-    done = fastscore_process([*command[:2], tmp_path / "gone", *command[3:]])
+    done = fastscore_command([*command[:2], tmp_path / "gone", *command[3:]])
     assert done.returncode == 2
     assert "There is no folder" in done.stderr

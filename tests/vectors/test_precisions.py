@@ -20,7 +20,7 @@ from fastscore.vectors.accuracy import (
 )
 from fastscore.vectors.calibration import calibration_texts, export_int8
 from fastscore.vectors.models import verify_model
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command
 
 HAS_VNNI = bool({"avx512_vnni", "avx_vnni"} & processor_flags())
 needs_vnni = pytest.mark.skipif(not HAS_VNNI, reason="the processor has no VNNI")
@@ -199,7 +199,7 @@ def test_a_precision_must_have_been_measured(own_cache, any_processor, monkeypat
 def test_verify_command_measures_and_list_shows(own_cache, tmp_path):
     (tmp_path / "texts.txt").write_text("w1 w2\n\nw3\nw4 w5\n")
     arguments = ["models", "verify", "tiny", "--precision", "fp32"]
-    done = fastscore_process(
+    done = fastscore_command(
         [*arguments, "--texts", tmp_path / "texts.txt"], FASTSCORE_CACHE=str(own_cache)
     )
     assert done.returncode == 0, done.stderr
@@ -207,10 +207,10 @@ def test_verify_command_measures_and_list_shows(own_cache, tmp_path):
     assert header.split() == ["cos", "mean", "cos", "min", "spearman", "p99", "batch"]
     assert row.split()[:5] == ["fp32", "1.00000", "1.00000", "1.00000", "0.00000"]
     assert "3 texts, onnxruntime" in row
-    listed = fastscore_process(["models", "list"], FASTSCORE_CACHE=str(own_cache)).stdout
+    listed = fastscore_command(["models", "list"], FASTSCORE_CACHE=str(own_cache)).stdout
     assert "fp32 against fp32: cos=1.00000" in listed
     (tmp_path / "texts.txt").write_text("one\n")
-    done = fastscore_process(
+    done = fastscore_command(
         [*arguments, "--texts", tmp_path / "texts.txt"], FASTSCORE_CACHE=str(own_cache)
     )
     assert done.returncode == 2

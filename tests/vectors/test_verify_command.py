@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.vectors import Embedder, VectorStore, embed_missing
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command
 
 TEXTS = ["w1", "w2 w3", "w4 w5 w6"]
 
@@ -25,7 +25,7 @@ def test_verify_fails_on_damage_that_opening_finds(tmp_path, tiny_cache, suffix,
     else:
         path.write_bytes(damage(path.read_bytes()))
     command = ["vectors", "verify", "--embedder", "tiny", "--store", tmp_path]
-    done = fastscore_process(command, FASTSCORE_CACHE=str(tiny_cache))
+    done = fastscore_command(command, FASTSCORE_CACHE=str(tiny_cache))
     assert done.returncode == 1
     assert done.stdout == "3 vectors in 1 segments are intact\n"
     assert f"{path.stem}: " in done.stderr

@@ -10,7 +10,7 @@ from fastscore_models import export, export_masked
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import PerplexityModel, models
 from fastscore.vectors.models import is_masked_model, verify_masked_model
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.vectors.conftest import WORDS
 
@@ -27,7 +27,7 @@ def cache(tmp_path, masked_cache, monkeypatch):
 
 
 def verify(cache: Path, *arguments: object):
-    return fastscore_process(["models", "verify", *arguments], FASTSCORE_CACHE=str(cache))
+    return fastscore_command(["models", "verify", *arguments], FASTSCORE_CACHE=str(cache))
 
 
 def test_the_command_tells_hashes_and_batch_dependence_and_why_no_table(cache, tmp_path):

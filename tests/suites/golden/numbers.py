@@ -18,7 +18,7 @@ import polars as pl
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.results.runs import open_run
 from fastscore.suites.registry import load_suite
-from tests.conftest import fastscore_process
+from tests.conftest import fastscore_command, fastscore_process
 
 FOLDER = Path(__file__).parent
 SHOWN = ("mean", "n", "n_null", "micro")
@@ -28,7 +28,8 @@ def score_example(suite: str, folder: Path, **environment: str) -> Path:
     """Write a suite's example into a folder, score it by the command, return the run."""
     write_example(suite, folder)
     words = ["score", suite, folder / "logs", "-o", folder / "run"]
-    done = fastscore_process([*words, *example_options(suite, folder)], **environment)
+    command = fastscore_process if environment else fastscore_command
+    done = command([*words, *example_options(suite, folder)], **environment)
     assert done.returncode == 0, done.stderr
     return folder / "run"
 

@@ -1,6 +1,7 @@
 """The command, the files that it leaves, and the page."""
 
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import UsageError
 from fastscore.results.analyse import analyse
+from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
 from tests.conftest import fastscore_command, fastscore_process
 
@@ -112,23 +114,27 @@ def test_no_two_models_look_alike_even_in_grey() -> None:
         assert len({str(getattr(look, part)) for look in drawn}) == len(drawn)
 
 
-def test_without_shifts_or_a_judge_the_page_says_so(run: Path, tmp_path: Path) -> None:
+def test_without_shifts_or_a_judge_the_page_says_so(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "out")
+    assert (tmp_path / "out" / "figures" / "judge.svg").exists()
     made = analyse(score(tmp_path, "plain"), tmp_path / "out", samples=20)
     assert set(made.figures) == {"ablations", "distributions", "radar", "weights"}
-    page = made.page.read_text()
-    assert page.count("Nothing to draw here") == 4
-    assert not (tmp_path / "out" / "figures" / "judge.svg").exists()
+    assert made.page.read_text().count("Nothing to draw here") == 4
     # figures of an earlier analysis in the same folder are not left behind
-    analyse(run, tmp_path / "out", samples=20)
-    assert (tmp_path / "out" / "figures" / "judge.svg").exists()
-    again = analyse(tmp_path / "plain_run", tmp_path / "out", samples=20)
-    assert files_of(again.page.parent).keys() == {
+    assert files_of(made.page.parent).keys() == {
         *(f"figures/{name}.svg" for name in made.figures),
         *(f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")),
         "analysis.html",
     }
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing, which takes seconds, where tables and notes are the subject."""
+    monkeypatch.setattr(analysis, "draw_figures", lambda *_, **__: [])
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
     run: Path, tmp_path: Path
 ) -> None:
@@ -143,6 +149,7 @@ def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
     assert rejects["line"].sort().to_list() == [2, 4]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_catalogue_that_changed_is_not_used(run: Path, tmp_path: Path) -> None:
     catalogue = Path(fastscore.open_run(run).manifest.options["catalogue"])
     content = catalogue.read_bytes()
