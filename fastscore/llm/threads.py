@@ -5,9 +5,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from fastscore_machine.stopping import LOOK_SECONDS
-
 from fastscore.llm.client import ChatClient, Spent
+from fastscore.run.interrupt import LOOK_SECONDS
 from fastscore.run.progress import StageProgress
 
 

@@ -7,6 +7,7 @@ into a directory that another run has taken over.
 """
 
 from fastscore_machine.stopping import (
+    LOOK_SECONDS,
     StoppedError,
     allow_again,
     ask_to_stop,
@@ -14,7 +15,14 @@ from fastscore_machine.stopping import (
     stopped_alone,
 )
 
-__all__ = ["StoppedError", "allow_again", "ask_to_stop", "stop_if_asked", "stopped_alone"]
+__all__ = [
+    "LOOK_SECONDS",
+    "StoppedError",
+    "allow_again",
+    "ask_to_stop",
+    "stop_if_asked",
+    "stopped_alone",
+]
 
 
 def stop_if_asked(done: int, total: int) -> None:
