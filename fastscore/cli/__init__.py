@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import FrameType
 from typing import NoReturn, cast
 
@@ -15,6 +15,7 @@ import click
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
+from fastscore.plugins import entry_points
 from fastscore.terminal import write_note
 from fastscore.version import __version__
 

@@ -14,7 +14,6 @@ from fastscore.suites.base import ComparesLongTexts, Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView
-from fastscore.vectors.windows import TokenCounter, WindowEmbedder
 
 TEXT_SCHEMA: dict[str, pl.DataType] = {
     "windowed": pl.Boolean(),
@@ -97,6 +96,8 @@ class ComparedTexts:
         """Return the texts of which the model takes the beginning only, in `CUT_SCHEMA`."""
         if settings is None:
             return pl.DataFrame(schema=CUT_SCHEMA)
+        from fastscore.vectors.windows import TokenCounter  # late: it loads what runs models
+
         counter = TokenCounter(open_embedder(settings))
         texts = self.texts.filter(pl.Series(counter.may_be_cut(self.texts)))
         if texts.is_empty():
@@ -127,6 +128,8 @@ def embed_listed(listed: pl.DataFrame, settings: EmbedderSettings) -> int:
 
 
 def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
+    from fastscore.vectors.windows import WindowEmbedder
+
     embedder = open_embedder(settings)
     return WindowEmbedder(embedder) if windowed else embedder
 

@@ -18,8 +18,6 @@ from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import ScoresPerplexity, Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
-from fastscore.vectors.accuracy import stated_accuracy
-from fastscore.vectors.embedder import Embedder, check_dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +169,10 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
         return None
     if config.embedder is None:
         raise _no_embedder(suite, options)
+    # late, as wherever a run names vectors: most lexical runs need none of it
+    from fastscore.vectors.accuracy import stated_accuracy
+    from fastscore.vectors.embedder import Embedder, check_dim
+
     embedder = Embedder(config.embedder, precision=config.precision)
     accuracy = stated_accuracy(embedder)
     return EmbedderIdentity(

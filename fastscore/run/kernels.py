@@ -22,6 +22,9 @@ PACKAGES = ("fastscore_machine", "fastscore_kernels", "fastscore_readers")
 _COMPILERS = ("building", "bounds", "worker")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
 _SUITE = ("events", "score", "summarise")
+_VECTORS = tuple(
+    f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store", "windows")
+)
 
 
 @contextmanager
@@ -97,6 +100,8 @@ def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
     """
     package = type(load_suite(suite)).__module__
     roots = [*_RUN, *(f"{package}.{name}" for name in _SUITE)]
+    if not set(WITHOUT_VECTORS) <= set(without):
+        roots += _VECTORS  # which are imported late
     modules = [module for name in roots if (module := _imported(name)) is not None]
     reached: dict[int, Any] = {}
     for module in modules:

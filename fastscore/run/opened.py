@@ -1,16 +1,21 @@
-"""The models and vector stores that tasks share: each loaded once in a process."""
+"""The models and vector stores that tasks share: each loaded once in a process.
+
+What runs them is imported when the first is opened: lexical runs open none.
+"""
 
 import functools
 import threading
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fastscore.paths import cache_root
 from fastscore.run.context import EmbedderSettings, PerplexitySettings
-from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.missing import Encoder
-from fastscore.vectors.perplexity import PerplexityModel
-from fastscore.vectors.store import VectorStore
+
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embedder
+    from fastscore.vectors.perplexity import PerplexityModel
+    from fastscore.vectors.store import VectorStore
 
 KINDS_OF_STORES = 4
 """Vectors, sums over windows, counts of tokens, perplexities."""
@@ -30,19 +35,19 @@ class StoredEncoder(Encoder, Protocol):
         """How many there are of a text."""
 
 
-def open_embedder(settings: EmbedderSettings) -> Embedder:
+def open_embedder(settings: EmbedderSettings) -> "Embedder":
     """Return the run's embedder."""
     with _model_lock:
         return _loaded_embedder(settings.recipe, settings.precision, settings.cache)
 
 
-def open_perplexity_model(settings: PerplexitySettings) -> PerplexityModel:
+def open_perplexity_model(settings: PerplexitySettings) -> "PerplexityModel":
     """Return the run's masked language model."""
     with _model_lock:
         return _loaded_perplexity_model(settings.model, settings.cache)
 
 
-def open_store(encoder: StoredEncoder, root: Path | None) -> VectorStore:
+def open_store(encoder: StoredEncoder, root: Path | None) -> "VectorStore":
     """Return the store of what an encoder makes, below the folder of stores."""
     wanted = (encoder.fingerprint, encoder.dim, root or cache_root() / "vectors")
     with _model_lock:
@@ -54,15 +59,21 @@ def open_store(encoder: StoredEncoder, root: Path | None) -> VectorStore:
 
 
 @functools.cache
-def _loaded_embedder(recipe: str, precision: str, cache: Path | None) -> Embedder:
+def _loaded_embedder(recipe: str, precision: str, cache: Path | None) -> "Embedder":
+    from fastscore.vectors.embedder import Embedder
+
     return Embedder(recipe, precision=precision, cache_dir=cache)
 
 
 @functools.cache
-def _loaded_perplexity_model(name: str, cache: Path | None) -> PerplexityModel:
+def _loaded_perplexity_model(name: str, cache: Path | None) -> "PerplexityModel":
+    from fastscore.vectors.perplexity import PerplexityModel
+
     return PerplexityModel(name, cache_dir=cache)
 
 
 @functools.lru_cache(maxsize=KINDS_OF_STORES)
-def _opened_store(fingerprint: str, dim: int, root: Path) -> VectorStore:
+def _opened_store(fingerprint: str, dim: int, root: Path) -> "VectorStore":
+    from fastscore.vectors.store import VectorStore
+
     return VectorStore.open(fingerprint, dim, root=root)

@@ -1,6 +1,6 @@
 """Pseudo-perplexities of a shard's texts: evaluated where the store lacks them, and looked up."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -10,8 +10,10 @@ from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.opened import open_perplexity_model, open_store
 from fastscore.suites.base import Events, ScoresPerplexity, Suite
 from fastscore.vectors.missing import embed_missing
-from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import VectorView
+
+if TYPE_CHECKING:
+    from fastscore.vectors.store import VectorStore
 
 PERPLEXITIES_PER_APPEND = 1024
 
@@ -45,5 +47,5 @@ def perplexity_view(settings: PerplexitySettings, texts: pl.Series) -> VectorVie
         return _perplexity_store(settings).view(texts)
 
 
-def _perplexity_store(settings: PerplexitySettings) -> VectorStore:
+def _perplexity_store(settings: PerplexitySettings) -> "VectorStore":
     return open_store(open_perplexity_model(settings), settings.store)

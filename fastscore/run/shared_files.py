@@ -19,7 +19,6 @@ from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import LOCAL, Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels
 from fastscore.suites.registry import load_suite
-from fastscore.vectors.embedder import Embedder
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
 """What decides a table's bytes."""
@@ -309,6 +308,8 @@ def _other_model(expected: Expected) -> str | None:
     settings: Any = expected.context.embedder
     if settings is None:
         return None
+    from fastscore.vectors.embedder import Embedder
+
     try:
         embedder = Embedder(settings.recipe, precision=settings.precision, cache_dir=settings.cache)
     except FastscoreError as error:

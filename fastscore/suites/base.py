@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import polars as pl
 
 from fastscore.suites.declarations import Metric, Source, Table
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 
@@ -242,7 +242,7 @@ class ShowsDialogues(Protocol):
     def texts_in_logs(self) -> bool:
         """Whether the texts stand in the logs alone, not in the suite's tables."""
 
-    def show_dialogue(self, dialogue: Dialogue, options: Any) -> DialogueView:
+    def show_dialogue(self, dialogue: "Dialogue", options: Any) -> "DialogueView":
         """Return a dialogue's turns with their scores and the evidence in them."""
 
 
@@ -251,8 +251,8 @@ class ExplainsMetrics(Protocol):
     """A suite that says why a number is what it is."""
 
     def explain(
-        self, dialogue: Dialogue, metric: Metric, row: Mapping[str, Any], options: Any
-    ) -> Working:
+        self, dialogue: "Dialogue", metric: Metric, row: Mapping[str, Any], options: Any
+    ) -> "Working":
         """Explain a metric's value in a row of its table, of a dialogue that was scored again."""
 
 
@@ -260,5 +260,5 @@ class ExplainsMetrics(Protocol):
 class ContributesSections(Protocol):
     """A suite with parts of a report of its own."""
 
-    def report_sections(self, run: CommittedRun, options: Any) -> Sequence[Section]:
+    def report_sections(self, run: CommittedRun, options: Any) -> "Sequence[Section]":
         """Return the parts, from the run's tables alone."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from fastscore.errors import UsageError, nearest
+from fastscore.plugins import entry_points
 from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"

@@ -33,7 +33,7 @@ def result_console() -> "Console":
             """Leave a closed pipe to the command line: it is no failed check."""
             raise BrokenPipeError
 
-    return ResultConsole(highlight=False, markup=False)
+    return ResultConsole(highlight=False, markup=False, emoji=False)
 
 
 def stderr_is_terminal() -> bool:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
+from fastscore.plugins import entry_points
 from fastscore.toml_files import parse_toml
 
 GROUP = "fastscore.layouts"

@@ -14,9 +14,9 @@ from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "GroupTravelOptions", "GroupTravelSuite"]
@@ -81,13 +81,15 @@ class GroupTravelSuite:
 
         return legacy_files(tables, options) if options.legacy_files else {}
 
-    def show_dialogue(self, dialogue: Dialogue, options: GroupTravelOptions) -> DialogueView:
+    def show_dialogue(self, dialogue: "Dialogue", options: GroupTravelOptions) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.group_travel.show import show_dialogue
 
         return show_dialogue(dialogue)
 
-    def report_sections(self, run: CommittedRun, options: GroupTravelOptions) -> Sequence[Section]:
+    def report_sections(
+        self, run: CommittedRun, options: GroupTravelOptions
+    ) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.group_travel.show import report_sections
 
@@ -95,11 +97,11 @@ class GroupTravelSuite:
 
     def explain(
         self,
-        dialogue: Dialogue,
+        dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
         options: GroupTravelOptions,
-    ) -> Working:
+    ) -> "Working":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.group_travel.explain import explain
 

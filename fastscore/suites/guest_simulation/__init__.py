@@ -13,9 +13,9 @@ from fastscore.suites.base import CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "GuestSimulationOptions", "GuestSimulationSuite"]
@@ -83,7 +83,9 @@ class GuestSimulationSuite:
         """Return no files: the public evaluation's are tables and plots of the same numbers."""
         return {}
 
-    def show_dialogue(self, dialogue: Dialogue, options: GuestSimulationOptions) -> DialogueView:
+    def show_dialogue(
+        self, dialogue: "Dialogue", options: GuestSimulationOptions
+    ) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.guest_simulation.show import show_dialogue
 
@@ -91,7 +93,7 @@ class GuestSimulationSuite:
 
     def report_sections(
         self, run: CommittedRun, options: GuestSimulationOptions
-    ) -> Sequence[Section]:
+    ) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.guest_simulation.show import report_sections
 
@@ -99,11 +101,11 @@ class GuestSimulationSuite:
 
     def explain(
         self,
-        dialogue: Dialogue,
+        dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
         options: GuestSimulationOptions,
-    ) -> Working:
+    ) -> "Working":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.guest_simulation.explain import explain
 

@@ -13,9 +13,9 @@ from fastscore.suites.base import CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "MemoryFinanceOptions", "MemoryFinanceSuite"]
@@ -86,7 +86,7 @@ class MemoryFinanceSuite:
         frames = {name: table.collect() for name, table in tables.items()}
         return legacy_files(frames, dataset_path=dataset_path, suffix=suffix_of(inputs))
 
-    def show_dialogue(self, dialogue: Dialogue, options: MemoryFinanceOptions) -> DialogueView:
+    def show_dialogue(self, dialogue: "Dialogue", options: MemoryFinanceOptions) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.memory_finance.show import show_dialogue
 
@@ -94,7 +94,7 @@ class MemoryFinanceSuite:
 
     def report_sections(
         self, run: CommittedRun, options: MemoryFinanceOptions
-    ) -> Sequence[Section]:
+    ) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.memory_finance.show import report_sections
 
@@ -102,11 +102,11 @@ class MemoryFinanceSuite:
 
     def explain(
         self,
-        dialogue: Dialogue,
+        dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
         options: MemoryFinanceOptions,
-    ) -> Working:
+    ) -> "Working":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.memory_finance.explain import explain
 

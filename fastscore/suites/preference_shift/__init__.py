@@ -14,9 +14,9 @@ from fastscore.suites.base import AnalysisSettings, CommittedRun, Events, Findin
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "PreferenceShiftOptions", "PreferenceShiftSuite"]
@@ -105,7 +105,9 @@ class PreferenceShiftSuite:
 
         return analyse_run(run, judgements, options, settings)
 
-    def show_dialogue(self, dialogue: Dialogue, options: PreferenceShiftOptions) -> DialogueView:
+    def show_dialogue(
+        self, dialogue: "Dialogue", options: PreferenceShiftOptions
+    ) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.preference_shift.show import show_dialogue
 
@@ -113,7 +115,7 @@ class PreferenceShiftSuite:
 
     def report_sections(
         self, run: CommittedRun, options: PreferenceShiftOptions
-    ) -> Sequence[Section]:
+    ) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.preference_shift.show import report_sections
 
@@ -121,11 +123,11 @@ class PreferenceShiftSuite:
 
     def explain(
         self,
-        dialogue: Dialogue,
+        dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
         options: PreferenceShiftOptions,
-    ) -> Working:
+    ) -> "Working":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.preference_shift.explain import explain
 

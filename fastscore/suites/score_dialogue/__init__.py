@@ -10,9 +10,9 @@ from fastscore.suites.base import CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
-from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
 
 if TYPE_CHECKING:
+    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "ScoreDialogueOptions", "ScoreDialogueSuite"]
@@ -90,7 +90,7 @@ class ScoreDialogueSuite:
         """Return no files: ``score-dialogue`` writes the published script's."""
         return {}
 
-    def show_dialogue(self, dialogue: Dialogue, options: ScoreDialogueOptions) -> DialogueView:
+    def show_dialogue(self, dialogue: "Dialogue", options: ScoreDialogueOptions) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.score_dialogue.show import show_dialogue
 
@@ -98,7 +98,7 @@ class ScoreDialogueSuite:
 
     def report_sections(
         self, run: CommittedRun, options: ScoreDialogueOptions
-    ) -> Sequence[Section]:
+    ) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.score_dialogue.show import report_sections
 
@@ -106,11 +106,11 @@ class ScoreDialogueSuite:
 
     def explain(
         self,
-        dialogue: Dialogue,
+        dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
         options: ScoreDialogueOptions,
-    ) -> Working:
+    ) -> "Working":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.score_dialogue.explain import explain
 
