@@ -100,7 +100,6 @@ def _callback(suite: Suite) -> Any:
         **given: Any,
     ) -> int:
         from fastscore.run.drive import execute
-        from fastscore.run.preview import preview
         from fastscore.run.progress import reporter
 
         if not inputs:
@@ -111,6 +110,7 @@ def _callback(suite: Suite) -> Any:
         progress = reporter(quiet=quiet)
         if dry_run:
             from fastscore.results.show import show_plan
+            from fastscore.run.preview import preview
 
             show_plan(preview(config, progress), as_json=as_json)
             return 0

@@ -38,6 +38,7 @@ from fastscore.run.inputs import (
     must_be_kept,
     named_inputs,
     screened_inputs,
+    share_paths,
     unread_inputs,
 )
 from fastscore.run.interrupt import stop_if_asked, stopped_alone
@@ -59,7 +60,6 @@ from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
 from fastscore.run.refusals import refusal
-from fastscore.run.shared_files import absolute, check_workers, checked, share_paths
 from fastscore.run.side_tables import count_cut_texts, scan_unknown_words
 from fastscore.suites.base import Suite
 
@@ -186,6 +186,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     ):
         context = replace(context, writer=writer)
         if config.engine != LOCAL:
+            from fastscore.run.shared_files import absolute, check_workers, checked
+
             context = absolute(context)
             model = identity.fingerprint if identity else None
             seen = [file for file in files if not must_be_kept(config, file)]

@@ -5,7 +5,6 @@ import platform
 import shutil
 import socket
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
+from fastscore.plugins import installed_version
 from fastscore.processors import available_processors
 from fastscore.run.commit import remove_temporaries
 from fastscore.run.config import RunConfig
@@ -139,11 +139,11 @@ def _earlier_signature(folder: Path, earlier: Manifest | None) -> str | None:
 
 def _environment() -> dict[str, Any]:
     return {
-        "fastscore": version("fastscore-dialogue"),
+        "fastscore": installed_version("fastscore-dialogue"),
         "python": platform.python_version(),
         "host": socket.gethostname(),
         "processors": available_processors(),
-        **{name: version(name) for name in REPORTED_PACKAGES},
+        **{name: installed_version(name) for name in REPORTED_PACKAGES},
     }
 
 

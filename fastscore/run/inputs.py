@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastscore.logs.inputs.files import (
@@ -20,6 +20,7 @@ from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.run.config import RunConfig
+from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 
@@ -150,3 +151,10 @@ def readable_inputs(
     """Do all of this at once, for what is not committed."""
     files = kept_inputs(config, source, named_inputs(config, source), folder)
     return chosen_inputs(config, source, screened_inputs(config, source, files, note), folder)
+
+
+def share_paths(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
+    """Name files so that every worker finds them; what they are called in rows stays."""
+    if engine == LOCAL:
+        return files
+    return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)

@@ -130,7 +130,7 @@ def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> Non
         reached[id(found)] = found
         if isinstance(found, dict):
             open_values += found.values()
-        elif isinstance(found, tuple | list):
+        elif isinstance(found, _CONTAINERS):
             open_values += found
         elif isinstance(found, type):
             open_values += vars(found).values()
@@ -139,12 +139,17 @@ def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> Non
             open_values += _named(function)
 
 
+# tuples, for a union is made anew by each of the thousands of questions
+_CONTAINERS = (dict, tuple, list)
+_DEFINITIONS = (type, types.FunctionType, classmethod, staticmethod)
+
+
 def _is_followed(value: Any, without: tuple[str, ...]) -> bool:
-    if isinstance(value, dict | tuple | list):
+    if isinstance(value, _CONTAINERS):
         return True
     if isinstance(value, Kernel):
         return not value.module.startswith(without)
-    if not isinstance(value, type | types.FunctionType | classmethod | staticmethod):
+    if not isinstance(value, _DEFINITIONS):
         return False
     module = str(getattr(value, "__module__", ""))
     return module.startswith("fastscore") and not module.startswith(without)
@@ -152,7 +157,7 @@ def _is_followed(value: Any, without: tuple[str, ...]) -> bool:
 
 def _named(function: types.FunctionType) -> Iterator[Any]:
     """Yield the values that a function's code names: globals, members of modules, imports."""
-    names = set(_names(function.__code__))
+    names = _names(function.__code__)
     modules = [sys.modules[name] for name in names if name in sys.modules]
     for name in names:
         value = function.__globals__.get(name)
@@ -165,11 +170,9 @@ def _named(function: types.FunctionType) -> Iterator[Any]:
             yield from (vars(module).get(name) for name in names)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+def _names(code: types.CodeType) -> set[str]:
+    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def load_kernels(suite: str, without: tuple[str, ...] = ()) -> None:

@@ -11,12 +11,12 @@ from fastscore.run import tasks
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
-from fastscore.run.inputs import readable_inputs, unread_inputs
+from fastscore.run.inputs import readable_inputs, share_paths, unread_inputs
 from fastscore.run.interrupt import stop_if_asked, stopped_alone
 from fastscore.run.manifest import read_manifest
 from fastscore.run.memory import limit_memory
 from fastscore.run.progress import Reporter
-from fastscore.run.shared_files import absolute, check_workers, share_paths
+from fastscore.run.shared_files import absolute, check_workers
 
 
 @stopped_alone()

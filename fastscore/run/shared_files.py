@@ -16,7 +16,7 @@ from fastscore.errors import FastscoreError, RunConflictError, StoreError, Usage
 from fastscore.logs.inputs.files import InputFile
 from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
-from fastscore.run.engines.engine import LOCAL, Answer, Done, Engine, Key, Lost
+from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels
 from fastscore.suites.registry import load_suite
 
@@ -56,16 +56,6 @@ def absolute(context: RunContext) -> RunContext:
         embedder=embedder,
         perplexity=perplexity,
     )
-
-
-def share_paths(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
-    """Name files so that every worker finds them."""
-    return files if engine == LOCAL else absolute_files(files)
-
-
-def absolute_files(files: Sequence[InputFile]) -> tuple[InputFile, ...]:
-    """Name where files are read absolutely; what they are called in rows stays."""
-    return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,15 +255,21 @@ def _named_values(function: Any) -> Iterator[tuple[str, Any]]:
         yield name, cell.cell_contents
 
 
+# tuples, for a union is made anew by each of the thousands of questions
+_SEQUENCES = (list, tuple)
+_SETS = (frozenset, set)
+_SCALARS = (int, float, str, bytes, np.generic)
+
+
 def _constant(value: Any) -> str | None:
     """Write a constant, the same in every process; None for what is none."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{_digest(value.tobytes())}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, _SEQUENCES):
         return f"[{','.join(str(_constant(each)) for each in value)}]"
-    if isinstance(value, frozenset | set):
+    if isinstance(value, _SETS):
         return f"{{{','.join(sorted(str(_constant(each)) for each in value))}}}"
-    if isinstance(value, int | float | str | bytes | np.generic):
+    if isinstance(value, _SCALARS):
         return f"{type(value).__name__} {value!r}"
     return None
 
