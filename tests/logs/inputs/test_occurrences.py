@@ -1,0 +1,158 @@
+"""What rows show of needed columns: asked, keyed, given, words."""
+
+from collections import Counter
+from typing import Any
+
+from fastscore.logs.inputs.needs import all_columns
+from fastscore.logs.inputs.occurrences import (
+    Occurrences,
+    count_occurrences,
+    is_among,
+    rows_of,
+    stored,
+)
+from fastscore.suites.declarations import Column, Source
+
+
+def counted(
+    source: Source, *rows: dict[str, Any], of_cells: bool = False
+) -> dict[str, Occurrences]:
+    needs = list(all_columns(source))
+    found = {need.place: Occurrences() for need in needs}
+    for row in rows:
+        count_occurrences(row, source, needs, found, of_cells=of_cells)
+    return found
+
+
+def numbers(counts: Occurrences) -> tuple[int, int, int]:
+    return counts.asked, counts.keyed, counts.given
+
+
+def test_a_key_may_stand_without_a_value() -> None:
+    source = Source(columns=(Column(name="a", kind="text", aliases=("b",)),))
+    found = counted(source, {"a": "x"}, {"a": None}, {"a": None, "b": "y"}, {"c": 1})
+    assert numbers(found["a"]) == (4, 3, 2)
+
+
+def test_an_empty_cell_is_a_text_and_no_other_value() -> None:
+    columns = (Column(name="a", kind="text"), Column(name="n", kind="integer"))
+    found = counted(Source(columns=columns), {"a": "", "n": ""}, of_cells=True)
+    assert numbers(found["a"]) == (1, 1, 1)
+    assert numbers(found["n"]) == (1, 1, 0)
+
+
+def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
+    columns = (
+        Column(name="n", kind="integer", otherwise="null"),
+        Column(name="m", kind="integer"),
+    )
+    row = {"n": "7", "m": "7"}
+    found = counted(Source(columns=columns), row, {"n": [1], "m": 1}, {"n": 1.0}, {"n": 3})
+    assert numbers(found["n"]) == (4, 4, 2)
+    assert found["n"].unusable == Counter(string=1, array=1)
+    assert numbers(found["m"]) == (4, 2, 2)  # a reject is a value that is there
+    assert not found["m"].unusable
+
+
+def test_words_are_those_that_mean_something_or_foreign() -> None:
+    column = Column(
+        name="event",
+        kind="text",
+        expects=("guess",),
+        knows=("guess", "end", "sys_*"),
+        words=(("prediction", "guess"), ("noise", "")),
+    )
+    source = Source(columns=(column,))
+    rows = [{"event": word} for word in ("end", "sys_a", "note", "note", "prediction", "noise")]
+    counts = counted(source, *rows)["event"]
+    assert counts.known == {"end", "sys_a", "guess"}
+    assert counts.words == {"note": 2}
+    # an event that is mapped to the empty word is left out
+    assert numbers(counts) == (5, 5, 5)
+    (need,) = all_columns(source)
+    assert counts.proves(need)
+    assert not counted(source, {"event": "end"})["event"].proves(need)
+
+
+def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
+    columns = (
+        Column(name="a", kind="text", expects_any=(("a", "yes"), ("b", "ok_*"))),
+        Column(name="b", kind="text"),
+    )
+    source = Source(columns=columns)
+    need = next(all_columns(source))
+    for row, is_enough in (
+        ({"a": "no", "b": "ok_1"}, True),
+        ({"a": "yes"}, True),
+        ({"a": "no", "b": "ok"}, False),
+    ):
+        assert counted(source, row)["a"].proves(need) is is_enough
+
+
+def test_a_column_is_asked_only_where_it_is_read() -> None:
+    columns = (
+        Column(name="event", kind="text", words=(("prediction", "guess"),)),
+        Column(name="step", kind="integer", only_where=("event", "guess")),
+        Column(name="line", kind="integer", needed_where=("event", "end")),
+    )
+    found = counted(
+        Source(columns=columns),
+        {"event": "guess", "step": 1},
+        {"event": "prediction"},
+        {"event": "end", "step": 1, "line": 3},
+        {"event": None, "step": 1},
+    )
+    assert numbers(found["step"]) == (2, 1, 1)
+    assert numbers(found["line"]) == (1, 1, 1)
+
+
+def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> None:
+    item = Column(name="text", kind="text", aliases=("said",))
+    columns = (Column(name="turns", kind="json", items=(item,)), Column(name="text", kind="text"))
+    source = Source(columns=columns)
+    found = counted(source, {"turns": [{"said": "a"}, {"text": None}, {}, "no object"]})
+    assert numbers(found["turns[].text"]) == (3, 2, 1)
+    assert numbers(found["text"]) == (0, 0, 0)
+    written = counted(source, {"turns": '[{"text": "a"}]'})
+    assert numbers(written["turns[].text"]) == (1, 1, 1)
+    flat = counted(source, {"text": "a"})
+    assert numbers(flat["turns[].text"]) == (0, 0, 0)
+    assert numbers(flat["text"]) == (1, 1, 1)
+
+
+def test_occurrences_of_two_files_add_up() -> None:
+    first = Occurrences(2, 1, 1, {"a"}, {"x": 1}, False, Counter(string=1), False)
+    first.add(Occurrences(3, 3, 0, {"b"}, {"x": 2, "y": 1}, True, Counter(string=1), True))
+    assert first == Occurrences(
+        5, 4, 1, {"a", "b"}, {"x": 3, "y": 1}, True, Counter(string=2), True
+    )
+
+
+def test_rows_are_the_elements_of_an_array_with_what_stands_beside() -> None:
+    source = Source(columns=(), rows="a")
+    record = {"id": 7, "a": [{"x": 1}, {"x": 2}]}
+    assert list(rows_of(record, source)) == [{"id": 7, "a": [{"x": 1}]}, {"id": 7, "a": [{"x": 2}]}]
+    assert list(rows_of({"id": 7, "a": {"x": 1}}, source)) == []
+    assert list(rows_of(record, Source(columns=()))) == [record]
+
+
+def test_paths_lead_into_objects_and_first_elements() -> None:
+    row = {"m": {"a": {"b": 1}, "n": None}, "t": [{"x": 2}, {"x": 3}], "m.c": 4, "w": '{"a": 5}'}
+
+    def at(path: str) -> tuple[bool, Any]:
+        return stored(row, Column(name="value", kind="json", path=path))
+
+    assert at("m.a.b") == (True, 1)
+    assert at("m.n") == (True, None)
+    assert at("m.a.x") == (False, None)
+    assert at("t[].x") == (True, 2)
+    assert at("m[].x") == (False, None)
+    assert at("m.c") == (True, 4)  # a key with a dot comes before a path
+    assert at("w.a") == (True, 5)
+
+
+def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:
+    assert is_among(Column(name="a", kind="text", aliases=("b",)), {"b"})
+    assert is_among(Column(name="a", kind="text", path="m.a"), {"m"})
+    assert is_among(Column(name="a", kind="text", path="t[].a"), {"t"})
+    assert not is_among(Column(name="a", kind="text", path="m.a"), {"a"})

@@ -1,0 +1,91 @@
+"""Where what is lacking probably stands, and what to type for it."""
+
+from typing import Any
+
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.found_keys import count_keys
+from fastscore.logs.inputs.needs import Need, all_columns
+from fastscore.logs.inputs.sampling import FileSample
+from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
+
+TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
+SPEAKER = Column(name="speaker", kind="text", needed_by=ALL_METRICS)
+TURNS = Column(name="turns", kind="json", needed_by=ALL_METRICS, items=(TEXT, SPEAKER))
+FLAT = Source(columns=(TEXT, SPEAKER))
+NESTED = Source(columns=(TURNS,))
+
+
+def needs(source: Source) -> list[Need]:
+    return list(all_columns(source))
+
+
+def typed(source: Source, *rows: dict[str, Any]) -> str:
+    """Return what to type for rows that lack all that a source needs."""
+    found = count_keys(rows)
+    advice = suggested(source, needs(source), found)
+    sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
+    return to_type("toy", source, needs(source), advice, found, sample)
+
+
+def test_each_column_has_a_key_of_its_own() -> None:
+    found = count_keys([{"content": "a", "utterance": "b", "Role": "c"}])
+    advice = suggested(FLAT, needs(FLAT), found)
+    # content is nearer to text than utterance
+    assert advice == {"text": "content", "speaker": "Role"}
+
+
+def test_a_key_of_another_type_is_no_suggestion() -> None:
+    found = count_keys([{"content": 7, "role": ["a"]}])
+    assert suggested(FLAT, needs(FLAT), found) == {}
+
+
+def test_an_array_brings_what_its_objects_hold() -> None:
+    found = count_keys([{"messages": [{"content": "a", "role": "user"}], "content": "outside"}])
+    advice = suggested(NESTED, needs(NESTED), found)
+    assert advice == {"turns": "messages", "turns[].text": "content", "turns[].speaker": "role"}
+
+
+def test_rows_may_stand_in_the_array_that_has_most() -> None:
+    rows = [{"notes": [{"content": "x"}], "talk": [{"content": "a", "role": "user"}]}]
+    advice = suggested(FLAT, needs(FLAT), count_keys(rows))
+    assert advice == {"text": "talk[].content", "speaker": "talk[].role"}
+
+
+def test_keys_beside_an_item_are_those_of_the_array_under_its_new_name() -> None:
+    found = count_keys([{"messages": [{"content": "a"}], "id": 1}])
+    array, item, _ = needs(NESTED)
+    assert set(keys_beside(array, NESTED, {}, found)) == {"messages", "id"}
+    assert set(keys_beside(item, NESTED, {"turns": "messages"}, found)) == {"content"}
+    assert keys_beside(item, NESTED, {}, found) == {}
+
+
+def test_what_to_type_names_every_column_that_was_found() -> None:
+    assert typed(FLAT, {"content": "a", "role": "b"}) == (
+        "Type --column text=content --column speaker=role."
+    )
+    assert typed(FLAT, {"zzz": "a"}).startswith("Say where it stands: --column text=KEY")
+
+
+def test_a_path_with_blanks_is_quoted() -> None:
+    assert typed(FLAT, {"my text": "a"}) == "Type --column 'text=my text'."
+
+
+def test_an_array_of_rows_is_to_be_written_a_line_each() -> None:
+    source = Source(columns=(TURNS,), formats=("json",), array_column="turns")
+    told = typed(source, {"turns": [{"turns": [{"text": "a"}]}]})
+    assert told.startswith("An array by itself is one turns here")
+    # an array whose objects hold no array is one row
+    assert not typed(source, {"turns": [{"said": "a"}]}).startswith("An array")
+
+
+def test_a_layout_that_has_everything_is_named_before_columns() -> None:
+    from fastscore.suites.preference_shift import SUITE
+
+    rows = [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
+    found = count_keys(rows)
+    lacking = [need for need in all_columns(SUITE.source) if need.name == "conversation"]
+    advice = suggested(SUITE.source, lacking, found)
+    sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
+    told = to_type("preference_shift", SUITE.source, lacking, advice, found, sample)
+    assert told == "Type --layout openai."

@@ -1,0 +1,174 @@
+"""Columns that are stored with types: which can serve, and what becomes of each value."""
+
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.read.stored_columns import check_stored, convert_stored, json_text
+from fastscore.suites.declarations import Column
+
+HUGE = 2.0**63
+
+
+def converted(column: Column, values: pl.Series) -> tuple[list[Any], list[str]]:
+    """Return the values of the good rows, and of the others line, reason and what was found."""
+    frame = pl.DataFrame({column.name: values})
+    stored = check_stored("frame", frame.schema, [column], "Convert it.")
+    rows, rejects = convert_stored(stored, frame, first_line=11)
+    told = [f"{reject.line} {reject.reason} {reject.found}" for reject in rejects]
+    return rows[column.name].to_list(), told
+
+
+def test_doubles_serve_as_integers_where_they_are_whole() -> None:
+    values = pl.Series([1.0, -0.0, None, 2.5, float("nan"), float("inf"), HUGE, -HUGE])
+    rows, rejects = converted(Column(name="a", kind="integer"), values)
+    assert rows == [1, 0, None]
+    assert [each.split()[:2] for each in rejects] == [
+        ["14", "wrong_type"],
+        ["15", "out_of_range"],
+        ["16", "out_of_range"],
+        ["17", "out_of_range"],
+        ["18", "out_of_range"],
+    ]
+
+
+def test_numbers_are_truncated_towards_zero_where_that_is_accepted() -> None:
+    column = Column(name="a", kind="integer", accepts=("number",))
+    assert converted(column, pl.Series([2.9, -2.9, 0.5]))[0] == [2, -2, 0]
+
+
+def test_integers_out_of_range_are_rejects_unless_null_is_as_good() -> None:
+    values = pl.Series([2**63 - 1, 2**63], dtype=pl.UInt64)
+    assert converted(Column(name="a", kind="integer"), values) == (
+        [2**63 - 1],
+        [f"12 out_of_range int {2**63}"],
+    )
+    lenient = Column(name="a", kind="integer", otherwise="null")
+    assert converted(lenient, values) == ([2**63 - 1, None], [])
+
+
+def test_strings_are_read_as_python_reads_them() -> None:
+    column = Column(name="a", kind="integer", accepts=("string",))
+    values = pl.Series([" 7 ", "1_000", "٣", "7", "0x7", "7.0", "", str(2**63), None])
+    rows, rejects = converted(column, values)
+    assert rows == [7, 1000, 3, 7, None]
+    assert [each.split(maxsplit=2)[::2] for each in rejects] == [
+        ["15", "str '0x7'"],
+        ["16", "str '7.0'"],
+        ["17", "str ''"],
+        ["18", f"str '{2**63}'"],
+    ]
+    assert converted(Column(name="a", kind="number", accepts=("string",)), pl.Series(["1e3"]))[
+        0
+    ] == [1000.0]
+
+
+@pytest.mark.parametrize(
+    ("accepts", "values", "texts"),
+    [
+        (("integer",), pl.Series([1, 0, None]), ["1", "0", None]),
+        (("integer",), pl.Series([1.0, None]), ["1", None]),
+        (("integer", "falsy"), pl.Series([3.0, 0.0]), ["3", ""]),
+        (("falsy",), pl.Series([False, None]), ["", None]),
+        (("falsy",), pl.Series([[], None], dtype=pl.List(pl.Int8)), ["", None]),
+        (("boolean",), pl.Series([True, False]), ["1", "0"]),
+        (("boolean", "falsy"), pl.Series([True, False]), ["1", ""]),
+        ((), pl.Series(["a", None], dtype=pl.Categorical), ["a", None]),
+    ],
+)
+def test_what_is_accepted_as_text(accepts: Any, values: pl.Series, texts: list[str | None]) -> None:
+    assert converted(Column(name="a", kind="text", accepts=accepts), values) == (texts, [])
+
+
+def test_what_is_falsy_alone_is_text_and_the_rest_a_reject() -> None:
+    column = Column(name="a", kind="text", accepts=("falsy",))
+    assert converted(column, pl.Series([0, 1])) == ([""], ["12 wrong_type int 1"])
+    rows, rejects = converted(column, pl.Series([[], [1]]))
+    assert (rows, len(rejects)) == ([""], 1)
+
+
+def test_words_are_replaced_as_a_map_says() -> None:
+    column = Column(name="a", kind="text", words=(("human", "user"),))
+    assert converted(column, pl.Series(["human", "Human", None]))[0] == ["user", "Human", None]
+
+
+def test_the_first_name_with_a_value_counts_row_by_row() -> None:
+    columns = [Column(name="a", kind="text", aliases=("b", "c"), required=True)]
+    frame = pl.DataFrame({"c": ["c", "c", None], "b": [None, "b", None], "other": [1, 2, 3]})
+    stored = check_stored("frame", frame.schema, columns, "")
+    assert set(stored.dtypes) == {"b", "c"}
+    rows, (reject,) = convert_stored(stored, frame, first_line=1)
+    assert rows.to_dict(as_series=False) == {"line": [1, 2], "a": ["c", "b"]}
+    assert (reject.line, reject.field, reject.reason) == (3, "a", "missing_field")
+    assert reject.found == "null"
+
+
+def test_a_column_is_read_only_where_another_says_so() -> None:
+    columns = [
+        Column(name="kind", kind="text"),
+        Column(name="step", kind="integer", required=True, only_where=("kind", "guess")),
+    ]
+    frame = pl.DataFrame({"kind": ["guess", "end", None, "guess"], "step": [1.0, 0.5, 0.5, None]})
+    rows, rejects = convert_stored(check_stored("f", frame.schema, columns, ""), frame, 1)
+    assert rows["step"].to_list() == [1, None, None]
+    assert [(each.line, each.reason) for each in rejects] == [(4, "missing_field")]
+
+
+def test_of_several_faulty_columns_the_first_declared_is_told() -> None:
+    columns = [Column(name=name, kind="integer") for name in "ab"]
+    frame = pl.DataFrame({"b": [0.5], "a": [0.5]})
+    _, (reject,) = convert_stored(check_stored("f", frame.schema, columns, ""), frame, 1)
+    assert reject.field == "a"
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepts", "dtype", "served"),
+    [
+        ("text", (), pl.Int64(), "String"),
+        ("text", ("integer",), pl.Boolean(), "String"),
+        ("integer", (), pl.String(), "an integer type"),
+        ("integer", ("string",), pl.Boolean(), "an integer type"),
+        ("number", (), pl.String(), "a numeric type"),
+        ("boolean", ("string",), pl.String(), "Boolean"),
+        ("json", (), pl.Date(), "String, List or Struct"),
+        ("json", (), pl.List(pl.Struct({"x": pl.Binary()})), "String, List or Struct"),
+    ],
+)
+def test_a_type_that_can_never_serve_is_refused(
+    kind: Any, accepts: Any, dtype: pl.DataType, served: str
+) -> None:
+    column = Column(name="a", kind=kind, accepts=accepts)
+    with pytest.raises(InputError, match=f"frame: the column 'a' .* expected {served}") as caught:
+        check_stored("frame", {"a": dtype}, [column], "Convert it.")
+    assert caught.value.hint == "Convert it."
+    assert check_stored("frame", {"a": pl.Null()}, [column], "").dtypes == {"a": pl.Null()}
+
+
+def test_a_required_column_must_stand_under_one_of_its_names() -> None:
+    column = Column(name="a", kind="text", aliases=("b",), required=True)
+    with pytest.raises(InputError, match="there is no column 'a'; expected") as caught:
+        check_stored("frame", {"x": pl.String(), "y": pl.Date()}, [column], "")
+    assert caught.value.hint == "Columns: 'x', 'y'."
+    assert check_stored("frame", {"b": pl.String()}, [column], "").dtypes == {"b": pl.String()}
+
+
+def test_without_columns_rows_keep_their_number() -> None:
+    stored = check_stored("frame", {"x": pl.Date()}, [], "")
+    rows, rejects = convert_stored(stored, pl.DataFrame({"x": [date(2026, 1, 1)] * 3}), 5)
+    assert rows.to_dict(as_series=False) == {"line": [5, 6, 7]}
+    assert rejects == []
+
+
+def test_values_are_written_as_json() -> None:
+    frame = pl.DataFrame(
+        {"a": [{"x": [1, None], "y": "é\n}"}, None], "b": [True, None], "c": ['"', "}"]}
+    )
+    written = frame.select(json_text(pl.col(name)).alias(name) for name in "abc")
+    assert written.to_dict(as_series=False) == {
+        "a": ['{"x":[1,null],"y":"é\\n}"}', None],
+        "b": ["true", None],
+        "c": ['"\\""', '"}"'],
+    }
