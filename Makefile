@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,7 +71,9 @@ kernels: $(VENV)/run.installed
 kernels-checked: $(VENV)/run.installed
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
 
-test: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up and run all tests
+setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, the model and compiled kernels; minutes, once
+
+test: setup  ## Set up and run all tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed

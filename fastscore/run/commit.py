@@ -75,17 +75,19 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
         row_group_size=ROW_GROUP_ROWS,
         metadata=dict(metadata),
     )
-    written = buffer.getbuffer()
-    expected = hash_bytes(written)
-    with commit_file(path) as file:
-        file.write(written)
-        file.flush()
-        if hash_file(Path(file.name)) != expected:
-            raise RunError(
-                f"{path}: what was read back is not what was written.",
-                "Check the disk and run the same command again.",
-            )
-    return Committed(path.name, len(written), expected, frame.height)
+    # a view that the garbage collector releases after an error crashes Python 3.12.1
+    with buffer.getbuffer() as written:
+        expected = hash_bytes(written)
+        with commit_file(path) as file:
+            file.write(written)
+            file.flush()
+            if hash_file(Path(file.name)) != expected:
+                raise RunError(
+                    f"{path}: what was read back is not what was written.",
+                    "Check the disk and run the same command again.",
+                )
+        size = len(written)
+    return Committed(path.name, size, expected, frame.height)
 
 
 def remove_temporaries(folder: Path) -> int:
