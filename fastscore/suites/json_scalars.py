@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_machine.arrays import Bytes, Indices, Mask
 from fastscore_machine.arrow import TextRows
-from fastscore_readers.json.located_values import EXACT, integers, unescaped, views
+from fastscore_readers.json.located_values import unescaped, views
 from fastscore_readers.json.tokens import ESCAPED, FALSE, INTEGER, STRING, TRUE
 
 from fastscore.suites.json_values import (
@@ -145,9 +145,9 @@ def booleans(values: JsonValues, problems: Problems) -> Mask:
 def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
     """Return what Python's ``int`` makes of each value, 0 where it is missing."""
     plain = values.tags == INTEGER
-    start, end = np.where(plain, values.start, 0), np.where(plain, values.end, 0)
-    found, states = integers(values.data, start, end)
-    problems.note(values, np.flatnonzero(plain & (states != EXACT)), _WHOLE_NUMBER)
+    read = raw_texts(values.where(plain)).cast(pl.Int64, strict=False)
+    problems.note(values, np.flatnonzero(plain & read.is_null().to_numpy()), _WHOLE_NUMBER)
+    found = read.fill_null(0).to_numpy(writable=True)
     for row in np.flatnonzero(~values.is_missing & ~plain).tolist():
         try:
             found[row] = int(values.python(row))

@@ -1,8 +1,6 @@
-"""Values at places of lines: numbers and texts, against Python's json."""
+"""Texts at places of lines, against Python's json."""
 
 import json
-import math
-import struct
 
 import numpy as np
 import pytest
@@ -17,56 +15,6 @@ def ranges(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - [len(text) for text in texts]
     return as_bytes(b"".join(texts)), starts.astype(np.int64), ends
-
-
-@given(
-    st.lists(
-        st.integers()
-        | st.integers(-(2**63) - 2, -(2**63) + 2)
-        | st.integers(2**63 - 3, 2**63 + 2)
-        | st.sampled_from(["-", "", "x", "1x", "00012", "-0", "- 1", "1.0", "+1", "0" * 30 + "7"]),
-        max_size=8,
-    )
-)
-def test_integers(items: list[int | str]) -> None:
-    texts = [str(item).encode() for item in items]
-    values, states = located_values.integers(*ranges(texts))
-    for text, value, state in zip(texts, values.tolist(), states.tolist(), strict=True):
-        digits = text.removeprefix(b"-")
-        if not digits.isdigit():
-            assert state == located_values.INEXACT
-        elif -(2**63) <= int(text) < 2**63:
-            assert (state, value) == (located_values.EXACT, int(text))
-        else:
-            assert state == located_values.OVERFLOW
-
-
-@given(
-    st.lists(
-        st.floats(allow_nan=False, allow_infinity=False).map(repr)
-        | st.decimals(allow_nan=False, allow_infinity=False, places=4).map(str)
-        | st.integers().map(str)
-        | st.tuples(st.integers(0, 10**19), st.integers(-30, 30)).map("{0[0]}e{0[1]}".format)
-        | st.sampled_from(["0.0", "-0.0", "-0", "NaN", "-Infinity", "1e22", "9007199254740993"]),
-        max_size=8,
-    )
-)
-def test_floats_are_the_nearest_or_left_to_the_caller(texts: list[str]) -> None:
-    raw = [text.encode() for text in texts if "E" not in text]
-    values, states = located_values.floats(*ranges(raw))
-    for text, value, state in zip(raw, values, states, strict=True):
-        if state == located_values.EXACT:
-            assert struct.pack("d", value) == struct.pack("d", float(text))
-
-
-def test_common_floats_are_exact() -> None:
-    _, states = located_values.floats(
-        *ranges([b"0.5", b"12.25", b"-3", b"1e3", b"0.1", b"1E-3", b"7"])
-    )
-    assert (states == located_values.EXACT).all()
-    values, states = located_values.floats(*ranges([b"NaN", b"Infinity"]))
-    assert (states == located_values.INEXACT).all()
-    assert not any(math.isnan(value) for value in values)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["\ud83d\ude00", "\ud800", "a\udfff"])))

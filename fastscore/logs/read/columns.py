@@ -1,7 +1,7 @@
 """From located JSON values to typed columns, by a source's declared columns.
 
-Values of common forms are converted in kernels, by column; only forms that are rare in logs
-(numbers beyond a double's exact range, texts of odd numbers) reach Python, one by one.
+Values of common forms are converted by column; only forms that are rare in logs (integers beyond
+64 bits, texts of odd numbers) reach Python, one by one.
 """
 
 import math
@@ -16,7 +16,6 @@ import pyarrow as pa
 from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_readers.fill import Filled
 from fastscore_readers.json import located_values
-from fastscore_readers.json.located_values import EXACT
 from fastscore_readers.json.tokens import (
     ABSENT,
     ARRAY,
@@ -261,10 +260,9 @@ def _integer(found: Places, column: Column) -> Converted:
     if "string" in column.accepts:
         valid |= _is_tagged(found, STRING, ESCAPED)
     digits = np.flatnonzero(valid & ~booleans)
-    values[digits], states = located_values.integers(
-        found.data, found.starts[digits], found.ends[digits]
-    )
-    odd.extend(digits[states != EXACT].tolist())
+    whole = _read(found, digits, pl.Int64())
+    values[digits] = whole.fill_null(0).to_numpy()
+    odd.extend(digits[whole.is_null().to_numpy()].tolist())
     if "number" in column.accepts:
         numbers = np.flatnonzero(_is_tagged(found, FLOAT))
         valid[numbers] = True
@@ -305,10 +303,14 @@ def _number(found: Places, column: Column) -> Converted:
 
 def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Mask]:
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
-    values, states = located_values.floats(found.data, found.starts[rows], found.ends[rows])
-    for position in np.flatnonzero(states != EXACT):
-        values[position] = float(found.raw(int(rows[position])))
+    values = _read(found, rows, pl.Float64()).to_numpy()
     return values, np.isfinite(values)
+
+
+def _read(found: Places, rows: Longs, kind: pl.DataType) -> pl.Series:
+    """Read what some rows spell as numbers, null where it is none; doubles are the nearest ones."""
+    starts, ends = found.starts[rows], found.ends[rows]
+    return texts_at(found.data, starts, ends, np.ones(rows.size, np.bool_)).cast(kind, strict=False)
 
 
 def _unquoted(found: Places, row: int) -> str | None:

@@ -1,7 +1,4 @@
-"""Located JSON values as column values: integers, doubles, texts, Arrow string views.
-
-Comparisons are spelled out: `in` over a tuple compiles to slower code.
-"""
+"""Located JSON strings as texts, and byte ranges as Arrow string views."""
 
 from typing import Any
 
@@ -9,30 +6,19 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import prefetch
+from fastscore_machine.memory import load_short, prefetch
 from fastscore_machine.validation import read_only
-from fastscore_machine.views import (
-    byte_at,
-    low_bytes,
-    room_at,
-    word_at,
-)
+from fastscore_machine.views import low_bytes, room_at, word_at
 
-from fastscore_readers.json.tokens import MINUS, PLUS, POINT, unescape
+from fastscore_readers.json.tokens import unescape
 
-__all__ = ["EXACT", "INEXACT", "OVERFLOW", "floats", "integers", "unescaped", "views"]
+__all__ = ["unescaped", "views"]
 
-
-EXACT, INEXACT, OVERFLOW = range(3)
 
 INLINE = 12
 """The longest text that stands in its view."""
 _ROWS_AHEAD = 8
 _HALF = np.uint64(32)
-_ZERO, _NINE = 0x30, 0x39
-_LEAST, _LEAST_TENTH = -(2**63), -922337203685477580
-_POWERS = np.array([10.0**exponent for exponent in range(23)])
-_MAX_MANTISSA, _MOST_DIGITS, _MOST_POWER, _LONGEST_POWER = 1 << 53, 18, 22, 6
 
 
 def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
@@ -44,104 +30,6 @@ def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Long
         read_only(starts.astype(np.int64, copy=False)),
         read_only(ends.astype(np.int64, copy=False)),
     )
-
-
-def integers(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Bytes]:
-    """Parse byte ranges as decimal integers.
-
-    Returns
-    -------
-    tuple of arrays
-        Values, int64 (n,), and states, uint8 (n,): `EXACT`, `OVERFLOW` for digits that do not fit
-        int64, `INEXACT` for anything but ``-?[0-9]+``; the value is 0 unless exact.
-    """
-    values, states = np.empty(starts.size, np.int64), np.empty(starts.size, np.uint8)
-    _parse_integers(*_ranges(data, starts, ends), values, states)
-    return values, states
-
-
-@kernel("uint8[:], int64[:], int64[:], out(int64[:]), out(uint8[:])", fastmath=False)
-def _parse_integers(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
-    for row in range(starts.size):
-        at, end = starts[row], ends[row]
-        negative = at < end and byte_at(data, at) == MINUS
-        at += negative
-        state = EXACT if at < end else INEXACT
-        # summed downwards, since the least int64 has no positive counterpart
-        total = 0
-        while at < end:
-            byte = byte_at(data, at)
-            if byte < _ZERO or byte > _NINE:
-                state = INEXACT
-                break
-            digit = byte - _ZERO
-            if total < _LEAST_TENTH or total * 10 < _LEAST + digit:
-                state = OVERFLOW
-            else:
-                total = total * 10 - digit
-            at += 1
-        if state == EXACT and not negative and total == _LEAST:
-            state = OVERFLOW
-        states[row] = state
-        values[row] = 0 if state != EXACT else (total if negative else -total)
-
-
-def floats(data: Bytes, starts: Longs, ends: Longs) -> tuple[npt.NDArray[np.float64], Bytes]:
-    """Parse byte ranges that hold JSON numbers as doubles.
-
-    Returns
-    -------
-    tuple of arrays
-        Values, float64 (n,), and states, uint8 (n,): `EXACT` where the value is the nearest
-        double, `INEXACT` where the caller must parse the text (more than 18 digits, a mantissa
-        above 2^53, a power of ten beyond 22, NaN, Infinity); the value is 0 there.
-    """
-    values, states = np.empty(starts.size, np.float64), np.empty(starts.size, np.uint8)
-    _parse_floats(*_ranges(data, starts, ends), values, states)
-    return values, states
-
-
-@kernel("uint8[:], int64[:], int64[:], out(float64[:]), out(uint8[:])", fastmath=False)
-def _parse_floats(data: Any, starts: Any, ends: Any, values: Any, states: Any) -> None:
-    """Parse numbers whose nearest double one exact operation gives; others are `INEXACT`."""
-    for row in range(starts.size):
-        at, end = starts[row], ends[row]
-        values[row] = 0.0
-        states[row] = INEXACT
-        negative = at < end and byte_at(data, at) == MINUS
-        at += negative
-        mantissa = exponent = digits = 0
-        fraction = False
-        while at < end and digits <= _MOST_DIGITS:
-            byte = byte_at(data, at)
-            if byte == POINT:
-                fraction = True
-            elif byte < _ZERO or byte > _NINE:
-                break
-            else:
-                digits += 1
-                mantissa = mantissa * 10 + (byte - _ZERO)
-                exponent -= fraction
-            at += 1
-        if digits == 0 or digits > _MOST_DIGITS or mantissa > _MAX_MANTISSA:
-            continue
-        if at < end:
-            if byte_at(data, at) | 0x20 != 0x65 or end - at > _LONGEST_POWER:
-                continue
-            at += 1
-            below = byte_at(data, at) == MINUS
-            at += below or byte_at(data, at) == PLUS
-            power = 0
-            while at < end:
-                power = power * 10 + (byte_at(data, at) - _ZERO)
-                at += 1
-            exponent += -power if below else power
-        if exponent < -_MOST_POWER or exponent > _MOST_POWER:
-            continue
-        value = float(mantissa)
-        value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
-        values[row] = -value if negative else value
-        states[row] = EXACT
 
 
 def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
@@ -203,13 +91,10 @@ def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray
 
 @always_inlined
 def _first_bytes(data: Any, at: Any, length: Any) -> Any:
-    """Return up to eight bytes as a word; nothing is read after the data."""
+    """Return up to eight bytes as a word."""
     if at + 8 <= data.size:
         return low_bytes(word_at(data, at), length)
-    word = np.uint64(0)
-    for place in range(min(length, 8)):
-        word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
-    return word
+    return load_short(data, at, length)
 
 
 @always_inlined

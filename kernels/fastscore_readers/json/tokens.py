@@ -21,7 +21,7 @@ from fastscore_machine.views import (
     low_bytes,
     put_block,
     put_byte,
-    put_word,
+    same_bytes,
     signed,
     word_at,
 )
@@ -49,7 +49,8 @@ _N_SLOTS, _SLOT_BITS = 256, 8
 _ENTRY = 5
 _LENGTH, _FIRST, _LAST, _AT, _NEXT = range(_ENTRY)
 
-_SLASHES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x5C, 0x01, 0x80))
+_ESCAPED_BYTES = np.frombuffer(bytes.maketrans(b"bfnrt", b"\b\f\n\r\t"), np.uint8)
+"""What the byte after a backslash stands for."""
 _backslashes = byte_marks(b"\\")
 
 
@@ -93,15 +94,6 @@ def key_table(keys: Sequence[bytes]) -> Keys:
     return Keys(table, np.frombuffer(b"".join(keys), np.uint8).copy())
 
 
-@inlined
-def _same_key(data: Any, at: Any, length: Any, keys: Any, entry: Any) -> bool:
-    name = signed(item_at(keys.table, entry + _AT))
-    for place in range(8, length - 8):
-        if byte_at(keys.names, name + place) != byte_at(data, at + place):
-            return False
-    return True
-
-
 @always_inlined
 def find_key(data: Any, at: Any, length: Any, keys: Any) -> Any:
     """Find the number of the wanted key that is written in ``data[at : at + length]``, or -1.
@@ -119,7 +111,10 @@ def find_key(data: Any, at: Any, length: Any, keys: Any) -> Any:
             signed(item_at(keys.table, entry + _LENGTH)) == length
             and item_at(keys.table, entry + _FIRST) == first
             and item_at(keys.table, entry + _LAST) == last
-            and _same_key(data, at, length, keys, entry)
+            and (
+                length <= 16
+                or same_bytes(data, at, keys.names, item_at(keys.table, entry + _AT), length)
+            )
         ):
             break
         key = signed(item_at(keys.table, entry + _NEXT)) - 1
@@ -271,22 +266,6 @@ def _hex4(data: Any, at: Any) -> Any:
     return value
 
 
-@always_inlined
-def _simple_escape(kind: Any) -> Any:
-    """Byte that a two-character escape stands for."""
-    if kind == 0x6E:
-        return 0x0A
-    if kind == 0x74:
-        return 0x09
-    if kind == 0x72:
-        return 0x0D
-    if kind == 0x62:
-        return 0x08
-    if kind == 0x66:
-        return 0x0C
-    return kind
-
-
 @inlined
 def _encode(point: Any, out: Any, at: Any) -> Any:
     """Write a code point as UTF-8: position after it."""
@@ -319,15 +298,6 @@ def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
         if slashes != np.uint64(0):
             return at + trailing_zeros(slashes) - first
         at += BLOCK
-    while at + 8 <= end:
-        word = word_at(data, at)
-        put_word(out, at + shift, word)
-        difference = word ^ _SLASHES
-        # the lowest flagged byte is exact: a borrow only reaches bytes above a flagged one
-        flags = (difference - _ONES) & ~difference & _TOPS
-        if flags != np.uint64(0):
-            return at + (trailing_zeros(flags) >> 3) - first
-        at += 8
     while at < end and byte_at(data, at) != BACKSLASH:
         put_byte(out, at + shift, byte_at(data, at))
         at += 1
@@ -348,7 +318,7 @@ def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
         kind = byte_at(data, at + 1)
         at += 2
         if kind != _SMALL_U:
-            put_byte(out, to, _simple_escape(kind))
+            put_byte(out, to, item_at(_ESCAPED_BYTES, kind))
             to += 1
             continue
         point = _hex4(data, at)
