@@ -1,0 +1,167 @@
+"""Summaries of small tables, worked out by hand: grids, reasons of nulls, order, micro averages."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
+from fastscore.suites.summary import choose_grids, summarise_metrics
+
+SCORE = Metric(
+    id="score",
+    name="Score",
+    table="rows",
+    formula="x",
+    minimum=None,
+    maximum=None,
+    better="higher",
+    null_rule="missing_input",
+    source="here",
+)
+LABELS = ("miner",)
+
+
+def table(scores, reasons, miners=("a", "b")):
+    """Return rows with a score, its reason where it is null, and a label."""
+    listed = [
+        None if reason is None else [{"metric": "score", "reason": reason}] if reason else []
+        for reason in reasons
+    ]
+    return {
+        "rows": pl.LazyFrame(
+            {"miner": miners, "score": scores, "null_reasons": listed},
+            schema={"miner": pl.String, "score": pl.Float64, "null_reasons": NULL_REASONS_DTYPE},
+        )
+    }
+
+
+def reasons_of(tables, **known):
+    """Return by value of the label (None: all rows) how often each reason was counted."""
+    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s", **known)
+    names = ("n_not_applicable", "n_missing_input", "n_bad_input", "n_no_vector")
+    return {row["value"]: tuple(row[name] for name in names) for row in summary.to_dicts()}
+
+
+@pytest.mark.parametrize(
+    ("rows", "minimum", "maximum", "bits"),
+    [
+        # squares of magnitude 2^(2 * 62) or less, one to three of them, stay below 2^126
+        (1, 0.0, 0.75, 62),
+        (3, 0.0, 0.75, 62),
+        # four or more, counted as 2^3 at most, of 2^(2 * 61)
+        (4, 0.0, 0.75, 61),
+        (7, 0.0, 0.75, 61),
+        # counted as 2^5 at most: (126 - 5) / 2, rounded down
+        (16, 0.0, 0.75, 60),
+        # five is below 2^3: three bits stand before the point; whichever end is further from 0
+        (1, 0.0, 5.0, 59),
+        (1, -5.0, 1.0, 59),
+        (1, -1.0, 5.0, 59),
+    ],
+)
+def test_a_grid_leaves_room_for_the_sum_of_squares(rows, minimum, maximum, bits):
+    metric = replace(SCORE, minimum=minimum, maximum=maximum)
+    assert choose_grids(pl.DataFrame({"score": [0.5] * rows}), [metric]) == {"score": bits}
+
+
+@pytest.mark.parametrize(
+    ("values", "bits"),
+    [
+        ([0.5, -6.0, None], 59),  # 6 is below 2^3
+        ([2.0**-1000, None], 962),  # no finer than 2^-(62 + 900)
+        ([2.0**70], 62 - 71),
+    ],
+)
+def test_a_grid_without_a_range_is_that_of_the_largest_magnitude(values, bits):
+    assert choose_grids(pl.DataFrame({"score": values}), [SCORE]) == {"score": bits}
+
+
+def test_a_list_of_reasons_that_is_null_gives_none():
+    tables = table([0.5, None, None, None], [None, "bad_input", "", None], [*"aaab"])
+    assert reasons_of(tables) == {
+        None: (0, 0, 1, 0),
+        "a": (0, 0, 1, 0),
+        "b": (0, 0, 0, 0),
+    }
+
+
+def test_a_sole_reason_counts_the_nulls_of_each_label():
+    tables = table([None, 0.5, None], ["", "", ""], [*"aba"])
+    assert reasons_of(tables, sole_reasons={"score": "no_vector"}) == {
+        None: (0, 0, 0, 2),
+        "a": (0, 0, 0, 2),
+        "b": (0, 0, 0, 0),
+    }
+
+
+def test_a_sole_reason_stands_before_that_of_what_is_switched_off():
+    tables = table([None, None], ["", ""])
+    known = {"sole_reasons": {"score": "no_vector"}, "switched_off": {"score": "not_applicable"}}
+    assert reasons_of(tables, **known)[None] == (0, 0, 0, 2)
+
+
+def test_what_has_a_value_under_one_label_is_not_switched_off():
+    tables = table([None, 0.5], ["missing_input", ""])
+    assert reasons_of(tables, switched_off={"score": "not_applicable"}) == {
+        None: (0, 1, 0, 0),
+        "a": (0, 1, 0, 0),
+        "b": (0, 0, 0, 0),
+    }
+
+
+def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
+    rows = pl.LazyFrame(
+        {"miner": ["b", "a"], "score": [0.5, 1.0], "cost": [1.0, 2.0], "null_reasons": [[], []]},
+        schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
+    )
+    metrics = [SCORE, replace(SCORE, id="cost")]
+    summary = summarise_metrics({"rows": rows}, metrics, LABELS, suite="s")
+    assert summary.select("group", "value", "metric", "mean").rows() == [
+        ("all", None, "score", 0.75),
+        ("all", None, "cost", 1.5),
+        ("miner", "a", "score", 1.0),
+        ("miner", "a", "cost", 2.0),
+        ("miner", "b", "score", 0.5),
+        ("miner", "b", "cost", 1.0),
+    ]
+
+
+@pytest.mark.parametrize("named", ["numerator", "denominator"])
+def test_one_sum_makes_no_ratio(named):
+    rows = table([0.5, 1.0], ["", ""])["rows"].with_columns(part=1.0)
+    metric = replace(SCORE, **{named: "part"})
+    summary = summarise_metrics({"rows": rows}, [metric], (), suite="s")
+    assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
+        (0.75, None, None, None)
+    ]
+
+
+def test_a_mean_of_large_numbers_is_divided_by_their_count():
+    # 2^70 and 3 * 2^70: their mean is 2^71; the deviation of two is their difference by sqrt(2)
+    summary = summarise_metrics(table([2.0**70, 3 * 2.0**70], ["", ""]), [SCORE], (), suite="s")
+    assert summary["mean"].to_list() == [2.0**71]
+    assert summary["sd"].item() == pytest.approx(2.0**70.5, rel=1e-15)
+
+
+def test_more_columns_than_are_read_at_once_are_all_summed():
+    names = [f"metric{number}" for number in range(40)]
+    rows = pl.LazyFrame(
+        {
+            **{name: [float(place), 1.0] for place, name in enumerate(names)},
+            "null_reasons": [[], []],
+        },
+        schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
+    )
+    summary = summarise_metrics(
+        {"rows": rows}, [replace(SCORE, id=name) for name in names], (), suite="s"
+    )
+    assert summary["mean"].to_list() == [(place + 1) / 2 for place in range(40)]
+    assert summary["n"].to_list() == [2] * 40
+
+
+def test_extremes_that_are_zero_have_no_sign():
+    tables = table([-0.0, -1.0, -0.0, 1.0], [""] * 4, [*"aabb"])
+    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s")
+    assert [repr(one) for one in summary["maximum"].to_list()] == ["1.0", "0.0", "1.0"]
+    assert [repr(one) for one in summary["minimum"].to_list()] == ["-1.0", "-1.0", "0.0"]
