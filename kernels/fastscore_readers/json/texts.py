@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Longs
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, same_length
-from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
+from fastscore_machine.views import byte_at, item_at, put_byte
 
 from fastscore_readers.json.blocks import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
@@ -22,9 +20,6 @@ from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Notes, Plan
 
 BLOCK_BYTES = 512 << 10
 _NEWLINE, _TAB = 10, 9
-
-_NONE, _1 = np.uint64(0), np.uint64(1)
-_end_marks = byte_marks(b"\n\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +100,14 @@ def walk_texts(
 def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
     """Copy texts one after another, each with a line end after it.
 
-    Line ends within a text become tabs. ``out`` has room for a block of 64 bytes more.
+    Line ends within a text become tabs.
     """
     to = 0
     for text in range(starts.size):
-        at, end = item_at(starts, text), item_at(ends, text)
-        after = to + end - at
-        while at < end and at + BLOCK <= data.size:
-            put_block(out, to, data, at)
-            found = _end_marks(block_at(data, at))
-            while found != _NONE:
-                # after a text is overwritten
-                put_byte(out, to + trailing_zeros(found), _TAB)
-                found &= found - _1
-            at += BLOCK
-            to += BLOCK
-        while at < end:
-            byte = byte_at(data, at)
-            put_byte(out, to, _TAB if ends_line(byte) else byte)
-            at += 1
-            to += 1
-        put_byte(out, after, _NEWLINE)
-        to = after + 1
+        at = item_at(starts, text)
+        length = item_at(ends, text) - at
+        for place in range(length):
+            byte = byte_at(data, at + place)
+            put_byte(out, to + place, _TAB if ends_line(byte) else byte)
+        put_byte(out, to + length, _NEWLINE)
+        to += length + 1
