@@ -123,11 +123,11 @@ test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and
 AT_NIGHT := -v -n $(WORKERS) --dist worksteal --durations 40 -o faulthandler_timeout=5400
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
-test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; some two hours on two cores
+test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; over an hour on two cores
 	$(BIN)/python -m pytest $(AT_NIGHT) -m "not llm"
 
 test-weekly: export FASTSCORE_EXAMPLES ?= 200000
-test-weekly: $(VENV)/dev.installed kernels  ## The properties of kernels and readers, 200,000 examples each; some five hours on two cores
+test-weekly: $(VENV)/dev.installed kernels  ## The properties of kernels and readers, 200,000 examples each; some seven hours on two cores
 	$(BIN)/python -m pytest $(AT_NIGHT) -m "not slow" tests/kernels tests/readers tests/suites/*/kernels
 
 browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
