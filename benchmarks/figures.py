@@ -23,7 +23,7 @@ class Figure:
     what
         What was measured.
     rows
-        How many rows, texts or dialogues ours went through.
+        How many rows, texts, dialogues or KiB ours went through.
     unit
         The unit of `ours` and `theirs`.
     ours
@@ -88,6 +88,6 @@ def _number(value: float) -> str:
 
 
 HEADER = (
-    "| benchmark | what | rows | ours | peer | theirs | ratio | aim | |\n"
+    "| benchmark | what | how many | ours | peer | theirs | ratio | aim | |\n"
     "|---|---|--:|--:|---|--:|--:|--:|---|"
 )

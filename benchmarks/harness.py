@@ -26,18 +26,22 @@ SEED = 20_260_101
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: ours first among the contenders, each a function without arguments."""
+    """What is compared: ours first among the contenders, each a function without arguments.
+
+    It is as large as `rows` says, which are rows unless `unit` says otherwise.
+    """
 
     name: str
     rows: int
     contenders: dict[str, Callable[[], Any]]
     target: tuple[str, float] | None = None
     check: Callable[[dict[str, Any]], None] | None = None
+    unit: str = "row"
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One contender's times a row, in nanoseconds."""
+    """One contender's times a row, or another unit, in nanoseconds."""
 
     contender: str
     cpu: float
@@ -55,6 +59,7 @@ class Result:
     timings: list[Timing]
     target: tuple[str, float] | None
     reached: bool | None
+    unit: str = "row"
 
 
 @dataclass
@@ -132,12 +137,15 @@ def measure(case: Case, repetitions: int) -> Result:
         peer, least = case.target
         peers = [timing.ratio for timing in timings[1:] if peer in ("best", timing.contender)]
         reached = min(peers) >= least
-    return Result(case.name, case.rows, timings, case.target, reached)
+    return Result(case.name, case.rows, timings, case.target, reached, case.unit)
 
 
-def table(results: Iterable[Result]) -> Iterator[str]:
-    """Write results as a Markdown table."""
-    yield "| case | rows | contender | CPU ns/row | spread | wall ns/row | ours is | target |"
+def table(results: Sequence[Result]) -> Iterator[str]:
+    """Write results, all in one unit, as a Markdown table."""
+    (unit,) = {result.unit for result in results}
+    size = "rows" if unit == "row" else unit
+    times = f"CPU ns/{unit} | spread | wall ns/{unit}"
+    yield f"| case | {size} | contender | {times} | ours is | target |"
     yield "|---|---|---|---|---|---|---|---|"
     for result in results:
         for number, timing in enumerate(result.timings):
@@ -162,7 +170,7 @@ def figures(result: Result) -> Iterator[Figure]:
         yield Figure(
             what=result.name,
             rows=result.rows,
-            unit="CPU ns/row",
+            unit=f"CPU ns/{result.unit}",
             ours=ours.cpu,
             peer=timing.contender,
             theirs=timing.cpu,

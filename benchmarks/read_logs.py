@@ -1,6 +1,6 @@
 """Reading JSON Lines, CSV and JSON documents into columns, beside the readers that programs use.
 
-A row of the table is a KiB of input: 1,024 ns a row are 1 GB/s. What each reader makes of a bad
+Sizes are in KiB of input: 1,024 ns a KiB are 1 GB/s. What each reader makes of a bad
 line is asked of it and written to stderr: the value is broken, of another type, or stands twice.
 """
 
@@ -26,6 +26,7 @@ from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
+KIB = "KiB"
 NAMES = ("speaker", "intent", "utterance", "plan")
 SOURCE = Source(
     columns=tuple(Column(name=name, kind="text") for name in NAMES), formats=("csv", "json")
@@ -235,7 +236,7 @@ def cases(scale: float) -> Iterator[Case]:
         path.write_bytes(_lines(rng, size))
         readers = _line_readers(path)
         n_kib = path.stat().st_size >> 10
-        yield Case("JSON Lines of miners", n_kib, readers, ("duckdb", 1.5), _check_lines)
+        yield Case("JSON Lines of miners", n_kib, readers, ("duckdb", 1.5), _check_lines, KIB)
         for kind in ("cells of JSON", "cells of text", "short rows"):
             rows = _rows(rng, kind, size)
             path = Path(folder) / "log.csv"
@@ -250,7 +251,7 @@ def cases(scale: float) -> Iterator[Case]:
                 "duckdb": partial(_duckdb_csv, path),
             }
             n_kib = path.stat().st_size >> 10
-            yield Case(f"CSV, {kind}", n_kib, contenders, ("python csv", 4.0), _check)
+            yield Case(f"CSV, {kind}", n_kib, contenders, ("python csv", 4.0), _check, KIB)
         path = Path(folder) / "log.json"
         named = [dict(zip(NAMES, row, strict=True)) for row in _rows(rng, "short rows", size)]
         path.write_text(json.dumps(named, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -258,7 +259,7 @@ def cases(scale: float) -> Iterator[Case]:
             "fastscore": partial(_ours, path, "json"),
             "python json": lambda: json.loads(path.read_bytes()),
         }
-        yield Case("JSON document", path.stat().st_size >> 10, contenders, None, _check)
+        yield Case("JSON document", path.stat().st_size >> 10, contenders, None, _check, KIB)
 
 
 if __name__ == "__main__":

@@ -99,20 +99,16 @@ class Retrieval:
         entries = self.index.get(GENRE, {}).items()
         return tuple(genre for genre, rows in entries if len(rows) >= least and len(genre) > 2)
 
-    def find_attribute(self, name: str, text: str, *, words: bool = False) -> str | None:
-        """Return the value of a field that appeared first of those that stand in a text.
+    def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
+        """Return by field the value that appeared first of those that stand in a text.
 
         Parameters
         ----------
-        name, text
-            Where to look for what.
+        text
+            Where to look.
         words
             Whether a value must not begin or end inside a word.
         """
-        return self.find_attributes(text, words=words).get(name)
-
-    def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return what `find_attribute` does, for every field that has a value in the text."""
         lowered = text.lower()
         best: dict[str, int] = {}
         for pattern, start, end in self._finder.automaton.find_matches_as_indexes(

@@ -60,9 +60,7 @@ _V4B = _V4 | {"avx512vbmi", "avx512_vbmi2"}
 
 # https://gitlab.com/x86-psABIs/x86-64-ABI, and v4 with what its second generation added
 LEVELS = (
-    Level(
-        "x86-64-v4b", "x86-64-v4", "+avx512vbmi,+avx512vbmi2", _V4 | {"avx512vbmi", "avx512_vbmi2"}
-    ),
+    Level("x86-64-v4b", "x86-64-v4", "+avx512vbmi,+avx512vbmi2", _V4B),
     Level("x86-64-v4", "x86-64-v4", "", _V4),
     Level("x86-64-v3", "x86-64-v3", "", _V3),
     Level("x86-64-v2", "x86-64-v2", "", _V2),

@@ -19,8 +19,7 @@ from benchmarks import (
     preference_shift_logs,
 )
 from fastscore.results.runs import Run
-from tests.results.pages import HOSTILE as BREAKING_OUT
-from tests.results.pages import Pages
+from tests.results.pages import ATTACK, BREAKING_OUT, Pages
 
 SUITES = (
     "score_dialogue",
@@ -37,7 +36,6 @@ PROFILES = (
     "guest_simulation/published",
 )
 """Profiles that compute numbers in other ways: runs over the logs of their suites."""
-ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 _WORDS = (" the ", " a ", " you ", "的", "风险")
 """Words that second runs lack, and behind which hostile ones have something else."""
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"

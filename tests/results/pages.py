@@ -7,7 +7,10 @@ from pathlib import Path
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
 
-HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>\"'>"
+ATTACK = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
+"""Text of logs that a page would run, were it taken for HTML."""
+BREAKING_OUT = f"{ATTACK}\"'>"
+"""The same, which ends quotes as well."""
 
 
 class Page(HTMLParser):

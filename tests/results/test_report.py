@@ -21,7 +21,7 @@ from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, open_run
 from fastscore.suites.showing import Mark
 from tests.results.conftest import SUITES
-from tests.results.pages import HOSTILE, Page
+from tests.results.pages import BREAKING_OUT, Page
 
 LARGEST = 5_000_000
 
@@ -72,7 +72,7 @@ def test_texts_of_logs_are_never_markup(hostile: Run, tmp_path: Path) -> None:
     assert len(page.of("script")) == 1
     assert not page.of("img")
     assert all("onerror" not in attributes for _, attributes in page.elements)
-    assert HOSTILE in "".join(page.words)
+    assert BREAKING_OUT in "".join(page.words)
     assert "predicted<script>window.hit=1</script>" in "".join(page.words)
 
 

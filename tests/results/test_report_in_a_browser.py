@@ -14,8 +14,7 @@ import pytest
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
 from tests.conftest import often
-from tests.results.conftest import ATTACK, SECOND, SUITES
-from tests.results.conftest import HOSTILE as ATTACKED
+from tests.results.conftest import ATTACK, HOSTILE, SECOND, SUITES
 from tests.results.pages import Page
 
 PAGES = [*SUITES, *(f"{suite}/{SECOND}" for suite in SUITES)]
@@ -203,7 +202,7 @@ def test_hostile_texts_do_nothing_in_a_browser(hostile: Run, browser: Any, tmp_p
 def test_hostile_logs_of_every_suite_do_nothing_beside_another_run(
     suite: str, pages: Mapping[str, Path], browser: Any
 ) -> None:
-    path = pages[f"{suite}/{ATTACKED}"]
+    path = pages[f"{suite}/{HOSTILE}"]
     text = path.read_text(encoding="utf-8")
     assert escape(ATTACK) in text
     assert ATTACK not in text
