@@ -40,9 +40,9 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
+from fastscore.run.inputs import share_paths
 from fastscore.run.progress import SilentReporter, peak_memory_bytes
 from fastscore.run.receipts import Receipt
-from fastscore.run.shared_files import absolute_files
 from fastscore.suites.registry import load_suite
 
 LEXICAL = ("--lex-weight", "1")
@@ -103,7 +103,7 @@ def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, A
         folder = Path(temporary)
         for dialogues in (1000, *sizes):
             write_short_dialogues(folder / str(dialogues), dialogues)
-            files = absolute_files(resolve_inputs([folder / str(dialogues)]))
+            files = share_paths(resolve_inputs([folder / str(dialogues)]), "dask")
             began = time.perf_counter()
             plan = plan_shards(
                 files,
