@@ -133,7 +133,7 @@ def test_a_log_without_a_guest_is_refused(
     code, out, error = score("guest_simulation", tmp_path, log)
     assert (code, out) == (3, "")
     assert error.startswith(
-        "Error: No row has what guest_simulation needs: role is never 'agent', 'guest', "
+        f"Error: {log}: no row has what guest_simulation needs: role is never 'agent', 'guest', "
         "'guest_simulation_agent' or 'guest_simulation_llm', and name never begins with 'guest'.\n"
         f"  found: {found}\n"
     )

@@ -64,9 +64,7 @@ def check(path: Path, output: Path) -> None:
     try:
         counts = run_lexical([path], output, max_rejects=1.0).manifest.counts
     except FastscoreError as error:
-        said = str(error)
-        # of all rows together that lack a word, the word is named and what was found for it
-        if path.name not in said and "No row has what" not in said:
+        if path.name not in str(error):
             raise
     else:
         if path.suffix != ".parquet":

@@ -74,7 +74,9 @@ def lacking_error(
     return InputError("\n".join(lines), to_type(suite, source, lacking, advice, found, seen[0]))
 
 
-def words_error(suite: str, need: Need, counts: Occurrences) -> InputError | None:
+def words_error(
+    suite: str, need: Need, counts: Occurrences, seen: Sequence[FileSample]
+) -> InputError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
     absent = [word for word in need.column.expects if word not in counts.known]
     words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
@@ -82,7 +84,8 @@ def words_error(suite: str, need: Need, counts: Occurrences) -> InputError | Non
     if not words or not absent:
         return None
     return InputError(
-        f"No row has what {suite} needs: {need.place} is never {' or '.join(map(repr, absent))}.\n"
+        f"{_named(seen)}: no row has what {suite} needs: "
+        f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
         f"  looked for: {', '.join(need.column.expects)}\n"
         f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
         f"Type {' '.join(flags)}."
@@ -91,7 +94,9 @@ def words_error(suite: str, need: Need, counts: Occurrences) -> InputError | Non
     )
 
 
-def any_word_error(suite: str, need: Need, counts: Occurrences) -> InputError | None:
+def any_word_error(
+    suite: str, need: Need, counts: Occurrences, seen: Sequence[FileSample]
+) -> InputError | None:
     """Make the error of a column in which none of the words stands of which one is expected."""
     column = need.column
     has_words = bool(counts.words or counts.known)
@@ -110,7 +115,7 @@ def any_word_error(suite: str, need: Need, counts: Occurrences) -> InputError | 
     flags = nearest_words(need.name, [word for word, _ in words], column.knows)
     typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
     return InputError(
-        f"No row has what {suite} needs: {need.place} is never "
+        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
         f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
         f"  found: {shortened(found)}",
         f"Type {' '.join(flags)}."

@@ -116,7 +116,8 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for need, counts in occurrences.items():
-        error = words_error(suite, need, counts) or any_word_error(suite, need, counts)
+        shown = (suite, need, counts, kept)
+        error = words_error(*shown) or any_word_error(*shown)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}

@@ -42,6 +42,9 @@ def sample(
     return seen
 
 
+SEEN = [sample(NEED_TEXT, Occurrences())]
+
+
 def absence(seen: FileSample, need: Need = NEED_TEXT) -> str:
     """Return what is told of the place of a need."""
     lines = lacking_error("toy", SOURCE, [need], [seen]).message.splitlines()
@@ -120,24 +123,24 @@ def test_a_key_that_probably_is_the_column_is_named_with_its_flag() -> None:
 
 def test_words_under_another_name_are_told_with_their_numbers() -> None:
     foreign = Occurrences(asked=9, given=9, known={"end"}, words={"note": 2, "hypothesis": 5})
-    error = words_error("toy", NEED_EVENT, foreign)
+    error = words_error("toy", NEED_EVENT, foreign, SEEN)
     assert error is not None
     assert error.message.splitlines() == [
-        "No row has what toy needs: event is never 'guess'.",
+        "log.jsonl: no row has what toy needs: event is never 'guess'.",
         "  looked for: guess, end",
         "  found: 'hypothesis' (5), 'note' (2)",
     ]
     # both words mean what a model wrote
     assert error.hint == "Type --value event:hypothesis=guess."
-    strange = words_error("toy", NEED_EVENT, Occurrences(words={"qqq": 1}))
+    strange = words_error("toy", NEED_EVENT, Occurrences(words={"qqq": 1}), SEEN)
     assert strange is not None
     assert strange.hint == "Say what they mean: --value event:WORD=guess."
 
 
 def test_without_foreign_words_or_absent_ones_there_is_no_error() -> None:
-    assert words_error("toy", NEED_EVENT, Occurrences(known={"end"})) is None
+    assert words_error("toy", NEED_EVENT, Occurrences(known={"end"}), SEEN) is None
     known = Occurrences(known={"guess", "end"}, words={"note": 1})
-    assert words_error("toy", NEED_EVENT, known) is None
+    assert words_error("toy", NEED_EVENT, known, SEEN) is None
 
 
 def test_where_any_of_several_words_is_enough_all_are_told() -> None:
@@ -149,14 +152,16 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         knows=("user", "guest", "waiter"),
     )
     need = Need("role", None, column)
-    error = any_word_error("toy", need, Occurrences(known={"waiter"}, words={"human": 3}))
+    error = any_word_error("toy", need, Occurrences(known={"waiter"}, words={"human": 3}), SEEN)
     assert error is not None
     assert error.message.splitlines() == [
-        "No row has what toy needs: role is never 'user' or 'guest', and name never begins with "
-        "'guest_'.",
+        "log.jsonl: no row has what toy needs: role is never 'user' or 'guest', and name never "
+        "begins with 'guest_'.",
         "  found: 'human' (3), 'waiter'",
     ]
     assert error.hint == "Type --value role:human=user."
-    assert any_word_error("toy", need, Occurrences(known={"waiter"}, any_expected=True)) is None
-    assert any_word_error("toy", need, Occurrences()) is None
-    assert any_word_error("toy", NEED_TEXT, Occurrences(words={"x": 1})) is None
+    assert (
+        any_word_error("toy", need, Occurrences(known={"waiter"}, any_expected=True), SEEN) is None
+    )
+    assert any_word_error("toy", need, Occurrences(), SEEN) is None
+    assert any_word_error("toy", NEED_TEXT, Occurrences(words={"x": 1}), SEEN) is None

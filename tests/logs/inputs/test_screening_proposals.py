@@ -21,7 +21,7 @@ def test_words_in_another_case(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", rows)
     said = refusal("score_dialogue", log)
     assert said == (
-        "No row has what score_dialogue needs: event is never 'predicted' or "
+        f"{log}: no row has what score_dialogue needs: event is never 'predicted' or "
         "'utterance_complete'.\n"
         "  looked for: predicted, utterance_complete\n"
         "  found: 'Predicted' (2), 'Utterance_Complete' (1)\n"
@@ -37,7 +37,7 @@ def test_words_that_are_all_foreign(tmp_path: Path) -> None:
     turns = [{"speaker": "Ann", "text": "a comedy"}, {"speaker": "SYSTEM", "text": "this"}]
     log = write(tmp_path / "log.jsonl", [{"conversation": turns}])
     assert refusal("preference_shift", log).startswith(
-        "No row has what preference_shift needs: conversation[].speaker is never 'USER'.\n"
+        f"{log}: no row has what preference_shift needs: conversation[].speaker is never 'USER'.\n"
         "  looked for: USER, SYSTEM\n"
         "  found: 'Ann' (1)\n"
     )
@@ -114,7 +114,7 @@ def test_a_trace_needs_its_status_and_whether_it_is_valid(tmp_path: Path) -> Non
     assert said.endswith("Type --column valid_dialog=is_valid.")
     log.write_text(text.replace('"ok"', '"success"'))
     assert refusal("memory_finance", log) == (
-        "No row has what memory_finance needs: turns[].turn_status is never 'ok'.\n"
+        f"{log}: no row has what memory_finance needs: turns[].turn_status is never 'ok'.\n"
         "  looked for: ok\n"
         "  found: 'success' (2)\n"
         "Type --value turn_status:success=ok."
