@@ -109,6 +109,8 @@ def line_blocks(
     try:
         with open(path, "rb", buffering=0) as file:
             file.seek(start)
+            if not left:
+                file.read(1)  # what cannot be read is no empty file
             while left > 0:
                 buffer = take_buffer(left if fits else min(left, BLOCK_BYTES))
                 block = buffer[: file.readinto(buffer)]
