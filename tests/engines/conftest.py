@@ -9,7 +9,7 @@ from fastscore_models import export
 from fastscore.paths import cache_root
 from fastscore.run.engines.engine import ENGINES
 from tests.engines.clusters import Cluster, dask_cluster
-from tests.engines.runs import LEXICAL, SEMANTIC, finish, start_run
+from tests.engines.runs import LEXICAL, SEMANTIC, run_here
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.run.logs import WORDS, write_varied_logs
 from tests.run.running import contents
@@ -46,7 +46,7 @@ def link_kernels(cache: Path) -> None:
 def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What the local engine makes of the logs, lexically."""
     run = tmp_path_factory.mktemp("local") / "run"
-    finish(start_run(place, run, *LEXICAL))
+    run_here(place, run, *LEXICAL)
     return contents(run)
 
 
@@ -56,7 +56,7 @@ def semantic(
 ) -> dict[str, bytes]:
     """What the local engine makes of the logs, with vectors."""
     run = tmp_path_factory.mktemp("local") / "run"
-    finish(start_run(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache)))
+    run_here(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache))
     return contents(run)
 
 

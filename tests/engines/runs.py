@@ -6,8 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import psutil
+
+from fastscore.cli import score
+from fastscore.run import tasks
+from tests.conftest import fastscore_command
 
 SHARDS = ("--shard-size", "15", "--workers", "2")
 LEXICAL = ("--lex-weight", "1", *SHARDS)
@@ -46,6 +51,19 @@ def start_run(
         cwd=place,
         env={**os.environ, "PYTHONPATH": str(HOOKS), **environment},
     )
+
+
+def run_here(place: Path, run: Path, *words: str, **environment: str) -> str:
+    """Run as `start_run` does in this process, whose threads are the workers; returns stdout."""
+    command = ["score", "score_dialogue", "logs", "-o", run, *words]
+    with (
+        contextlib.chdir(place),
+        mock.patch.object(score, "MIB", 1000),
+        mock.patch.object(tasks, "LEAST_TEXTS_PER_BUCKET", 4),
+    ):
+        done = fastscore_command(command, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def hold_of(run: Path) -> Path:

@@ -25,6 +25,7 @@ from tests.engines.runs import (
     finish,
     let_go,
     receipts,
+    run_here,
     start_run,
     wait_for_shards,
     workers_of,
@@ -94,7 +95,7 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_process(
     assert "the same command finishes the work" in finish(process, 130)
     _, left = psutil.wait_procs(workers, timeout=60)
     assert not left
-    finish(start_run(place, run, *LEXICAL))
+    run_here(place, run, *LEXICAL)
     assert contents(run) == lexical
 
 
@@ -232,7 +233,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
     let_go(run)
     assert f"The Dask scheduler at {cluster.address} went away." in stderr
     assert "run the same command again" in stderr
-    finish(start_run(place, run, *LEXICAL))
+    run_here(place, run, *LEXICAL)
     assert contents(run) == lexical
 
 
@@ -275,7 +276,7 @@ def test_a_ray_cluster_elsewhere_keeps_nothing_of_an_interrupted_run_and_is_name
         stderr = finish(process, 4)
     let_go(run)
     assert f"The Ray cluster at {cluster.address} went away." in stderr
-    finish(start_run(place, run, *LEXICAL))
+    run_here(place, run, *LEXICAL)
     assert contents(run) == lexical
 
 
