@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import choose_grids, summarise_metrics
+from fastscore.suites.summary import choose_grids, fixed_point, summarise_metrics
 
 SCORE = Metric(
     id="score",
@@ -77,6 +77,17 @@ def test_a_grid_without_a_range_is_that_of_the_largest_magnitude(values, bits):
     assert choose_grids(pl.DataFrame({"score": values}), [SCORE]) == {"score": bits}
 
 
+@pytest.mark.parametrize("bounds", [{"minimum": 0.0}, {"maximum": 99.0}])
+def test_a_grid_of_half_a_range_is_that_of_the_largest_magnitude(bounds):
+    rows = pl.DataFrame({"score": [0.5, -6.0]})
+    assert choose_grids(rows, [replace(SCORE, **bounds)]) == {"score": 59}
+
+
+def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
+    values = pl.DataFrame({"value": [0.75, -0.5, None]}).select(fixed_point("value", 5))
+    assert values.to_series().to_list() == [24, -16, None]  # of 1/32
+
+
 def test_a_list_of_reasons_that_is_null_gives_none():
     tables = table([0.5, None, None, None], [None, "bad_input", "", None], [*"aaab"])
     assert reasons_of(tables) == {
@@ -124,6 +135,16 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
         ("miner", "a", "cost", 2.0),
         ("miner", "b", "score", 0.5),
         ("miner", "b", "cost", 1.0),
+    ]
+
+
+def test_a_micro_average_is_the_ratio_of_two_sums():
+    parts = {"top": pl.Series([1.0, 2.0]), "bottom": pl.Series([4, 8])}
+    rows = table([0.5, 1.0], ["", ""])["rows"].with_columns(**parts)
+    metric = replace(SCORE, numerator="top", denominator="bottom")
+    summary = summarise_metrics({"rows": rows}, [metric], (), suite="s")
+    assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
+        (0.75, 3.0, 12.0, 0.25)
     ]
 
 
