@@ -1,7 +1,7 @@
 """Values of a block as columns, while it is in the cache: Arrow's views of texts, integers, places.
 
 Texts are copied out of the block, one that is as in the row before only once. What no column of
-its kind takes as it is (another type, half of a surrogate pair, an integer beyond 64 bits) is
+its kind takes as it is (another type, half of a surrogate pair, an integer beyond 18 digits) is
 counted as odd and left to whoever knows what becomes of it.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
@@ -25,8 +25,6 @@ from fastscore_machine.views import (
     byte_at,
     item_at,
     put_block,
-    put_byte,
-    put_item,
     same_bytes,
     signed,
 )
@@ -35,12 +33,11 @@ from fastscore_readers.json.located_values import INLINE, view_of_text
 from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING, unescape
 from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
-PLACES, TEXT, TEXT_OR_WHOLE, WHOLE, WRITTEN, CELLS, FULL_CELLS = range(7)
-"""What a column is filled with: where its values stand; strings, those and the digits of integers,
-or integers; values of any type as they are written, which stay in the data; cells of CSV, or those
-that are not empty."""
+PLACES, WHOLE, TEXT, TEXT_OR_WHOLE, CELLS, FULL_CELLS = range(6)
+"""What a column is filled with: where its values stand; integers; strings, or those and the digits
+of integers that have no sign; cells of CSV, or those that are not empty."""
 
-_ZERO, _QUOTE = 0x30, 0x22
+_ZERO = 0x30
 _MORE_ROWS = 64
 _MOST_DIGITS = 18
 _HALF = np.uint64(32)
@@ -54,16 +51,14 @@ class Columns(NamedTuple):
     Parameters
     ----------
     kind : int8 (k,)
-        `PLACES`, `TEXT`, `TEXT_OR_WHOLE`, `WHOLE`, `WRITTEN`, `CELLS` or `FULL_CELLS`.
-    words : uint64 (k * 2 * capacity,)
-        Two words a row that are a view, or the starts of all rows before the ends, or values.
-    tags : uint8 (k * capacity,)
+        `PLACES`, `WHOLE`, `TEXT`, `TEXT_OR_WHOLE`, `CELLS` or `FULL_CELLS`.
+    words : uint64 (k, capacity, 2)
+        A start and an end, an integer and 0, or the view of a text; 0 where none is taken.
+    tags : uint8 (k, capacity)
         The types of the values.
-    valid : uint8 (k * capacity,)
-        Whether a row has a value, where it is no place.
     odd : int64 (k,)
         How many values were left out that are not null.
-    lines : int64 (3 * capacity,)
+    lines : int64 (3, capacity)
         Number, start and end of each row's line.
     texts : uint8
         The texts that do not fit into their views; 64 bytes longer than all can be.
@@ -74,7 +69,6 @@ class Columns(NamedTuple):
     kind: npt.NDArray[np.int8]
     words: npt.NDArray[np.uint64]
     tags: Bytes
-    valid: Bytes
     odd: Longs
     lines: Longs
     texts: Bytes
@@ -91,90 +85,61 @@ class Filled:
 
     Parameters
     ----------
-    kind
-        What it is filled with.
     values : uint64
         String views, (n, 2), or the words of int64 values, (n,).
     texts : uint8
         What the views refer to as buffer 0.
     valid : bool (n,)
-        Which rows have a value; the others' are 0.
+        Which rows have a value; what an odd one is stands elsewhere.
     odd
         How many values are not null but could not be taken as they are.
     """
 
-    kind: int
     values: npt.NDArray[np.uint64]
     texts: Bytes
     valid: npt.NDArray[np.bool_]
     odd: int
 
 
-def column_room(kinds: Sequence[int], capacity: int, n_bytes: int) -> Columns:
+def column_room(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
     """Allocate room for as many rows, and as many bytes of text."""
-    k, capacity = len(kinds), max(capacity, 1)
+    k = len(kinds)
     return Columns(
         np.array(kinds, np.int8),
-        np.zeros(2 * k * capacity, np.uint64),
-        np.zeros(k * capacity, np.uint8),
-        np.zeros(k * capacity, np.uint8),
+        np.zeros((k, capacity, 2), np.uint64),
+        np.zeros((k, capacity), np.uint8),
         np.zeros(k, np.int64),
-        np.empty(3 * capacity, np.int64),
+        np.empty((3, capacity), np.int64),
         np.empty(n_bytes + 2 * BLOCK, np.uint8),
         np.zeros(2, np.int64),
     )
 
 
-def widened(columns: Columns, capacity: int) -> Columns:
-    """Return the same columns with room for more rows."""
-    n, kinds = int(columns.used[ROWS]), columns.kind.tolist()
-    wide = column_room(kinds, capacity, 0)
-    pairs = ((columns.tags, wide.tags), (columns.valid, wide.valid), (columns.lines, wide.lines))
-    for old, new in pairs:
-        by_row(new, wide)[:, :n] = by_row(old, columns)[:, :n]
-    for kind, before, words in zip(kinds, _of_columns(columns), _of_columns(wide), strict=True):
-        if kind == PLACES:
-            by_row(words, wide)[:, :n] = by_row(before, columns)[:, :n]
-        else:
-            words[: 2 * n] = before[: 2 * n]
-    return wide._replace(odd=columns.odd, used=columns.used, texts=columns.texts)
-
-
-def with_room(columns: Columns, rows: int, done: int, size: int, *, first: bool) -> Columns:
+def with_room(columns: Columns, rows: int, done: int, size: int) -> Columns:
     """Return columns with room for more rows, found in the last of ``done`` bytes of ``size``."""
-    rows += int(columns.used[ROWS])
-    if not first and 3 * rows <= columns.lines.size:
+    n, room = int(columns.used[ROWS]), columns.lines.shape[1]
+    rows += n
+    if rows <= room:
         return columns
     # as many to a byte as there were so far, and some more
     capacity = rows if done == size else int(1.1 * rows * size / done) + _MORE_ROWS
-    if first:
+    if room == 0:
         return column_room(columns.kind.tolist(), capacity, size if columns.kind.any() else 0)
-    return widened(columns, capacity)
+    wide = column_room(columns.kind.tolist(), capacity)
+    wide.words[:, :n], wide.tags[:, :n] = columns.words[:, :n], columns.tags[:, :n]
+    wide.lines[:, :n] = columns.lines[:, :n]
+    return wide._replace(odd=columns.odd, texts=columns.texts, used=columns.used)
 
 
-def by_row(values: npt.NDArray[Any], columns: Columns) -> npt.NDArray[Any]:
-    """Return what stands one for each row, column after column, as a matrix."""
-    return values.reshape(-1, columns.lines.size // 3)
-
-
-def _of_columns(columns: Columns) -> npt.NDArray[np.uint64]:
-    """Return the words of each column."""
-    return columns.words.reshape(-1, 2 * columns.lines.size // 3)
-
-
-def filled_columns(columns: Columns, data: Bytes) -> dict[int, Filled]:
+def filled_columns(columns: Columns) -> dict[int, Filled]:
     """Return the columns that were filled with more than places, by their number."""
     found = {}
     n, used = columns.used.tolist()
-    for number, (kind, words) in enumerate(
-        zip(columns.kind.tolist(), _of_columns(columns), strict=True)
-    ):
-        if kind == PLACES:
-            continue
-        values = words[:n] if kind == WHOLE else words[: 2 * n].reshape(n, 2)
-        texts = data if kind == WRITTEN else columns.texts[:used]
-        valid = by_row(columns.valid, columns)[number, :n].view(np.bool_)
-        found[number] = Filled(kind, values, texts, valid, int(columns.odd[number]))
+    for number, kind in enumerate(columns.kind.tolist()):
+        if kind != PLACES:
+            words, valid = columns.words[number, :n], columns.tags[number, :n] > NULL
+            values = words[:, 0].copy() if kind == WHOLE else words
+            found[number] = Filled(values, columns.texts[:used], valid, int(columns.odd[number]))
     return found
 
 
@@ -189,29 +154,11 @@ def joined_columns(parts: Sequence[Filled]) -> Filled:
         values.append(words)
         shift += part.texts.size
     return Filled(
-        parts[0].kind,
         np.concatenate(values),
         np.concatenate([part.texts for part in parts]),
         np.concatenate([part.valid for part in parts]),
         sum(part.odd for part in parts),
     )
-
-
-@always_inlined
-def _capacity(columns: Columns) -> Any:
-    return columns.lines.size // 3
-
-
-@always_inlined
-def _base(columns: Columns, number: Any) -> Any:
-    """Where a column's next row goes."""
-    return number * _capacity(columns) + columns.used[ROWS]
-
-
-@always_inlined
-def _words(columns: Columns, number: Any) -> Any:
-    """Where the two words of a column's next row go."""
-    return 2 * _base(columns, number)
 
 
 @always_inlined
@@ -238,24 +185,37 @@ def _unquote(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 
 
 @inlined
-def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
-    """Fill a column with texts that are copied out of the block."""
-    width, base = columns.kind.size + 1, _base(columns, number)
-    words = _words(columns, number)
-    kind = columns.kind[number]
-    whole_too = kind == TEXT_OR_WHOLE
+def _integer(data: Any, at: Any, end: Any) -> Any:
+    """Parse the digits of an integer, after its sign."""
+    negative = byte_at(data, at) == MINUS
+    total = signed(0)
+    for place in range(at + negative, end):
+        total = total * 10 + (byte_at(data, place) - _ZERO)
+    return -total if negative else total
+
+
+@inlined
+def _fill(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any) -> None:
+    """Fill a column."""
+    kind, first, width = columns.kind[number], columns.used[ROWS], columns.kind.size + 1
     used, texts, odd = columns.used[TEXT_BYTES], columns.texts, 0
     before, before_at = _NONE, signed(-1)
     for row in range(n_rows):
         tag, at, end = note_of(item_at(cells, row * width + number + 1))
         low = high = _NONE
-        is_valid = False
-        if kind == FULL_CELLS and at == end and tag == STRING:
-            tag = signed(NULL)
-        if tag == STRING or tag == ESCAPED or (whole_too and tag == INTEGER):
-            if tag == INTEGER and end - at == 2 and byte_at(data, at + 1) == _ZERO:
-                # the one integer whose text is not its own digits is -0
-                at += byte_at(data, at) == MINUS
+        is_taken = tag <= NULL
+        if kind == PLACES:
+            low, high, is_taken = np.uint64(begin + at), np.uint64(begin + end), True
+        elif kind == WHOLE:
+            if tag == INTEGER and end - at <= _MOST_DIGITS:
+                low, is_taken = np.uint64(_integer(data, at, end)), True
+        elif kind == FULL_CELLS and at == end and tag == STRING:
+            tag, is_taken = signed(NULL), True
+        elif (
+            tag == STRING
+            or tag == ESCAPED
+            or (kind == TEXT_OR_WHOLE and tag == INTEGER and byte_at(data, at) != MINUS)
+        ):
             source, length = data, end - at
             if tag == ESCAPED:
                 if kind >= CELLS:
@@ -263,83 +223,24 @@ def _fill_texts(data: Any, cells: Any, n_rows: Any, columns: Columns, number: An
                 else:
                     after = unescape(data, at, end, texts, used)
                 source, at, length = texts, used, after - used
-            is_valid = length >= 0
-            if is_valid:
+            is_taken = length >= 0
+            if is_taken:
                 low, high = view_of_text(source, at, length)
-                if length > INLINE:
-                    if low == before and same_bytes(source, at, texts, before_at, length):
-                        high = np.uint64(before_at) << _HALF
-                    else:
-                        high = np.uint64(used) << _HALF
-                        if tag != ESCAPED:
-                            _copy(source, at, length, texts, used)
-                        before, before_at = low, used
-                        used += length
-        if not is_valid and tag > NULL:
-            odd += 1
-        put_item(columns.words, words + 2 * row, low)
-        put_item(columns.words, words + 2 * row + 1, high)
-        put_byte(columns.tags, base + row, tag)
-        put_byte(columns.valid, base + row, is_valid)
+            if length > INLINE:
+                if low == before and same_bytes(source, at, texts, before_at, length):
+                    high = np.uint64(before_at) << _HALF
+                else:
+                    high = np.uint64(used) << _HALF
+                    if tag != ESCAPED:
+                        _copy(source, at, length, texts, used)
+                    before, before_at = low, used
+                    used += length
+        odd += not is_taken
+        columns.words[number, first + row, 0] = low
+        columns.words[number, first + row, 1] = high
+        columns.tags[number, first + row] = tag
     columns.used[TEXT_BYTES] = used
     columns.odd[number] += odd
-
-
-@inlined
-def _fill_written(
-    data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any
-) -> None:
-    """Fill a column with views of values where they stand in the data."""
-    width, base = columns.kind.size + 1, _base(columns, number)
-    words = _words(columns, number)
-    for row in range(n_rows):
-        tag, at, end = note_of(item_at(cells, row * width + number + 1))
-        low = high = _NONE
-        if tag > NULL:
-            quote = tag == STRING or tag == ESCAPED
-            at, end = at - quote, end + quote
-            low, high = view_of_text(data, at, end - at)
-            if end - at > INLINE:
-                high = np.uint64(begin + at) << _HALF
-        put_item(columns.words, words + 2 * row, low)
-        put_item(columns.words, words + 2 * row + 1, high)
-        put_byte(columns.tags, base + row, tag)
-        put_byte(columns.valid, base + row, tag > NULL)
-
-
-@inlined
-def _fill_integers(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any) -> None:
-    width, base, odd = columns.kind.size + 1, _base(columns, number), 0
-    words = base + number * _capacity(columns)
-    for row in range(n_rows):
-        tag, at, end = note_of(item_at(cells, row * width + number + 1))
-        total, is_valid = signed(0), False
-        if tag == INTEGER:
-            negative = byte_at(data, at) == MINUS
-            at += negative
-            is_valid = end - at <= _MOST_DIGITS
-            while at < end:
-                total = total * 10 + (byte_at(data, at) - _ZERO)
-                at += 1
-            total = -total if negative else total
-        if not is_valid:
-            odd += tag > NULL
-            total = signed(0)
-        put_item(columns.words, words + row, np.uint64(total))
-        put_byte(columns.tags, base + row, tag)
-        put_byte(columns.valid, base + row, is_valid)
-    columns.odd[number] += odd
-
-
-@inlined
-def _fill_places(cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any) -> None:
-    width, base, capacity = columns.kind.size + 1, _base(columns, number), _capacity(columns)
-    words = base + number * capacity
-    for row in range(n_rows):
-        tag, at, end = note_of(item_at(cells, row * width + number + 1))
-        put_item(columns.words, words + row, np.uint64(begin + at))
-        put_item(columns.words, words + capacity + row, np.uint64(begin + end))
-        put_byte(columns.tags, base + row, tag)
 
 
 @inlined
@@ -352,7 +253,7 @@ def _is_empty(cells: Any, n_rows: Any, number: Any, width: Any) -> Any:
 
 
 _COLUMNS = (
-    "Columns(int8[:], out(uint64[:]), out(uint8[:]), out(uint8[:]), out(int64[:]), out(int64[:]), "
+    "Columns(int8[:], out(uint64[:, :, :]), out(uint8[:, :]), out(int64[:]), out(int64[:, :]), "
     "out(uint8[:]), out(int64[:]))"
 )
 
@@ -361,23 +262,12 @@ _COLUMNS = (
 def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
     """Fill columns with the cells of a block that was walked; see `walk.walk_lines`."""
     n_rows, begin, first = state[N_ROWS], state[BEGIN], columns.used[ROWS]
-    lines, capacity = columns.lines, _capacity(columns)
     for row in range(n_rows):
-        at = first + row
-        put_item(lines, LINE * capacity + at, item_at(rows, 3 * row + LINE))
-        put_item(lines, START * capacity + at, begin + item_at(rows, 3 * row + START))
-        put_item(lines, END * capacity + at, begin + item_at(rows, 3 * row + END))
+        columns.lines[LINE, first + row] = item_at(rows, 3 * row + LINE)
+        columns.lines[START, first + row] = begin + item_at(rows, 3 * row + START)
+        columns.lines[END, first + row] = begin + item_at(rows, 3 * row + END)
     for number in range(columns.kind.size):
-        kind = columns.kind[number]
-        if _is_empty(cells, n_rows, number, columns.kind.size + 1):
-            # there are zeros already
-            continue
-        if kind == PLACES:
-            _fill_places(cells, n_rows, columns, number, begin)
-        elif kind == WHOLE:
-            _fill_integers(data, cells, n_rows, columns, number)
-        elif kind == WRITTEN:
-            _fill_written(data, cells, n_rows, columns, number, begin)
-        else:
-            _fill_texts(data, cells, n_rows, columns, number)
+        # there are zeros already
+        if not _is_empty(cells, n_rows, number, columns.kind.size + 1):
+            _fill(data, cells, n_rows, columns, number, begin)
     columns.used[ROWS] = first + n_rows

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
 
-from fastscore_readers.fill import ROWS, Columns, Filled, by_row, filled_columns, joined_columns
+from fastscore_readers.fill import ROWS, Columns, Filled, filled_columns, joined_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,17 @@ def scan_of(
 ) -> LineScan:
     """Return what columns and faults, int64 (6, m), tell; counts are lines, blank and next ones."""
     n = int(columns.used[ROWS])
-    line, start, end = by_row(columns.lines, columns)[:, :n]
-    places = by_row(columns.words.view(np.int64), columns)[:, :n]
+    line, start, end = columns.lines[:, :n]
+    places = columns.words[:, :n].view(np.int64)
     n_lines, n_blank, next_line = counts
     return LineScan(
         data=data,
         line=line,
         start=start,
         end=end,
-        tags=by_row(columns.tags, columns)[:, :n],
-        value_start=places[::2],
-        value_end=places[1::2],
+        tags=columns.tags[:, :n],
+        value_start=places[:, :, 0],
+        value_end=places[:, :, 1],
         fault_line=faults[0],
         fault_start=faults[1],
         fault_end=faults[2],
@@ -112,7 +112,7 @@ def scan_of(
         n_lines=n_lines,
         n_blank=n_blank,
         next_line=next_line,
-        filled=filled_columns(columns, data),
+        filled=filled_columns(columns),
         again=cache(again),
     )
 

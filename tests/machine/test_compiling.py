@@ -12,7 +12,7 @@ import pytest
 from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
 from fastscore_machine import objects
 from fastscore_machine.compiling import prepared
-from fastscore_readers.json.line_ends import _count_ends
+from fastscore_readers.json.line_ends import _note_begins
 
 from tests.conftest import BRIEF, often
 from tests.machine.processes import compiled_only, outcome, start
@@ -169,7 +169,7 @@ def test_importing_the_package_costs_nothing(tmp_path):
 
 def test_a_prepared_call_reads_what_its_arrays_hold_now():
     data = np.zeros(100, np.uint8)
-    count = prepared(_count_ends, data)
+    count = prepared(_note_begins, data, np.empty(200, np.uint32))
     assert count() == 0
     data[::10] = ord("\n")
     del data

@@ -34,9 +34,9 @@ def write(texts: list[str]) -> list[str | None]:
     """Return the JSON of literals, None for those that are left to Python."""
     coded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, coded)])
-    found = literals_to_json(np.frombuffer(b"".join(coded), np.uint8), offsets)
-    parts = zip(found.offsets[:-1], found.offsets[1:], found.written, strict=True)
-    made = [found.data[begin:end].tobytes().decode() if ok else None for begin, end, ok in parts]
+    data, bounds, written = literals_to_json(np.frombuffer(b"".join(coded), np.uint8), offsets)
+    parts = zip(bounds[:-1], bounds[1:], written, strict=True)
+    made = [data[begin:end].tobytes().decode() if ok else None for begin, end, ok in parts]
     assert all(text != "" for text in made)
     return made
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from fastscore_machine.arrays import Longs
-from fastscore_readers.json.line_ends import line_starts
+from fastscore_readers.json.line_ends import line_begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BlockStrides:
 def block_strides(begin: int, block: bytes | memoryview, stride: int) -> BlockStrides:
     """Find the lines that begin in a block, by strides of so many bytes of the file."""
     data = np.frombuffer(block, np.uint8)
-    starts = line_starts(data)
+    starts = line_begins(data)
     starts = begin + starts[starts < data.size]
     numbers = starts // stride
     first = np.flatnonzero(np.diff(numbers, prepend=-1))

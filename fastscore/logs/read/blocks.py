@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Iterator
 
+from fastscore_readers.json.line_ends import last_end
+
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import Compression
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.buffer_pool import take_buffer
-from fastscore.logs.read.line_ends import last_end
 from fastscore.logs.read.unpacking import gathered, unpacked
 
 BLOCK_BYTES = 8 << 20

@@ -229,7 +229,7 @@ def _falsy(found: Places) -> Mask:
 
 def _json(found: Places, column: Column) -> Converted:
     """Take every value's own text."""
-    if found.syntax == "csv" or found.filled is not None:
+    if found.syntax == "csv":
         return _text(found, column)
     return Converted(json_texts(found), np.zeros(found.tags.size, np.uint8))
 

@@ -197,9 +197,9 @@ def _after_fault(
     offset += found.fault
     if stream.damage is not None:
         numbers = np.empty((0, 2), np.int64)
-        return Lines(b"", offset, found.fault_line, damage=stream.damage, numbers=numbers)
+        return Lines(b"", offset, found.next_line, damage=stream.damage, numbers=numbers)
     refused = _broken(file, found, rest, left, offset)
-    return Lines(b"", offset, found.fault_line, refused=refused)
+    return Lines(b"", offset, found.next_line, refused=refused)
 
 
 def _size(element: npt.NDArray[np.uint8]) -> int:
@@ -246,7 +246,7 @@ def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int)
         what = f"{byte!r}, from which on {left} bytes are left aside"
     return Reject(
         file,
-        found.fault_line,
+        found.next_line,
         offset,
         None,
         "not_json",

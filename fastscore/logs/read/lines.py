@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.plan.byte_ranges import Damage
-from fastscore.logs.read.line_ends import first_end, last_end
+from fastscore.logs.read.line_ends import first_end
 from fastscore.logs.read.unpacking import DamageError
 
 MOST_LINES = 1 << 18

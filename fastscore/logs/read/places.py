@@ -12,7 +12,6 @@ from fastscore_readers.fill import (
     TEXT,
     TEXT_OR_WHOLE,
     WHOLE,
-    WRITTEN,
     Filled,
 )
 from fastscore_readers.json import located_values
@@ -71,16 +70,14 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
 
 
 def fills(columns: Sequence[Column]) -> dict[bytes, int]:
-    """Say which values are wanted as Arrow columns at once: texts, integers, JSON as written."""
+    """Say which values are wanted as Arrow columns at once: texts, integers."""
     kinds: dict[bytes, int] = {}
     for column in columns:
         for name in column.keys:
             if column.kind == "text":
                 kind = TEXT_OR_WHOLE if "integer" in column.accepts else TEXT
-            elif column.kind in ("integer", "json"):
-                kind = WHOLE if column.kind == "integer" else WRITTEN
             else:
-                kind = PLACES
+                kind = WHOLE if column.kind == "integer" else PLACES
             # two columns may read one name
             if kinds.setdefault(name.encode(), kind) != kind:
                 kinds[name.encode()] = PLACES

@@ -259,11 +259,9 @@ def _written_literals(cells: pl.Series) -> pl.Series:
     import pyarrow as pa
 
     texts = string_column("cells", cells)
-    found = literals_to_json(texts.data, texts.offsets)
-    made = pa.LargeStringArray.from_buffers(
-        len(cells), pa.py_buffer(found.offsets), pa.py_buffer(found.data)
-    )
-    return pl.Series("", made).set(pl.Series(~found.written), None)
+    data, offsets, written = literals_to_json(texts.data, texts.offsets)
+    made = pa.LargeStringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(data))
+    return pl.Series("", made).set(pl.Series(~written), None)
 
 
 def _nodes_of(column: StringColumn) -> Nodes:

@@ -48,7 +48,6 @@ def scan_csv(
     slots: Longs,
     kinds: Sequence[int],
     *,
-    start: int = 0,
     line: int = 1,
     final: bool = True,
     limit: int = 1 << 62,
@@ -64,8 +63,8 @@ def scan_csv(
         For each cell of a record the column that takes it, or -1, int64 (width,).
     kinds
         What the columns are filled with: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
-    start, line
-        Where the first record starts, and the number of its line.
+    line
+        The number of the first line.
     final
         Whether the data end where the buffer does; without it, what the buffer's end cuts is left.
     limit
@@ -79,14 +78,12 @@ def scan_csv(
         The records up to its ``stop``.
     """
     data = as_vector("data", data, np.uint8)
-    if not 0 <= start <= data.size:
-        raise ValueError(f"start is {start}; the data have {data.size} bytes")
     if slots.size and slots.max() >= len(kinds):
         raise ValueError(f"slots name column {slots.max()}; there are {len(kinds)}")
-    again = partial(scan_csv, data, slots, [PLACES] * len(kinds), start=start, line=line)
+    again = partial(scan_csv, data, slots, [PLACES] * len(kinds), line=line)
     again = partial(again, final=final, limit=limit, records=records)
     width = 1 + len(kinds)
-    most = min(_MOST_RECORDS, records, 2 + data.size - start)
+    most = min(_MOST_RECORDS, records, 2 + data.size)
     found = Records(
         np.zeros(most * width, np.uint64),
         np.empty(3 * most, np.int64),
@@ -94,9 +91,9 @@ def scan_csv(
     )
     state = np.zeros(STATE_ITEMS, np.int64)
     state[NUMBER] = line
-    columns = column_room(kinds, 0, 0)
+    columns = column_room(kinds)
     faults = [np.empty((FAULT_ITEMS, 0), np.int64)]
-    at, size = start, BLOCK_BYTES
+    at, size = 0, BLOCK_BYTES
     room, walk, fill = None, None, None
     while at < data.size and state[N_LINES] - state[N_BLANK] < records:
         end = min(at + size, data.size)
@@ -119,13 +116,12 @@ def scan_csv(
             size *= 2
             continue
         faults.append(_faults(room, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
-        done, whole = at + int(state[STOP]) - start, data.size - start
-        roomy = with_room(columns, int(state[N_ROWS]), done, whole, first=at == start)
+        at, size = at + int(state[STOP]), BLOCK_BYTES
+        roomy = with_room(columns, int(state[N_ROWS]), at, data.size)
         if fill is None or roomy is not columns:
             columns = roomy
             fill = prepared(fill_columns, room.data, found.cells, found.rows, columns, state)
         fill()
-        at, size = start + done, BLOCK_BYTES
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
     every = np.concatenate(faults, axis=1)
     scan = scan_of(data, columns, every, slots.size, counts, again)
@@ -140,27 +136,14 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
     n = int(state[N_ROWS])
     rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
     every = np.concatenate([np.pad(rows, ((0, 0), (0, FAULT_ITEMS - 3))), faults])
-    every = every[np.argsort(every[:, START])]
-    was_row = every[:, _STATUS] == 0
-    # bytes after a first one that a line end cuts off are not marked
-    near = np.add.outer(room.index.bad[: state[N_BAD]].astype(np.int64), np.arange(4))
-    suspects = np.unique(np.searchsorted(every[:, START], near, side="right") - 1)
-    for suspect in suspects[suspects >= 0].tolist():
-        _, begin, end, status = every[suspect, : _STATUS + 1].tolist()
-        place = _bad_byte(room.data[begin:end].tobytes())
-        if place >= 0 and status in (0, WRONG_CELL_COUNT):
-            every[suspect, _STATUS:_CELLS] = NOT_UTF8, begin + place
+    for record, (_, begin, end, status, *_) in enumerate(every.tolist()):
+        try:
+            room.data[begin:end].tobytes().decode()
+        except UnicodeDecodeError as error:
+            if status in (0, WRONG_CELL_COUNT):
+                every[record, _STATUS:_CELLS] = NOT_UTF8, begin + error.start
     is_good: Mask = every[:, _STATUS] == 0
     kept = int(is_good.sum())
-    rows[:kept], cells[:kept] = rows[is_good[was_row]], cells[:n][is_good[was_row]]
+    rows[:kept], cells[:kept] = rows[is_good[:n]], cells[:n][is_good[:n]]
     state[N_ROWS] = kept
-    return every[~is_good].T
-
-
-def _bad_byte(record: bytes) -> int:
-    """Position of the first byte that is not valid UTF-8, -1 without one."""
-    try:
-        record.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return -1
+    return every[np.lexsort((every[:, START], is_good))][: len(every) - kept].T

@@ -9,6 +9,7 @@ off) is mended and the block is walked again.
 import threading
 from array import array
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
@@ -18,14 +19,12 @@ from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
     BYTES_AFTER,
     IS_UTF8,
-    N_BAD,
     NUMBERED,
-    POSITION,
     Index,
     index_block,
     index_room,
 )
-from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.json.tokens import MAX_DEPTH
 from fastscore_readers.json.walk import (
     BEGIN,
@@ -51,7 +50,7 @@ from fastscore_readers.json.walk import (
 BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)
 """A restart after all data."""
-_NEWLINE, _RETURN, _SPACE = 10, 13, 32
+_NEWLINE, _SPACE, _NO_JSON = b"\n x"
 _KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
 _STATE_ITEMS = 10
 _SHORT_LINE = 64
@@ -75,20 +74,25 @@ class Room:
         return bool(self.index.counts[NUMBERED])
 
 
+_judged = lru_cache(1 << 12)(fault_of)
+"""Of very many bad lines most are alike."""
+
+
 def _most_lines(size: int) -> int:
     """Bound the lines of a block of as many bytes."""
     return size // 2 + 2
 
 
-def _notes(size: int, others: int) -> Notes:
-    return Notes(np.empty(size, np.uint64), *(np.empty(others, np.int32) for _ in range(2)))
+def _notes(size: int) -> Notes:
+    # memory that is not written to costs nothing
+    return Notes(np.empty(size, np.uint64), *(np.empty(size, np.int32) for _ in range(2)))
 
 
 class _Own(threading.local):
     """What a thread keeps for its next block."""
 
     def __init__(self) -> None:
-        self.room, self.notes = Room(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0, 0)
+        self.room, self.notes = Room(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0)
 
 
 _own = _Own()
@@ -105,35 +109,16 @@ def own_room(size: int, n_lines: int = 0) -> Room:
 
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
     """Cut data after line ends, into blocks of about a size or of one longer line."""
+    view, begin = data.data, 0
     ends: list[int] = []
-    begin = 0
     while begin < data.size:
-        end = min(begin + size, data.size)
-        while end < data.size:
-            cut = _last_line_end(data, begin, end)
-            if cut:
-                end = cut
-                break
-            end = min(2 * end - begin, data.size)
-        ends.append(end)
-        begin = end
+        length, cut = size, 0
+        while not cut and begin + length < data.size:
+            cut = last_end(view[begin : begin + length])
+            length *= 2
+        begin = begin + cut if cut else data.size
+        ends.append(begin)
     return ends
-
-
-def _last_line_end(data: Bytes, begin: int, end: int) -> int:
-    """Position after the last line end that surely is one, 0 without any."""
-    step = 1 << 10
-    while True:
-        first = max(begin, end - step)
-        part = data[first:end].tobytes()
-        # a return at the very end may be half of a line end
-        at = max(part.rfind(b"\n"), part.rfind(b"\r", 0, len(part) - 1))
-        if at >= 0:
-            # nor does a block begin between the halves of one
-            return first + at + 1 + (part[at : at + 2] == b"\r\n")
-        if first == begin:
-            return 0
-        step *= 8
 
 
 @dataclass
@@ -169,45 +154,36 @@ class Walker:
 
     def walk(self, block: Bytes, begin: int) -> Room:
         """Walk a block of whole lines that begins at a position; the room says what was noted."""
-        room = self.room_for(block.size, block)
+        # a large block is one line, or one and a few after it
+        is_kept = block.size <= _KEPT_BYTES
+        room = self.room_for(block.size, 0 if is_kept else count_line_ends(block) + 2)
         room.data[: block.size] = block
         self.walk_room(block.size, begin)
         return room
 
-    def room_for(self, size: int, block: Bytes | None = None) -> Room:
-        """Have room for a block and its notes; a large one is given if it is more than a line."""
+    def room_for(self, size: int, n_lines: int = 2) -> Room:
+        """Have room for a block and its notes; of a large one the lines are given."""
         if size >= MOST_BYTES:
             raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
-        is_kept = size <= _KEPT_BYTES
-        if is_kept:
-            n_lines = _most_lines(size)
-        else:
-            # a large block is one line, or one and a few after it
-            n_lines = 2 if block is None else int(count_line_ends(block)) + 2
-        lacks_room = size > self.room.size or n_lines > self.room.n_lines
-        if lacks_room:
-            self.room = own_room(size, n_lines)
-        cells, count = max(self.plan.n_cells, 0), int(self.state[N_NOTES])
-        needed = cells * self.room.n_lines if cells else count + self.room.size + 1
-        others = 0 if cells else needed
-        lacks_notes = self.notes.value.size < needed or self.notes.place.size < others
+        room = self.room
+        if size > room.size or (size > _KEPT_BYTES and n_lines > room.n_lines):
+            room = own_room(size, n_lines)
+        in_cells = self.plan.n_cells > 0
+        kept = 0 if in_cells else self.n_notes
+        needed = self.plan.n_cells * room.n_lines if in_cells else kept + room.size + 1
+        lacks_notes = self.notes.value.size < needed
         if lacks_notes:
-            count = 0 if cells else count
-            wide = _notes(
-                max(needed + others, self.notes.value.size),
-                max(2 * others, self.notes.place.size),
-            )
-            wide.value[:count] = self.notes.value[:count]
-            wide.place[:count], wide.parent[:count] = (
-                self.notes.place[:count],
-                self.notes.parent[:count],
-            )
+            wide = _notes(needed + kept)
+            wide.value[:kept] = self.notes.value[:kept]
+            wide.place[:kept] = self.notes.place[:kept]
+            wide.parent[:kept] = self.notes.parent[:kept]
             self.notes = wide
-            if wide.value.size <= _KEPT_NOTES:
+            if needed <= _KEPT_NOTES:
                 _own.notes = wide
-        if lacks_room or lacks_notes:
+        if room is not self.room or lacks_notes:
+            self.room = room
             self._prepare()
-        return self.room
+        return room
 
     def _prepare(self) -> None:
         """Prepare the calls of the kernels."""
@@ -237,46 +213,30 @@ class Walker:
             good = self._judge(room, begin)
             if good:
                 state[_COUNTED] = counted
+                expected = int(state[N_SUSPECTS]) - good
                 self._index()
-                self._clear(room.index, good)
-                expected = int(state[N_SUSPECTS]) - len(good)
                 self._walk()
                 if state[N_SUSPECTS] != expected:
                     raise RuntimeError("the index refuses a line that is JSON")
 
-    def _judge(self, room: Room, begin: int) -> list[tuple[int, int]]:
-        """Note the faults of suspected lines; mend those that have none, and return their bytes."""
-        good = []
+    def _judge(self, room: Room, begin: int) -> int:
+        """Note the faults of suspected lines; mend those that have none, and return how many."""
+        good = 0
         suspects = room.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
-        # of very many bad lines most are alike
-        judged: dict[bytes, tuple[int, int] | None] = {}
         for number, start, end in suspects.tolist():
             line = room.data[start:end].tobytes()
-            if line in judged:
-                fault = judged[line]
-            else:
-                fault = fault_of(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
-                if len(line) <= _SHORT_LINE:
-                    judged[line] = fault
+            judge = _judged if len(line) <= _SHORT_LINE else fault_of
+            fault = judge(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
             if fault is None:
                 room.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
-                good.append((start, end))
+                good += 1
             else:
+                # nothing of it reaches into the line after it any more
+                room.data[start:end] = _NO_JSON
                 status, at = fault
                 place = (number, begin + start, begin + end, status, begin + start + at)
                 self.faults.extend(place)
         return good
-
-    @staticmethod
-    def _clear(index: Index, good: list[tuple[int, int]]) -> None:
-        """Take the bad bytes of good lines out of an index."""
-        bad = index.bad[: index.counts[N_BAD]]
-        kept = np.ones(bad.size, np.bool_)
-        for start, end in good:
-            kept[np.searchsorted(bad, start) : np.searchsorted(bad, end, side="right")] = False
-        left = bad[kept]
-        index.bad[: left.size], index.bad[left.size] = left, POSITION
-        index.counts[N_BAD] = left.size
 
     @property
     def n_rows(self) -> int:

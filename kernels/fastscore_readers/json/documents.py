@@ -15,7 +15,7 @@ from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.views import BLOCK, block_at, byte_at, put_byte
 
-from fastscore_readers.json.line_ends import count_line_ends, line_starts
+from fastscore_readers.json.line_ends import count_line_ends, line_begins
 from fastscore_readers.json.tokens import (
     BACKSLASH,
     CLOSE_ARRAY,
@@ -57,9 +57,9 @@ class JsonElements:
         and what parts the elements are spaces, a line end in a string is `LINE_END_IN_STRING`.
     start, line
         Where each element starts, and its line in the document, int64 (n,).
-    fault, fault_line
-        Position and line at which the document goes wrong between two elements; its size when an
-        array is not closed; -1 and 0 when nothing is wrong. No element after it is listed.
+    fault
+        Where the document goes wrong between two elements; its size when an array is not closed;
+        -1 when nothing is wrong. No element after it is listed.
     stop, next_line
         How much of the text was parted, and the line at which that ends: what its end cuts is left.
     place
@@ -70,7 +70,6 @@ class JsonElements:
     start: Longs
     line: Longs
     fault: int
-    fault_line: int
     stop: int
     next_line: int
     place: int
@@ -110,19 +109,8 @@ def elements(
     if size and parted[0] not in _BETWEEN:
         begins = np.insert(begins, 0, 0)
     begins = begins[begins < size]
-    lines = line + np.searchsorted(_line_begins(data), np.append(begins, size), side="right")
-    end = int(lines[-1])
-    return JsonElements(
-        parted[:size], begins, lines[:-1], fault, end if fault >= 0 else 0, size, end, place
-    )
-
-
-def _line_begins(data: Bytes) -> Longs:
-    """Return where lines but the first begin, also the one after the data's end."""
-    begins = line_starts(data)
-    if data.size and data[-1] == RETURN:
-        begins = np.append(begins, data.size)
-    return begins
+    lines = line + np.searchsorted(line_begins(data), np.append(begins, size), side="right")
+    return JsonElements(parted[:size], begins, lines[:-1], fault, size, int(lines[-1]), place)
 
 
 class PassedValue:
@@ -146,46 +134,13 @@ class PassedValue:
 
 
 @always_inlined
-def _is_blank(byte: Any) -> Any:
-    return byte == SPACE or byte == TAB
+def _is_white(byte: Any) -> Any:
+    return byte == SPACE or byte == TAB or ends_line(byte)
 
 
-@inlined
-def _skip_space(text: Any, at: Any) -> Any:
-    """First position from one on that holds no white space; line ends become spaces."""
-    while at < text.size:
-        byte = byte_at(text, at)
-        if ends_line(byte):
-            put_byte(text, at, SPACE)
-        elif not _is_blank(byte):
-            break
-        at += 1
-    return at
-
-
-@inlined
-def _string_end(text: Any, at: Any, within: Any) -> tuple[Any, Any]:
-    """Position after a string's closing quote, from within the string on; and within what it is."""
-    stop = text.size
-    while at < stop:
-        if within == _IN_STRING and at + BLOCK <= stop:
-            marks = _string_marks(block_at(text, at))
-            if marks == np.uint64(0):
-                at += BLOCK
-                continue
-            at += trailing_zeros(marks)
-        byte = byte_at(text, at)
-        at += 1
-        if ends_line(byte):
-            put_byte(text, at - 1, LINE_END_IN_STRING)
-        if within == _IN_ESCAPE:
-            # what an escape is made of is checked later: here only its quote matters
-            within = _IN_STRING
-        elif byte == QUOTE:
-            return at, _OUTSIDE
-        elif byte == BACKSLASH:
-            within = _IN_ESCAPE
-    return stop, within
+@always_inlined
+def _parts_values(byte: Any) -> Any:
+    return byte == COMMA or byte == COLON or byte == CLOSE_ARRAY or byte == CLOSE_OBJECT
 
 
 @inlined
@@ -193,41 +148,36 @@ def _value_end(text: Any, at: Any, depth: Any, within: Any) -> tuple[Any, Any, A
     """Position after the value that goes on at a position, by its brackets and strings alone.
 
     -1 where it goes on after the text, with how deep that is and within what; at its beginning it
-    is 0 deep and outside of strings.
+    is 0 deep and outside of strings. What an escape is made of is checked later.
     """
     while at < text.size:
-        if within != _OUTSIDE:
-            at, within = _string_end(text, at, within)
+        if within == _IN_STRING and at + BLOCK <= text.size:
+            marks = _string_marks(block_at(text, at))
+            if marks == np.uint64(0):
+                at += BLOCK
+                continue
+            at += trailing_zeros(marks)
+        byte = byte_at(text, at)
+        if ends_line(byte):
+            put_byte(text, at, SPACE if within == _OUTSIDE else LINE_END_IN_STRING)
+        at += 1
+        if within == _IN_ESCAPE:
+            within = _IN_STRING
+        elif byte == QUOTE:
+            within = _IN_STRING - within
             if depth == 0 and within == _OUTSIDE:
                 return at, 0, _OUTSIDE
-            continue
-        byte = byte_at(text, at)
-        if byte == QUOTE:
-            within = _IN_STRING
+        elif within == _IN_STRING:
+            within = _IN_ESCAPE if byte == BACKSLASH else _IN_STRING
         elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
             depth += 1
         elif byte == CLOSE_OBJECT or byte == CLOSE_ARRAY:
             if depth <= 1:
-                return at + depth, 0, _OUTSIDE
+                return at - 1 + depth, 0, _OUTSIDE
             depth -= 1
-        elif depth == 0 and (byte == COMMA or _is_blank(byte) or ends_line(byte)):
-            return at, 0, _OUTSIDE
-        elif ends_line(byte):
-            put_byte(text, at, SPACE)
-        at += 1
+        elif depth == 0 and (byte == COMMA or _is_white(byte)):
+            return at - 1, 0, _OUTSIDE
     return -1, depth, within
-
-
-@inlined
-def _place(in_array: bool, parted: bool, closed: bool, first: bool) -> int:
-    """Where in a document a text ends."""
-    if closed:
-        return AFTER_ARRAY
-    if not in_array:
-        return BETWEEN_VALUES
-    if first:
-        return IN_EMPTY_ARRAY
-    return AFTER_COMMA if parted else AFTER_ELEMENT
 
 
 @kernel("out(uint8[:]), int64, int64", returns="int64, int64, int64", fastmath=False)
@@ -247,47 +197,35 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
     its array is not closed, or -1; how much of the text was parted; and the place after that.
     """
     stop = text.size
-    at = _skip_space(text, 0)
-    if place == AT_START and at < stop:
-        place = BETWEEN_VALUES
-        if byte_at(text, at) == OPEN_ARRAY and not whole_array:
-            put_byte(text, at, SPACE)
-            at += 1
-            place = IN_EMPTY_ARRAY
-    in_array = place == IN_EMPTY_ARRAY or place == AFTER_COMMA or place == AFTER_ELEMENT
-    parted = place != AFTER_ELEMENT and place != AFTER_ARRAY
-    closed, first = place == AFTER_ARRAY, place == IN_EMPTY_ARRAY
-    begin = at
-    while True:
-        at = _skip_space(text, at)
-        if at >= stop:
-            if place != AT_START:
-                place = _place(in_array, parted, closed, first)
-            return (stop if in_array and final else -1), stop, place
+    at = begin = 0
+    while at < stop:
         byte = byte_at(text, at)
-        if in_array and byte == CLOSE_ARRAY and (first or not parted):
-            put_byte(text, at, SPACE)
-            in_array, closed, parted = False, True, False
-            at += 1
+        if _is_white(byte):
+            after = place
+        elif place == AT_START and byte == OPEN_ARRAY and not whole_array:
+            after = IN_EMPTY_ARRAY
+        elif byte == CLOSE_ARRAY and (place == IN_EMPTY_ARRAY or place == AFTER_ELEMENT):
+            after = AFTER_ARRAY
+        elif byte == COMMA and place == AFTER_ELEMENT:
+            after = AFTER_COMMA
+        elif place >= AFTER_ELEMENT or _parts_values(byte):
+            return at, at, place
+        else:
+            place = max(place, BETWEEN_VALUES)
+            # outside of an array, values that touch stay one line, which then is a fault
+            if at == 0 or byte_at(text, at - 1) == SPACE:
+                begin = at
+            end, _, _ = _value_end(text, at, 0, _OUTSIDE)
+            end = end if end >= 0 else stop
+            if end == stop and not final:
+                return -1, begin, place
+            if begin == at and at > 0:
+                put_byte(text, at - 1, NEWLINE)
+            at = end
+            place = AFTER_ELEMENT if place != BETWEEN_VALUES else place
             continue
-        if in_array and byte == COMMA and not parted:
-            put_byte(text, at, SPACE)
-            parted = True
-            at += 1
-            continue
-        if closed or (in_array and not parted):
-            return int(at), int(at), place
-        if byte == COMMA or byte == COLON or byte == CLOSE_ARRAY or byte == CLOSE_OBJECT:
-            return int(at), int(at), place
-        # outside of an array, values that touch stay one line, which then is a fault
-        if at == 0 or _is_blank(byte_at(text, at - 1)):
-            begin = at
-        end, _, _ = _value_end(text, at, 0, _OUTSIDE)
-        end = end if end >= 0 else stop
-        if end == stop and not final:
-            return -1, int(begin), _place(in_array, parted, closed, first)
-        if begin == at and at > 0:
-            put_byte(text, at - 1, NEWLINE)
-        at = end
-        first = False
-        parted = not in_array
+        place = after
+        put_byte(text, at, SPACE)
+        at += 1
+    in_array = IN_EMPTY_ARRAY <= place <= AFTER_ELEMENT
+    return (stop if in_array and final else -1), stop, place

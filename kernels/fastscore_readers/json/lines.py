@@ -61,13 +61,13 @@ def scan_jsonl(
     plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
     walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
-    columns = column_room([(fill or {}).get(key, PLACES) for key in keys], 0, 0)
+    columns = column_room([(fill or {}).get(key, PLACES) for key in keys])
     call, room, begin = None, None, 0
     for end in block_ends(data):
         walker.walk(data[begin:end], begin)
         if array_key is not None:
             _put_arrays(walker, 1 + keys.index(array_key))
-        roomy = with_room(columns, walker.n_rows, end, data.size, first=begin == 0)
+        roomy = with_room(columns, walker.n_rows, end, data.size)
         if roomy is not columns:
             columns, call = roomy, None
         if call is None or walker.room is not room:

@@ -27,8 +27,8 @@ def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Long
         raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
     return (
         read_only(data),
-        read_only(starts.astype(np.int64, copy=False)),
-        read_only(ends.astype(np.int64, copy=False)),
+        read_only(np.ascontiguousarray(starts, np.int64)),
+        read_only(np.ascontiguousarray(ends, np.int64)),
     )
 
 

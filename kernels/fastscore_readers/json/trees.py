@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import inlined, kernel
+from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import read_only
-from fastscore_machine.views import byte_at, item_at, put_item, signed
+from fastscore_machine.views import byte_at, item_at, put_item
 
 from fastscore_readers.json.shapes import plan_of
 from fastscore_readers.json.texts import walk_texts
 from fastscore_readers.json.tokens import ABSENT, BACKSLASH, QUOTE
-from fastscore_readers.json.walk import EVERYTHING, Notes, note_of
+from fastscore_readers.json.walk import EVERYTHING, note_of
 
 __all__ = ["Nodes", "find_nodes"]
 
@@ -67,58 +67,33 @@ def find_nodes(
         Whether the bytes are known to be UTF-8; then that is not checked.
     """
     walked = walk_texts(data, starts, ends, _ALL, is_utf8)
-    n_documents = np.size(starts)
-    n_nodes = walked.n_notes + n_documents - walked.lines.size // 2
-    nodes = Nodes(
-        np.empty(n_documents + 1, np.int64),
-        np.full(n_nodes, -1),
-        np.full(n_nodes, ABSENT, np.uint8),
-        *np.zeros((2, n_nodes), np.int64),
-        *np.full((2, n_nodes), -1),
+    value, key, parent = (of_all[: walked.n_notes] for of_all in walked.notes)
+    document, shift = walked.lines.reshape(-1, 2).T
+    first = np.flatnonzero(parent < 0)
+    sizes = np.diff(first, append=parent.size)
+    # a document that is no JSON value has one node, too
+    all_sizes = np.ones(np.size(starts), np.int64)
+    all_sizes[document] = sizes
+    offsets = np.append(0, np.cumsum(all_sizes))
+    tags, start, end = note_of(value)
+    shift, passed = np.repeat(shift, sizes), np.repeat(offsets[document] - first, sizes)
+    key_start = np.where(key > 0, key + shift, -1)
+    key_end = key_start.copy()
+    _move_to_ends(read_only(np.asarray(data)), key_end)
+    parent = np.where(parent < 0, -1, parent + passed)
+    columns = (parent, tags.astype(np.uint8), start + shift, end + shift, key_start, key_end)
+    missing = np.delete(np.arange(all_sizes.size), document)
+    at, blank = offsets[missing] - np.arange(missing.size), (-1, ABSENT, 0, 0, -1, -1)
+    return Nodes(
+        offsets, *(np.insert(each, at, none) for each, none in zip(columns, blank, strict=True))
     )
-    _place_nodes(read_only(np.asarray(data)), walked.notes, walked.lines, nodes, walked.n_notes)
-    return nodes
 
 
-@inlined
-def _key_end(data: Any, at: Any) -> Any:
-    """Position of the quote that ends a key."""
-    while byte_at(data, at) != QUOTE:
-        at += 2 if byte_at(data, at) == BACKSLASH else 1
-    return at
-
-
-@kernel(
-    "uint8[:], Notes(uint64[:], int32[:], int32[:]), int64[:], Nodes(out(int64[:]), "
-    "out(int64[:]), out(uint8[:]), out(int64[:]), out(int64[:]), out(int64[:]), out(int64[:])), "
-    "int64",
-    fastmath=False,
-    allocates=False,
-)
-def _place_nodes(data: Any, notes: Notes, lines: Any, nodes: Nodes, n_notes: int) -> None:
-    """Make nodes of notes, and one of each document that has none; see `places.place_notes`."""
-    document, line, node, shift = 0, 0, 0, signed(0)
-    for note in range(n_notes):
-        if item_at(notes.parent, note) < 0:
-            while document <= item_at(lines, 2 * line):
-                put_item(nodes.offsets, document, node)
-                document += 1
-                node += 1
-            node -= 1
-            shift = item_at(lines, 2 * line + 1)
-            line += 1
-        else:
-            put_item(nodes.parent, node, node - note + item_at(notes.parent, note))
-        kind, start, end = note_of(item_at(notes.value, note))
-        put_item(nodes.tags, node, kind)
-        put_item(nodes.start, node, start + shift)
-        put_item(nodes.end, node, end + shift)
-        if item_at(notes.place, note) > 0:
-            key = item_at(notes.place, note) + shift
-            put_item(nodes.key_start, node, key)
-            put_item(nodes.key_end, node, _key_end(data, key))
-        node += 1
-    while document < nodes.offsets.size:
-        put_item(nodes.offsets, document, node)
-        document += 1
-        node += 1
+@kernel("uint8[:], out(int64[:])", fastmath=False, allocates=False)
+def _move_to_ends(data: Any, keys: Any) -> None:
+    """Move on from where keys begin to the quotes that end them; -1 stays."""
+    for row in range(keys.size):
+        at = item_at(keys, row)
+        while at >= 0 and byte_at(data, at) != QUOTE:
+            at += 2 if byte_at(data, at) == BACKSLASH else 1
+        put_item(keys, row, at)

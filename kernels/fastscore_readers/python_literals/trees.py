@@ -12,7 +12,6 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
 # ruff: noqa: SIM109
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from fastscore_machine.views import byte_at, item_at, put_byte, put_item
 from fastscore_readers.json.places import find_places
 from fastscore_readers.json.tokens import BACKSLASH, COMMA, QUOTE, SPACE
 
-__all__ = ["WrittenLiterals", "literals_to_json"]
+__all__ = ["literals_to_json"]
 
 _MAX_DEPTH = 64
 """Python itself nests no deeper than some 200 brackets."""
@@ -49,26 +48,9 @@ _AFTER_BACKSLASH = _table(b"\"'\\nrtxu", b"\"'\\nrtuu")
 _CLOSED_BY, _OPENED_BY = _table(b"[{(", b"]})"), _table(b"]})", b"[{(")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenLiterals:
-    """Literals as JSON.
-
-    Attributes
-    ----------
-    data : uint8 (bytes,)
-        UTF-8.
-    offsets : int64 (n + 1,)
-        Literal ``i`` is ``data[offsets[i]:offsets[i + 1]]``; meaningless where it is not written.
-    written : bool (n,)
-        Which literals are.
-    """
-
-    data: Bytes
-    offsets: Longs
-    written: npt.NDArray[np.bool_]
-
-
-def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLiterals:
+def literals_to_json(
+    data: npt.ArrayLike, offsets: npt.ArrayLike
+) -> tuple[Bytes, Longs, npt.NDArray[np.bool_]]:
     """Write literals as JSON.
 
     Parameters
@@ -77,6 +59,11 @@ def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLite
         UTF-8.
     offsets : int64 (n + 1,)
         Text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Returns
+    -------
+    tuple of arrays
+        JSON and its offsets, as they are given; and which literals are written, bool (n,).
     """
     flat = as_vector("data", data, np.uint8)
     bounds = as_offsets("offsets", offsets, flat.size)
@@ -85,7 +72,7 @@ def literals_to_json(data: npt.ArrayLike, offsets: npt.ArrayLike) -> WrittenLite
     _translate_all(flat, bounds, out, places, written)
     _, no_json = find_places(out[: places[-1]], places[:-1], places[1:], None, is_utf8=True)
     written[no_json] = False
-    return WrittenLiterals(out[: places[-1]], places, written)
+    return out[: places[-1]], places, written
 
 
 @inlined
