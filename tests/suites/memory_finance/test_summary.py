@@ -78,6 +78,19 @@ def test_cases_are_counted_by_turns_and_dialogues() -> None:
     assert sum(found["M2, dialogues"][:2]) == 3
 
 
+def test_failed_dialogues_are_counted_one_by_one() -> None:
+    tables = score(
+        rubric_dialog(1, 0, dialog_id="a", profile_gt={"x": 1}),
+        rubric_dialog(1, 0, dialog_id="b", profile_gt={"x": 1}),
+        dialog(turn("依据"), dialog_id="c"),
+        dialog(dialog_id="d", valid_dialog=False),
+        dialog(dialog_id="e", valid_dialog=False),
+    )
+    cases = SUITE.cases({name: table.lazy() for name, table in tables.items()})
+    # two of five have a profile; two of the three that have none failed
+    assert cases.row(1) == ("M2, dialogues", 2, 3, 2)
+
+
 def test_the_legacy_mean_of_judge_scores_is_one_running_sum_of_turns() -> None:
     # 1, 2 and 5 of 6 elements: 1.67, 2.33 and 4.33
     def judged(*hits: int, dialog_id: str) -> dict[str, Any]:
