@@ -10,7 +10,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,17 @@ import polars as pl
 import pyarrow.csv
 
 from benchmarks.harness import SEED, Case, main
+from benchmarks.memory_finance import SAMPLE
+from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
+from fastscore.suites.memory_finance.events import read_traces
+from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.schema import SOURCE as TRACES
 
 KIB = "KiB"
+OPTIONS = MemoryFinanceOptions()
 NAMES = ("speaker", "intent", "utterance", "plan")
 SOURCE = Source(
     columns=tuple(Column(name=name, kind="text") for name in NAMES), formats=("csv", "json")
@@ -48,10 +54,25 @@ BAD_LINES = {
 }
 TALK = "we would like a quiet café near the station, please - two rooms, no stairs"
 WORDS = tuple(TALK.split(" "))
+WORDS_BEYOND = ("我们", "想要", "一个", "安静的", "咖啡馆", "靠近", "车站", "両部屋", "お願い")
+TURN = {
+    "turn_status": "VARCHAR",
+    "pred_assistant_text": "VARCHAR",
+    "user_text": "VARCHAR",
+    "gt_turn_tags": "STRUCT(memory_required_keys_gt VARCHAR[], "
+    "risk_disclosure_required_gt VARCHAR[], explainability_rubric_gt VARCHAR[], "
+    "compliance_label_gt VARCHAR)",
+    "recall": "STRUCT(short_term_context VARCHAR, profile_context VARCHAR, "
+    "items STRUCT(content VARCHAR)[])",
+    "compliance": "STRUCT(violations STRUCT(type VARCHAR, severity VARCHAR)[])",
+    "profile_snapshot": "STRUCT(risk_level VARCHAR, investment_horizon VARCHAR, "
+    "liquidity_need VARCHAR, preferred_topics VARCHAR[], forbidden_assets VARCHAR[])",
+}
+"""What memory_finance reads of a turn, as DuckDB declares it."""
 
 
-def _text(rng: random.Random, words: int) -> str:
-    return " ".join(rng.choices(WORDS, k=words))
+def _text(rng: random.Random, words: int, choice: Sequence[str] = WORDS) -> str:
+    return " ".join(rng.choices(choice, k=words))
 
 
 def _plan(rng: random.Random, entries: int) -> str:
@@ -77,12 +98,10 @@ def _rows(rng: random.Random, kind: str, size: float) -> list[tuple[str, str, st
 
 
 def _ours(path: Path, format: Any) -> pl.DataFrame:
-    rows = read_shard(whole_file(str(path), format), SOURCE)
-    assert rows.rejects.is_empty()
-    return rows.frame.select(NAMES)
+    return read_shard(whole_file(str(path), format), SOURCE).frame.select(NAMES)
 
 
-def _lines(rng: random.Random, size: float) -> bytes:
+def _lines(rng: random.Random, size: float, words: Sequence[str] = WORDS) -> bytes:
     """Make predictions of utterances, a line each, as logs of miners have them."""
     made: list[bytes] = []
     while size > 0:
@@ -90,7 +109,7 @@ def _lines(rng: random.Random, size: float) -> bytes:
             "event": "predicted",
             "utterance_index": len(made) // 5,
             "step": len(made) % 5,
-            "prediction": _text(rng, rng.randint(4, 24)),
+            "prediction": _text(rng, rng.randint(4, 24), words),
             "dialogue_uid": f"dialogue-{len(made) // 200:05d}",
             "miner_uid": f"{len(made) // 10_000}",
             "miner_hotkey": f"{rng.getrandbits(160):040x}",
@@ -136,6 +155,30 @@ def _duckdb_csv(path: Path) -> Any:
     return found.to_arrow_table()
 
 
+def _duckdb_traces(path: Path) -> Any:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    turn = ", ".join(f"{name} {type}" for name, type in TURN.items())
+    columns = {"dialog_id": "VARCHAR", "valid_dialog": "BOOLEAN", "turns": f"STRUCT({turn})[]"}
+    return connection.sql(
+        f"SELECT * FROM read_ndjson('{path}', columns = {columns})"
+    ).to_arrow_table()
+
+
+def _our_traces(path: Path) -> pl.DataFrame:
+    """Read traces to the tables that memory_finance scores: lines judged, labels numbered."""
+    events = read_traces(read_shard(whole_file(str(path), "jsonl"), TRACES).frame, OPTIONS)
+    assert events.rejects.is_empty()
+    return events.frames["turns"]
+
+
+def _check_traces(outputs: dict[str, Any]) -> None:
+    n_turns = [len(trace["turns"]) for trace in outputs["json"]]
+    assert outputs["fastscore"].height == sum(n_turns)
+    read = pl.DataFrame(pl.from_arrow(outputs["duckdb"]))
+    assert read["turns"].list.len().to_list() == n_turns
+
+
 def _polars_lines(path: Path) -> pl.DataFrame:
     types = {"text": pl.String(), "integer": pl.Int64()}
     return pl.scan_ndjson(
@@ -160,6 +203,29 @@ def _line_readers(path: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
+def _said(read: Callable[[], Any], columns: Sequence[str]) -> str:
+    """Return the rows that a reader makes of a file, or how it fails."""
+    try:
+        found = read()
+    except Exception as error:
+        return f"fails with {type(error).__name__}"
+    if hasattr(found, "to_pydict"):
+        found = pl.DataFrame(pl.from_arrow(found))
+    return str(found.select(columns).rows() if isinstance(found, pl.DataFrame) else found)
+
+
+def _show_bad_records(folder: Path) -> None:
+    """Ask each reader of CSV for two good records with one of too many cells between them."""
+    path = folder / "bad.csv"
+    good = ",".join(NAMES)
+    path.write_text(f"{good}\na,b,c,d\na,b,c,d,e\na,b,c,d\n", encoding="utf-8")
+    rejects = read_shard(whole_file(str(path), "csv"), SOURCE).rejects
+    shown = ", ".join(f"{line}: {why}" for line, why in rejects["line", "reason"].rows())
+    print(f"bad record: fastscore names ({shown})", file=sys.stderr)
+    for name, read in _record_readers(path).items():
+        print(f"bad record: {name}: {_said(read, NAMES[:1])}", file=sys.stderr)
+
+
 def _show_bad_lines(folder: Path) -> None:
     """Ask each reader for two good lines with a bad one between them."""
     good = b'{"event":"good"}'
@@ -170,15 +236,7 @@ def _show_bad_lines(folder: Path) -> None:
         shown = ", ".join(f"{line}: {why}" for line, why in rejects["line", "reason"].rows())
         print(f"bad line, {fault}: fastscore names ({shown})", file=sys.stderr)
         for name, read in _line_readers(path).items():
-            try:
-                found = read()
-            except Exception as error:
-                shown = f"fails with {type(error).__name__}"
-            else:
-                if hasattr(found, "to_pydict"):
-                    found = pl.DataFrame(pl.from_arrow(found))
-                is_frame = isinstance(found, pl.DataFrame)
-                shown = str(found.select("event", "step").rows() if is_frame else found)
+            shown = _said(read, ("event", "step"))
             print(f"bad line, {fault}: {name}: {shown}", file=sys.stderr)
 
 
@@ -201,7 +259,9 @@ def _arrow(path: Path) -> Any:
     return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=64 << 20),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        parse_options=pyarrow.csv.ParseOptions(
+            newlines_in_values=True, invalid_row_handler=lambda row: "skip"
+        ),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(NAMES, pyarrow.string()), strings_can_be_null=False
         ),
@@ -210,6 +270,17 @@ def _arrow(path: Path) -> Any:
 
 def _polars(path: Path) -> pl.DataFrame:
     return pl.read_csv(path, schema=dict.fromkeys(NAMES, pl.String)).fill_null("")
+
+
+def _record_readers(path: Path) -> dict[str, Callable[[], Any]]:
+    """Return what reads records of CSV."""
+    return {
+        "fastscore": partial(_ours, path, "csv"),
+        "python csv": partial(_python_csv, path),
+        "pyarrow": partial(_arrow, path),
+        "polars": partial(_polars, path),
+        "duckdb": partial(_duckdb_csv, path),
+    }
 
 
 def _check(outputs: dict[str, Any]) -> None:
@@ -226,32 +297,51 @@ def _check(outputs: dict[str, Any]) -> None:
             assert ours.rows(named=True) == outputs[name]
 
 
+def _further_lines(rng: random.Random, folder: Path, size: float) -> Iterator[Case]:
+    """Compare readers on lines beyond ASCII, plain and as Python escapes them, and on traces."""
+    lines = _lines(rng, size, WORDS_BEYOND)
+    escaped = b"".join(
+        b"%s\n" % json.dumps(orjson.loads(line)).encode() for line in lines.split(b"\n")[:-1]
+    )
+    for name, text in (("beyond ASCII", lines), ("beyond ASCII, escaped", escaped)):
+        path = folder / "log.jsonl"
+        path.write_bytes(text)
+        n_kib = path.stat().st_size >> 10
+        readers = _line_readers(path)
+        yield Case(f"JSON Lines {name}", n_kib, readers, ("duckdb", 1.0), _check_lines, KIB)
+    path = folder / "traces.jsonl"
+    n_kib = write_traces(path, read_dialogues(SAMPLE), round(size / 3500), SEED) >> 10
+    traces = {
+        "fastscore": partial(_our_traces, path),
+        "duckdb": partial(_duckdb_traces, path),
+        "orjson": lambda: [orjson.loads(line) for line in path.read_bytes().splitlines()],
+        "json": lambda: [json.loads(line) for line in path.read_bytes().splitlines()],
+    }
+    yield Case("JSON Lines of nested traces", n_kib, traces, ("duckdb", 1.0), _check_traces, KIB)
+
+
 def cases(scale: float) -> Iterator[Case]:
     """Compare readers on large cells, long texts, small rows and documents."""
     rng = random.Random(SEED)
     size = 40e6 * scale
     with tempfile.TemporaryDirectory() as folder:
         _show_bad_lines(Path(folder))
+        _show_bad_records(Path(folder))
         path = Path(folder) / "log.jsonl"
         path.write_bytes(_lines(rng, size))
         readers = _line_readers(path)
         n_kib = path.stat().st_size >> 10
         yield Case("JSON Lines of miners", n_kib, readers, ("duckdb", 1.5), _check_lines, KIB)
+        yield from _further_lines(rng, Path(folder), size)
         for kind in ("cells of JSON", "cells of text", "short rows"):
             rows = _rows(rng, kind, size)
             path = Path(folder) / "log.csv"
             out = io.StringIO(newline="")
             csv.writer(out).writerows([NAMES, *rows])
             path.write_text(out.getvalue(), encoding="utf-8", newline="")
-            contenders: dict[str, Callable[[], Any]] = {
-                "fastscore": partial(_ours, path, "csv"),
-                "python csv": partial(_python_csv, path),
-                "pyarrow": partial(_arrow, path),
-                "polars": partial(_polars, path),
-                "duckdb": partial(_duckdb_csv, path),
-            }
+            contenders = _record_readers(path)
             n_kib = path.stat().st_size >> 10
-            yield Case(f"CSV, {kind}", n_kib, contenders, ("python csv", 4.0), _check, KIB)
+            yield Case(f"CSV, {kind}", n_kib, contenders, ("pyarrow", 1.0), _check, KIB)
         path = Path(folder) / "log.json"
         named = [dict(zip(NAMES, row, strict=True)) for row in _rows(rng, "short rows", size)]
         path.write_text(json.dumps(named, indent=1, ensure_ascii=False), encoding="utf-8")
