@@ -8,6 +8,7 @@ that readers of logs leave aside, says that it did.
 import hashlib
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -169,7 +170,12 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
             progress.advance(_counts(shard, simulation))
         return
     with _processes(simulation, workers) as pool:
-        futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
+        # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for future in as_done(futures):
             future.result()
             progress.advance(_counts(futures[future], simulation))
@@ -256,7 +262,6 @@ _world: World | None = None
 
 
 def _start_worker(simulation: Simulation, parent: int) -> None:
-    import signal
 
     global _world
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends its workers

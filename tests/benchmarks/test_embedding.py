@@ -143,7 +143,7 @@ def test_every_way_gives_the_same_vectors(tiny, monkeypatch):
 
     texts = ["I w1", "the a", "w2 w3 w4", "w5"] * 3
     with ExitStack() as stack:
-        found = {name: way(texts) for name, way in embedding_cores.ways("bf16", stack).items()}
+        found = {name: way(texts) for name, way in embedding_cores.encoders("bf16", stack).items()}
     halves = found.pop("two processes")
     whole = np.empty((len(texts), 12), np.float32)
     for first, half in enumerate(halves):

@@ -4,29 +4,36 @@ import subprocess
 import sys
 
 WAITING = """
-import os, signal, threading
+import os, signal, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from fastscore.llm.threads import as_done
+from fastscore.llm import threads
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 heard, answered = threading.Event(), threading.Event()
 
 def interrupt():
     waits.wait()
+    time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)
     if not heard.wait(20):
         print("not heard")
     answered.set()
 
-waits = threading.Event()
+waits, wait = threading.Event(), threads.wait
+
+def tell_and_wait(*args, **options):
+    waits.set()
+    return wait(*args, **options)
+
+threads.wait = tell_and_wait
 other = threading.Thread(target=interrupt)
 other.start()
 # the system gives a signal to any thread: to another one than that which waits
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 with ThreadPoolExecutor(1) as pool:
-    futures = {pool.submit(lambda: waits.set() or answered.wait()): 0}
+    futures = {pool.submit(answered.wait): 0}
     try:
-        list(as_done(futures))
+        list(threads.as_done(futures))
     except KeyboardInterrupt:
         heard.set()
         print("interrupted")

@@ -253,6 +253,16 @@ def test_rows_may_stand_closer_behind_the_first_block() -> None:
             assert scan.filled[0].values.tolist() == list(range(1, 20_000))
 
 
+def test_many_short_lines_have_room_behind_one_very_long_line() -> None:
+    many = 2_000 if numba.config.DISABLE_JIT else 200_000
+    data = b'{"a":"%s"}\n' % (b"x" * 2_000_000) + b'{"a":1}\n' * many + b'{"a":\n' * many
+    for fill in (None, {b"a": TEXT}):
+        scan = jsonl.scan_jsonl(as_bytes(data), (b"a",), fill=fill)
+        assert scan.line.tolist() == list(range(1, many + 2))
+        assert scan.fault_line.tolist() == list(range(many + 2, 2 * many + 2))
+        assert scan.tags[0].tolist() == [tokens.STRING] + [tokens.INTEGER] * many
+
+
 def test_buffers_of_another_type_are_refused() -> None:
     with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
         jsonl.scan_jsonl(np.zeros(4), ())

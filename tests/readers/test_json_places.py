@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from fastscore_readers.json import tokens
@@ -202,3 +203,16 @@ def test_more_values_than_expected() -> None:
 def test_keys_must_be_distinct_shapes_whole() -> None:
     with pytest.raises(ValueError, match="values to unpack"):
         find([b"[]"], [None, None])
+
+
+def test_many_short_texts_have_room_behind_a_very_long_one() -> None:
+    many = 2_000 if numba.config.DISABLE_JIT else 200_000
+    texts = [b'["%s"]' % (b"x" * 2_000_000), *[b"[1]"] * many]
+    ends = np.cumsum([len(text) for text in texts])
+    starts = ends - [len(text) for text in texts]
+    root, wrong = find_places(np.frombuffer(b"".join(texts), np.uint8), starts, ends, [None])
+    assert wrong.size == 0
+    each = root.elements
+    assert each is not None
+    assert each.tags.tolist() == [tokens.STRING] + [tokens.INTEGER] * many
+    assert each.owner.tolist() == list(range(many + 1))

@@ -113,6 +113,8 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
     lacking = [
         need for need, counts in occurrences.items() if counts.asked and need.name not in given
     ]
+    # an empty file is none of those that lack something
+    kept = [seen for seen in kept if seen.rows] or kept
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for need, counts in occurrences.items():

@@ -131,7 +131,10 @@ def scan_csv(
 def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
     """Return the faults of a window, int64 (6, m); records that are no UTF-8 become some."""
     faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
-    if not state[N_BAD]:
+    # a window mostly cuts its last character, which is the next one's; one that a record's end
+    # cuts is noted up to three bytes after it
+    bad = room.index.bad[: state[N_BAD]]
+    if not bad.size or bad.min() >= state[STOP] + 3:
         return faults.T
     n = int(state[N_ROWS])
     rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)

@@ -166,7 +166,9 @@ class Walker:
         if size >= MOST_BYTES:
             raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
         room = self.room
-        if size > room.size or (size > _KEPT_BYTES and n_lines > room.n_lines):
+        # a room for one long line has space for few
+        n_lines = n_lines if size > _KEPT_BYTES else _most_lines(size)
+        if size > room.size or n_lines > room.n_lines:
             room = own_room(size, n_lines)
         in_cells = self.plan.n_cells > 0
         kept = 0 if in_cells else self.n_notes
@@ -178,7 +180,7 @@ class Walker:
             wide.place[:kept] = self.notes.place[:kept]
             wide.parent[:kept] = self.notes.parent[:kept]
             self.notes = wide
-            if needed <= _KEPT_NOTES:
+            if wide.value.size <= _KEPT_NOTES:
                 _own.notes = wide
         if room is not self.room or lacks_notes:
             self.room = room
