@@ -262,7 +262,6 @@ _world: World | None = None
 
 
 def _start_worker(simulation: Simulation, parent: int) -> None:
-
     global _world
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends its workers
     threading.Thread(target=_exit_after_parent, args=(parent,), daemon=True).start()

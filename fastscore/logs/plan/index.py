@@ -33,7 +33,7 @@ from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
-from fastscore.logs.read.places import Places, array_key, wanted_keys
+from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
@@ -232,8 +232,9 @@ def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     """Find the dialogues of a batch."""
     if batch.alone:
         return pl.DataFrame(schema=SPAN_SCHEMA)
-    columns, keys = key_columns(source), wanted_keys(stored_source(source).columns)
-    scan = batch.scan(keys, array_key(source))
+    columns, stored = key_columns(source), stored_source(source).columns
+    keys = wanted_keys(stored)
+    scan = batch.scan(keys, array_key(source), fills(stored))
     if scan.start.size == 0:
         return pl.DataFrame(schema=SPAN_SCHEMA)
     parts, offsets = batch.places(scan.start)
@@ -261,10 +262,7 @@ def _spans(
     good = np.ones(first.size, np.bool_)
     values: dict[str, pl.Series] = {}
     for index, (place, column) in enumerate(zip(named, columns, strict=True)):
-        at_first = replace(
-            place, tags=place.tags[first], starts=place.starts[first], ends=place.ends[first]
-        )
-        converted = convert(at_first, column)
+        converted = convert(place.at(first), column)
         values[f"key{index}"] = converted.values
         good &= converted.faults == 0
     spans = pl.DataFrame(
@@ -281,10 +279,20 @@ def _spans(
 
 
 def changes(found: Places) -> Mask:
-    """Mark the first row, and those whose value is written otherwise than the one before."""
-    texts = texts_at(found.data, found.starts, found.ends, found.tags != ABSENT)
-    changed: Mask = texts.ne_missing(texts.shift()).to_numpy()
-    changed[1:] |= found.tags[1:] != found.tags[:-1]
+    """Mark the first row, and those whose value is not the one before, or is written otherwise.
+
+    A text that is as the one before has its view, but at the beginning of a block.
+    """
+    n = found.tags.size
+    if found.filled is None:
+        texts = texts_at(found.data, found.starts, found.ends, found.tags != ABSENT)
+        changed: Mask = texts.ne_missing(texts.shift()).to_numpy().copy()
+        written = [found.tags]
+    else:
+        changed = np.arange(n) == 0
+        written = [found.tags, *found.filled.values.reshape(n, -1).T]
+    for each in written:
+        changed[1:] |= each[1:] != each[:-1]
     return changed
 
 

@@ -54,6 +54,19 @@ class Places:
         quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
 
+    def at(self, rows: Longs) -> "Places":
+        """Return the values of some rows."""
+        filled = self.filled
+        if filled is not None:
+            filled = replace(filled, values=filled.values[rows], valid=filled.valid[rows])
+        return replace(
+            self,
+            tags=self.tags[rows],
+            starts=self.starts[rows],
+            ends=self.ends[rows],
+            filled=filled,
+        )
+
     def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
         """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
         if self.syntax != "csv":
