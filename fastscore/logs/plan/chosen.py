@@ -6,7 +6,7 @@ order of lines and files that keeps the names.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids
 
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.plan.index import key_text
 from fastscore.logs.read.rows import Part
 from fastscore.suites.declarations import Source
 
@@ -86,7 +85,7 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, salt: str) 
     name = file
     if source.dialogue_key:
         within = (pl.col("file"),) if source.key_within_file else ()
-        key = pl.concat_str(pl.lit("key:"), key_text(source.dialogue_key), *within)
+        key = pl.concat_str(pl.lit("key:"), _key_text(source.dialogue_key), *within)
         name = pl.when(pl.col(source.dialogue_key[0]).is_null()).then(file).otherwise(key)
     salted = pl.concat_str(pl.lit(f"{salt}\n"), name)
     return text_hash128(rows.select(salted.alias("name")).to_series())
@@ -179,3 +178,13 @@ def _first_distinct(ids: Ids, limit: int) -> Ids:
     """Return the first so many distinct ids, in order."""
     _, _, positions, _ = distinct_ids(ids)
     return ids[np.sort(positions)[:limit]]
+
+
+def _key_text(names: Sequence[str]) -> pl.Expr:
+    """Write the values of key columns in one text; no two keys are written alike."""
+    texts = (pl.col(name).cast(pl.String) for name in names)
+    # a text by its length, or null
+    written = (
+        pl.coalesce(pl.format("{}:{}", text.str.len_bytes(), text), pl.lit("-")) for text in texts
+    )
+    return pl.concat_str(*written)

@@ -2,11 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from fastscore_kernels import text_hash128
 from fastscore_machine.arrays import Longs, Mask
@@ -37,6 +38,7 @@ from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
+_NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
 
@@ -192,11 +194,10 @@ def _index_parquet(
     for _, rows, _ in read_parquet(byte_range, stored_source(naming).columns):
         placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
         frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
-        row = pl.col("line") - 1
-        frame = frame.with_columns(
-            file=pl.lit(state.index, pl.Int64), first=row, last=row, rows=pl.lit(1, pl.Int64)
-        )
-        found.add(_spans_of(frame, names, stride))
+        row = frame["line"].to_numpy() - 1
+        file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
+        keys = [frame[name] for name in names]
+        found.add(_spans_of(_Runs(file, row, row, row + 1, one, keys), stride))
     return state, found.joined()
 
 
@@ -260,22 +261,43 @@ def _spans(
     first = np.flatnonzero(begins)
     last = np.append(first[1:], parts.size) - 1
     good = np.ones(first.size, np.bool_)
-    values: dict[str, pl.Series] = {}
-    for index, (place, column) in enumerate(zip(named, columns, strict=True)):
+    keys: list[pl.Series] = []
+    for place, column in zip(named, columns, strict=True):
         converted = convert(place.at(first), column)
-        values[f"key{index}"] = converted.values
+        keys.append(converted.values)
         good &= converted.faults == 0
-    spans = pl.DataFrame(
-        {
-            "file": parts[first],
-            "first": offsets[first],
-            "last": offsets[last],
-            "line": lines[first],
-            "rows": last - first + 1,
-            **values,
-        }
+    runs = _Runs(
+        file=parts[first],
+        first=offsets[first],
+        last=offsets[last],
+        line=lines[first],
+        rows=last - first + 1,
+        keys=keys,
     )
-    return _spans_of(spans.filter(pl.Series(good)), list(values), stride)
+    return _spans_of(runs if good.all() else runs.where(good), stride)
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Rows that follow each other and have one key: n runs as int64 (n,), columns of their keys."""
+
+    file: Longs
+    first: Longs
+    last: Longs
+    line: Longs
+    rows: Longs
+    keys: Sequence[pl.Series]
+
+    def where(self, chosen: Mask) -> "_Runs":
+        """Return some of the runs."""
+        return _Runs(
+            self.file[chosen],
+            self.first[chosen],
+            self.last[chosen],
+            self.line[chosen],
+            self.rows[chosen],
+            [column.filter(pl.Series(chosen)) for column in self.keys],
+        )
 
 
 def changes(found: Places) -> Mask:
@@ -296,52 +318,43 @@ def changes(found: Places) -> Mask:
     return changed
 
 
-def _spans_of(runs: pl.DataFrame, key_names: Sequence[str], stride: int) -> pl.DataFrame:
-    """Make spans of runs of rows (``file``, ``first``, ``last``, ``line``, ``rows``, keys).
+def _spans_of(runs: _Runs, stride: int) -> pl.DataFrame:
+    """Make spans of runs of rows.
 
     Rows without a key are those of the file's dialogue; or, with a ``stride`` (bytes, or rows of
     Parquet), dialogues of their own, which are kept together by the stride that they start in.
     """
-    is_named = np.zeros(runs.height, np.bool_)
-    if key_names:
-        is_named = runs[key_names[0]].is_not_null().to_numpy()
-    first = runs["first"].to_numpy()
+    is_local = np.ones(runs.first.size, np.bool_)
+    if runs.keys:
+        is_local = runs.keys[0].is_null().to_numpy()
     # runs of one dialogue may come by turns with others': `Spans` joins them
-    keys = np.zeros((runs.height, 2), np.uint64)
-    keys[is_named] = text_hash128(
-        _key_texts(runs.filter(pl.Series(is_named)), key_names), threads=1
-    )
+    keys = _key_hashes(runs.keys, runs.first.size)
+    keys[is_local] = 0
     if stride:
-        keys[~is_named, 1] = first[~is_named] // stride
+        keys[is_local, 1] = runs.first[is_local] // stride
     else:
-        keys[~is_named] = FILE_KEY
+        keys[is_local] = FILE_KEY
     return pl.DataFrame(
         {
-            "file": runs["file"],
-            "is_local": ~is_named,
+            "file": runs.file,
+            "is_local": is_local,
             "key_high": keys[:, 0],
             "key_low": keys[:, 1],
-            "first": first,
-            "last": runs["last"],
-            "line": runs["line"],
-            "dialogues": runs["rows"],
+            "first": runs.first,
+            "last": runs.last,
+            "line": runs.line,
+            "dialogues": runs.rows,
         },
         schema=SPAN_SCHEMA,
     )
 
 
-def _key_texts(runs: pl.DataFrame, key_names: Sequence[str]) -> pl.Series:
-    """Write each run's key in one text; no two keys are written alike."""
-    if not key_names:
-        return pl.Series([], dtype=pl.String)
-    return runs.select(key_text(key_names)).to_series()
-
-
-def key_text(names: Sequence[str]) -> pl.Expr:
-    """Write the values of key columns in one text; no two keys are written alike."""
-    texts = (pl.col(name).cast(pl.String) for name in names)
-    # a text by its length, or null
-    written = (
-        pl.coalesce(pl.format("{}:{}", text.str.len_bytes(), text), pl.lit("-")) for text in texts
-    )
-    return pl.concat_str(*written)
+def _key_hashes(keys: Sequence[pl.Series], n: int) -> npt.NDArray[np.uint64]:
+    """Hash keys of several columns, uint64 (n, 2): each column adds to the hash of those before."""
+    hashes = np.zeros((n, 2), np.uint64)
+    for column in keys:
+        texts = column.cast(pl.String())
+        words = text_hash128(texts.fill_null("") if texts.null_count() else texts, threads=1)
+        words[texts.is_null().to_numpy()] = _NULL_HASH
+        hashes = hashes * _ODD + words
+    return hashes

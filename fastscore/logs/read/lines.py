@@ -20,7 +20,7 @@ from fastscore.logs.read.unpacking import DamageError
 
 MOST_LINES = 1 << 18
 """More lines of a block are handed on in several parts: what is noted of each takes memory."""
-_SAMPLE_STRIDE = 61
+_SAMPLE_STRIDE = 1021
 """A prime: of what comes again every few bytes all are met."""
 _HEAD_BYTES = 1 << 10
 BOM = b"\xef\xbb\xbf"
