@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastscore.logs.plan.index import changes
-from fastscore.logs.read.places import places
+from fastscore.logs.read.places import fills, places
 from fastscore.suites.declarations import Column
 from tests.oracles.jsonl import naive_scan
 
@@ -51,13 +51,18 @@ BEGINNINGS = (
 )
 
 
-def named(data: bytes, keys: tuple[str, ...] = KEYS) -> tuple[LineScan, Mask]:
-    """Scan what lines name, as a plan does; and where the names may change."""
+def named(
+    data: bytes, keys: tuple[str, ...] = KEYS, *, filled: bool = True
+) -> tuple[LineScan, Mask]:
+    """Scan what lines name, as a plan does, or by places alone; and where the names may change."""
     encoded = tuple(key.encode() for key in keys)
-    scan = scan_jsonl(np.frombuffer(data, np.uint8), encoded)
+    columns = [Column(name=key, kind="text") for key in keys]
+    fill = fills(columns) if filled else None
+    scan = scan_jsonl(np.frombuffer(data, np.uint8), encoded, fill=fill)
     changed = np.zeros(scan.line.size, np.bool_)
-    for key in keys:
-        changed |= changes(places(scan, encoded, Column(name=key, kind="text")))
+    # planning asks only of blocks that have rows
+    for column in columns if changed.size else ():
+        changed |= changes(places(scan, encoded, column))
     return scan, changed
 
 
@@ -76,14 +81,15 @@ def values_of(scan: LineScan, keys: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def check_lines(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
     """Compare every line that is a valid object; count the runs of rows that name the same."""
-    scan, changed = named(data, keys)
     rows = [line for line in naive_scan(data) if line.status == "row"]
-    assert scan.start.tolist() == [line.start for line in rows]
-    assert scan.line.tolist() == [line.number for line in rows]
     expected = [{key: row.values[key] for key in keys if key in row.values} for row in rows]
-    assert values_of(scan, keys) == expected
-    for row in range(1, len(rows)):
-        assert changed[row] or expected[row] == expected[row - 1]
+    for filled in (False, True):
+        scan, changed = named(data, keys, filled=filled)
+        assert scan.start.tolist() == [line.start for line in rows]
+        assert scan.line.tolist() == [line.number for line in rows]
+        assert values_of(scan, keys) == expected
+        for row in range(1, len(rows)):
+            assert changed[row] or expected[row] == expected[row - 1]
     return int(changed.sum())
 
 
@@ -125,15 +131,24 @@ def test_runs_of_many_blocks() -> None:
     assert check_lines("\n".join(lines).encode()) >= 7
 
 
-@given(
-    st.lists(
-        st.sampled_from(["1", '"a"', '"ab"', '"b"', "null", None, '"\\u0061"', '"1"', "[1]", '""']),
-        max_size=40,
-    )
+TEXTS = (
+    *('"a"', '"ab"', '"b"', "null", None, '"\\u0061"', '"1"', '""'),
+    *('"many letters, a"', '"many letters, b"', '"many letter\\u0073, a"'),
 )
-def test_changes_are_where_a_value_is_written_otherwise(values: list[str | None]) -> None:
+
+
+# a value that is no text leaves none of the column to be filled
+@given(
+    st.lists(st.sampled_from(TEXTS), max_size=40)
+    | st.lists(st.sampled_from((*TEXTS, "1", "[1]")), max_size=40),
+    st.booleans(),
+)
+@example(list(TEXTS), True)
+def test_changes_are_where_a_value_is_written_otherwise(
+    values: list[str | None], filled: bool
+) -> None:
     lines = ["{}" if value is None else f'{{"k": {value}}}' for value in values]
-    _, changed = named("\n".join(lines).encode(), ("k",))
+    _, changed = named("\n".join(lines).encode(), ("k",), filled=filled)
     expected = [row == 0 or value != values[row - 1] for row, value in enumerate(values)]
     assert changed[1:].tolist() == expected[1:]
 
