@@ -63,6 +63,27 @@ def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
     assert summary_rows(tables)["all", None, "preferences_f1"]["n"] == 3
 
 
+def test_dialogues_of_one_id_count_under_their_first_label_by_the_alphabet() -> None:
+    rows = summary_rows(
+        score(
+            rubric_dialog(1, 0, dialog_id="a", difficulty="hard"),
+            rubric_dialog(0, 2, dialog_id="a", difficulty="easy"),
+            rubric_dialog(0, 1, dialog_id="a", difficulty="middling"),
+            rubric_dialog(1, 1, dialog_id="b", difficulty="hard"),
+            # none is no label
+            rubric_dialog(1, 0, dialog_id="c"),
+            rubric_dialog(3, 0, dialog_id="c", difficulty="hard"),
+        )
+    )
+    found = {
+        value: (row["n"], row["mean"], row["micro_numerator"], row["micro_denominator"])
+        for (group, value, metric), row in rows.items()
+        if (group, metric) == ("difficulty", "rubric_hit_rate")
+    }
+    # easy: a with 1 of 1 + 2 + 1; hard: b with 1 of 2 and c with 4 of 4; middling: nobody
+    assert found == {"easy": (1, 1 / 4, 1.0, 4.0), "hard": (2, (1 / 2 + 4 / 4) / 2, 5.0, 6.0)}
+
+
 def test_cases_are_counted_by_turns_and_dialogues() -> None:
     tables = score(
         rubric_dialog(1, 0, dialog_id="a", profile_gt={"x": 1}),
