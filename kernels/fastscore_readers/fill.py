@@ -90,7 +90,7 @@ class Filled:
     texts : uint8
         What the views refer to as buffer 0.
     valid : bool (n,)
-        Which rows have a value; what an odd one is stands elsewhere.
+        Which rows have a value that is not null; of an odd one `values` has zeros.
     odd
         How many values are not null but could not be taken as they are.
     """
