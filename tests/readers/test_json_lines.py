@@ -229,6 +229,44 @@ def test_line_ends_are_counted() -> None:
         assert line_ends.count_line_ends(as_bytes(data)) == expected
 
 
+def test_line_ends_are_counted_in_pieces_that_may_part_one() -> None:
+    piece = 1 << 20
+    for before, ends in (
+        (piece - 1, b"\r\n"),
+        (piece - 1, b"\n\r"),
+        (piece, b"\r\n"),
+        (0, b"\r\n"),
+    ):
+        data = b"a" * before + ends + b"a" * piece + b"\n"
+        # a return before a line feed ends its line with it
+        expected = 2 + (ends == b"\n\r")
+        assert line_ends.count_line_ends(as_bytes(data)) == expected
+    data = b"\r\n" * (piece + 5)
+    assert line_ends.count_line_ends(as_bytes(data)) == piece + 5
+    assert line_ends.count_line_ends(as_bytes(data[1:])) == piece + 5
+
+
+def test_counting_line_ends_takes_as_much_memory_for_more_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, sizes = np.empty, []
+
+    def empty(size: int, dtype: type) -> np.ndarray[Any, Any]:
+        sizes.append(size)
+        return plain(size, dtype)
+
+    monkeypatch.setattr(line_ends.np, "empty", empty)
+    for mebibytes in (1, 2, 5):
+        line_ends.count_line_ends(np.zeros(mebibytes << 20, np.uint8))
+    assert len(set(sizes)) == 1
+
+
+def test_lines_are_found_in_what_positions_reach() -> None:
+    data = np.broadcast_to(np.uint8(0), 1 << 32)
+    with pytest.raises(ValueError, match=r"^4294967296 bytes .* fewer than 4 GiB$"):
+        line_ends.line_begins(data)
+
+
 @given(st.lists(st.sampled_from((b"a" * 61, b"\xe6\xb3\xa2", *LINE_ENDS))))
 def test_lines_begin_after_line_ends(parts: list[bytes]) -> None:
     data = b"".join(parts)

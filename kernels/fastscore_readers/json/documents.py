@@ -34,7 +34,6 @@ from fastscore_readers.json.tokens import (
 
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
 
-
 AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, AFTER_COMMA, AFTER_ELEMENT, AFTER_ARRAY = range(6)
 """Where in a document a part of it may begin."""
 

@@ -27,7 +27,6 @@ from fastscore_readers.json.tokens import (
 
 __all__ = ["value_kinds"]
 
-
 _KINDS = np.full(256, FLOAT, np.uint8)
 _KINDS[list(b'"{[ntf')] = STRING, OBJECT, ARRAY, NULL, TRUE, FALSE
 _KINDS[list(b" \t\n\r")] = ABSENT

@@ -14,16 +14,19 @@ from fastscore_readers.json.tokens import NEWLINE, RETURN
 
 __all__ = ["count_line_ends", "last_end", "line_begins"]
 
-
 _end_marks = byte_marks(b"\n", b"\r")
-_STEP_BYTES = 1 << 10
+_STEP_BYTES, _PIECE_BYTES = 1 << 10, 1 << 20
 _1, _63 = np.uint64(1), np.uint64(63)
 
 
 def count_line_ends(data: Bytes) -> int:
     """Count the line ends in a buffer."""
-    # memory that is not written to costs nothing
-    return int(_note_begins(read_only(data), np.empty(data.size + BLOCK, np.uint32)))
+    count, begins = 0, np.empty(min(data.size, _PIECE_BYTES) + BLOCK, np.uint32)
+    for at in range(0, data.size, _PIECE_BYTES):
+        count += _note_begins(read_only(data[at : at + _PIECE_BYTES]), begins)
+        # one that two pieces part
+        count -= data[at - 1 : at + 1].tobytes() == b"\r\n"
+    return int(count)
 
 
 def line_begins(data: Bytes) -> Longs:
@@ -31,6 +34,8 @@ def line_begins(data: Bytes) -> Longs:
 
     After a ``\r`` at the very end it is ``data.size``, though that may be half of a line end.
     """
+    if data.size >> 32:
+        raise ValueError(f"{data.size} bytes to find lines in; expected fewer than 4 GiB")
     begins = np.empty(data.size + BLOCK, np.uint32)
     return begins[: _note_begins(read_only(data), begins)].astype(np.int64)
 

@@ -14,7 +14,6 @@ from fastscore_readers.json.tokens import unescape
 
 __all__ = ["unescaped", "views"]
 
-
 INLINE = 12
 """The longest text that stands in its view."""
 _ROWS_AHEAD = 8

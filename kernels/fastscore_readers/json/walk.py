@@ -54,7 +54,6 @@ MOST_BYTES = 1 << 30
 """What a block is shorter than."""
 _ESCAPED_BIT = 31
 
-
 EVERYTHING = -1
 """Instead of a number of cells: every value is wanted."""
 
