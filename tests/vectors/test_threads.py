@@ -1,17 +1,17 @@
 """One store and one embedder shared by threads."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from fastscore_models import ExportedModel
 
-from fastscore.vectors import Embedder, embedder
-from fastscore.vectors.batches import run_batches
+from fastscore.vectors import Embedder, batches, embedder
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
 THREADS = 6
+SECONDS = 60
+"""After which a test that waits has failed."""
 
 
 def test_threads_share_a_store(tmp_path):
@@ -88,19 +88,29 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
     assert len(loads) == 1
 
 
-def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more():
-    begun, closing = [], threading.Event()
+def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more(monkeypatch):
+    begun, handed_over = [], []
+    is_second, given_up = threading.Event(), threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments):
+            handed_over.append(super().submit(*arguments))
+            return handed_over[-1]
 
     def run(inputs):
-        begun.append(inputs["number"])
-        if len(begun) > 1:
-            closing.wait()
-            time.sleep(0.5)
+        begun.append(inputs["number"].item())
+        if len(begun) == 2:
+            is_second.set()
+            given_up.wait(SECONDS)
         return inputs["number"]
 
-    batches = (({"number": np.array([number])}, number) for number in range(20))
-    outputs = run_batches(run, batches, 1)
+    monkeypatch.setattr(batches, "ThreadPoolExecutor", Pool)
+    numbered = (({"number": np.array([number])}, number) for number in range(20))
+    outputs = batches.run_batches(run, numbered, 1)
     assert next(outputs)[1] == 0
-    closing.set()
+    # the second is in the model until the last one is given up
+    handed_over[-1].add_done_callback(lambda _: given_up.set())
+    assert is_second.wait(SECONDS)
     outputs.close()
-    assert len(begun) < 5  # five were handed over with the first
+    assert begun == [0, 1]
+    assert [future.cancelled() for future in handed_over] == [False] * 2 + [True] * 3
