@@ -38,13 +38,13 @@ class StoredEncoder(Encoder, Protocol):
 def open_embedder(settings: EmbedderSettings) -> "Embedder":
     """Return the run's embedder."""
     with _model_lock:
-        return _loaded_embedder(settings.recipe, settings.precision, settings.cache)
+        return _loaded_embedder(settings.recipe, settings.precision, _cache_of(settings))
 
 
 def open_perplexity_model(settings: PerplexitySettings) -> "PerplexityModel":
     """Return the run's masked language model."""
     with _model_lock:
-        return _loaded_perplexity_model(settings.model, settings.cache)
+        return _loaded_perplexity_model(settings.model, _cache_of(settings))
 
 
 def open_store(encoder: StoredEncoder, root: Path | None) -> "VectorStore":
@@ -58,15 +58,20 @@ def open_store(encoder: StoredEncoder, root: Path | None) -> "VectorStore":
     return store
 
 
+def _cache_of(settings: EmbedderSettings | PerplexitySettings) -> Path:
+    """Return the folder that a run's models are in: another run's may be another."""
+    return (settings.cache or cache_root()).absolute()
+
+
 @functools.cache
-def _loaded_embedder(recipe: str, precision: str, cache: Path | None) -> "Embedder":
+def _loaded_embedder(recipe: str, precision: str, cache: Path) -> "Embedder":
     from fastscore.vectors.embedder import Embedder
 
     return Embedder(recipe, precision=precision, cache_dir=cache)
 
 
 @functools.cache
-def _loaded_perplexity_model(name: str, cache: Path | None) -> "PerplexityModel":
+def _loaded_perplexity_model(name: str, cache: Path) -> "PerplexityModel":
     from fastscore.vectors.perplexity import PerplexityModel
 
     return PerplexityModel(name, cache_dir=cache)
