@@ -5,15 +5,16 @@ Nothing is padded or masked, so a text's result depends on the text alone, to th
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_machine.stopping import LOOK_SECONDS, raise_if_stopped
 
 from fastscore.errors import ModelError
-from fastscore.vectors.runtimes import Inference, Inputs
+from fastscore.vectors.runtimes import Calls, Inference, Inputs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # Activations of 512 tokens stay close to the core's cache.
 TOKENS_PER_BATCH = 512
 _TEXTS_PER_WINDOW = 8192
+_TEXTS_PER_LOOK = 512
 
 Tag = TypeVar("Tag")
 
@@ -86,7 +88,10 @@ def group_texts(
         window = texts.slice(start, _TEXTS_PER_WINDOW).to_list()
         if prefix:
             window = [prefix + text for text in window]
-        encodings = tokenizer.encode_batch_fast(window)
+        encodings: list[Any] = []
+        for first in range(0, len(window), _TEXTS_PER_LOOK):
+            raise_if_stopped()
+            encodings += tokenizer.encode_batch_fast(window[first : first + _TEXTS_PER_LOOK])
         places = np.arange(start, start + len(window))
         if windows:
             places = np.repeat(places, [1 + len(whole.overflowing) for whole in encodings])
@@ -128,10 +133,11 @@ def run_batches(
 ) -> Generator[tuple[npt.NDArray[np.float32], Tag], None, None]:
     """Run batches on so many threads; yield each one's output and tag in the order given.
 
-    The next batches are made while earlier ones are in the model. Closed early, those that wait
-    are given up.
+    The next batches are made while earlier ones are in the model. Closed early, or asked to stop,
+    those that wait are given up, and those in the model end where its runtime lets them.
     """
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model")
+    calls = Calls()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model", initializer=calls.join)
     try:
         running: deque[tuple[Future[npt.NDArray[np.float32]], Tag]] = deque()
         for inputs, tag in batches:
@@ -139,9 +145,17 @@ def run_batches(
             # Enough in flight to keep threads busy while the next window is tokenised.
             while len(running) > 4 * threads:
                 future, done = running.popleft()
-                yield future.result(), done
+                yield _output(future), done
         while running:
             future, done = running.popleft()
-            yield future.result(), done
+            yield _output(future), done
     finally:
+        calls.end()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _output(future: "Future[npt.NDArray[np.float32]]") -> npt.NDArray[np.float32]:
+    """Wait for a batch's output, and look meanwhile whether it is still wanted."""
+    while not wait([future], LOOK_SECONDS).done:
+        raise_if_stopped()
+    return future.result()

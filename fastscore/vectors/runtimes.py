@@ -6,6 +6,7 @@ A function may be called from several threads at once; each call computes on one
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,6 +24,28 @@ CALLS_PER_THREAD = 2
 """How many calls of a model in OpenVINO keep each of its threads busy."""
 
 _CONVERTER = "openvino.tools.ovc"
+_thread = threading.local()
+
+
+class Calls:
+    """Calls of models in several threads, which end together.
+
+    ONNX Runtime looks between two operations whether to go on; OpenVINO ends what it has begun.
+    """
+
+    def __init__(self) -> None:
+        # whoever has a model in it has imported it
+        runtime: Any = sys.modules.get("onnxruntime")
+        self._options = None if runtime is None else runtime.RunOptions()
+
+    def join(self) -> None:
+        """Have the calls of this thread be among them."""
+        _thread.options = self._options
+
+    def end(self) -> None:
+        """Have those fail that run, and those that begin later."""
+        if self._options is not None:
+            self._options.terminate = True
 
 
 def run_in_onnxruntime(path: Path) -> Inference:
@@ -59,7 +82,8 @@ def run_in_onnxruntime(path: Path) -> Inference:
         texts = len(next(iter(inputs.values())))
         if texts == 1:
             inputs = {name: np.repeat(values, 2, axis=0) for name, values in inputs.items()}
-        output: npt.NDArray[np.float32] = session.run(None, inputs)[0]
+        options = getattr(_thread, "options", None)
+        output: npt.NDArray[np.float32] = session.run(None, inputs, options)[0]
         return output[:texts]
 
     return run

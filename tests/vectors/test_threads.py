@@ -2,11 +2,16 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
+import polars as pl
+import pytest
+from fastscore_machine.stopping import StoppedError, ask_to_stop, stopped_alone
 from fastscore_models import ExportedModel
 
 from fastscore.vectors import Embedder, batches, embedder
+from fastscore.vectors.runtimes import Calls
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
 THREADS = 6
@@ -114,3 +119,59 @@ def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more(monkeypatch):
     outputs.close()
     assert begun == [0, 1]
     assert [future.cancelled() for future in handed_over] == [False] * 2 + [True] * 3
+
+
+def test_a_call_ends_when_what_it_is_for_is_stopped(monkeypatch):
+    """The thread that waits for its output looks, and ends it."""
+    ended = threading.Event()
+
+    class Ending(Calls):
+        def end(self):
+            ended.set()
+
+    def run(inputs):
+        of_run.run(ask_to_stop)
+        if not ended.wait(SECONDS):
+            raise AssertionError("not ended")
+        raise RuntimeError("ended, which nobody hears of")
+
+    monkeypatch.setattr(batches, "Calls", Ending)
+    with stopped_alone():
+        of_run = copy_context()
+        outputs = batches.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
+        with pytest.raises(StoppedError):
+            next(outputs)
+    assert ended.is_set()
+
+
+def test_calls_that_were_ended_end_no_others(tiny):
+    run = tiny.open_model()
+    inputs = {"input_ids": np.array([[1, 2, 3]] * 2)}
+    expected = run(inputs)
+    ended, others = Calls(), Calls()
+    with (
+        ThreadPoolExecutor(1, initializer=ended.join) as first,
+        ThreadPoolExecutor(1, initializer=others.join) as second,
+    ):
+        np.testing.assert_array_equal(first.submit(run, inputs).result(), expected)
+        ended.end()
+        with pytest.raises(Exception, match="terminate flag"):
+            first.submit(run, inputs).result()
+        np.testing.assert_array_equal(second.submit(run, inputs).result(), expected)
+    np.testing.assert_array_equal(run(inputs), expected)
+    np.testing.assert_array_equal(tiny.encode(["w1 w2"]), tiny.encode(["w1 w2"]))
+
+
+def test_texts_are_tokenised_no_longer_than_they_are_wanted():
+    class Tokenizer:
+        asked = 0
+
+        def encode_batch_fast(self, texts):
+            self.asked += 1
+            ask_to_stop()
+            return []
+
+    tokenizer = Tokenizer()
+    with stopped_alone(), pytest.raises(StoppedError):
+        next(batches.group_texts(pl.Series(["a"] * 2000), tokenizer))
+    assert tokenizer.asked == 1
