@@ -145,6 +145,7 @@ def _note_signal(exit_code: int) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
+    sys.unraisablehook = _tell_no_signal
     _hear(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         _hear(signal.SIGINT, _interrupt)
@@ -152,9 +153,15 @@ def main() -> NoReturn:
         code = _run(ends_process=True)
         _hear_to_the_end()
     except KeyboardInterrupt:  # another one, while the first was told of
-        code = _signal_codes[0]
         _hear_to_the_end()
+        code = _signal_codes[0]
     sys.exit(code)
+
+
+def _tell_no_signal(ignored: "sys.UnraisableHookArgs") -> None:
+    """Leave a signal unsaid that is raised where nothing can be: it was noted."""
+    if not isinstance(ignored.exc_value, (_Interrupted, _Terminated)):
+        sys.__unraisablehook__(ignored)
 
 
 def _hear(number: signal.Signals, handler: Callable[[int, FrameType | None], NoReturn]) -> None:

@@ -134,6 +134,48 @@ cli.main()
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_where_nothing_can_be_raised_is_not_told_of(
+    sent: signal.Signals, code: int
+) -> None:
+    """As while the first one lets objects go; whatever else is raised there is told."""
+    script = """
+import os, signal, sys
+from fastscore import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sent = int(sys.argv[1])
+
+def send():
+    os.kill(os.getpid(), sent)
+    for _ in range(10**6):
+        pass
+
+class Going:
+    def __init__(self, end):
+        self.end = end
+
+    def __del__(self):
+        self.end()
+
+def interrupted(*arguments, **options):
+    going = [Going(send), Going(send), Going(lambda: 1 / 0)]
+    try:
+        send()
+    finally:
+        going.clear()
+
+cli.cli.main = interrupted
+cli.main()
+"""
+    words = [sys.executable, "-c", script, str(int(sent))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Interrupted" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert done.stderr.count("Exception ignored") == 1
+
+
 ENDING = """
 import atexit, os, signal, sys, threading, time
 from fastscore import cli
