@@ -229,17 +229,17 @@ def test_line_ends_are_counted() -> None:
         assert line_ends.count_line_ends(as_bytes(data)) == expected
 
 
-def test_line_ends_are_counted_in_pieces_that_may_part_one() -> None:
-    piece = 1 << 20
-    for before, ends in (
-        (piece - 1, b"\r\n"),
-        (piece - 1, b"\n\r"),
-        (piece, b"\r\n"),
-        (0, b"\r\n"),
+def test_line_ends_are_counted_in_pieces_that_may_part_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = 100
+    monkeypatch.setattr(line_ends, "_PIECE_BYTES", piece)
+    # a return before a line feed ends its line with it
+    for before, ends, expected in (
+        (piece - 1, b"\r\n", 2),
+        (piece - 1, b"\n\r", 3),
+        (piece, b"\r\n", 2),
+        (0, b"\r\n", 2),
     ):
         data = b"a" * before + ends + b"a" * piece + b"\n"
-        # a return before a line feed ends its line with it
-        expected = 2 + (ends == b"\n\r")
         assert line_ends.count_line_ends(as_bytes(data)) == expected
     data = b"\r\n" * (piece + 5)
     assert line_ends.count_line_ends(as_bytes(data)) == piece + 5
@@ -255,9 +255,10 @@ def test_counting_line_ends_takes_as_much_memory_for_more_data(
         sizes.append(size)
         return plain(size, dtype)
 
+    monkeypatch.setattr(line_ends, "_PIECE_BYTES", 100)
     monkeypatch.setattr(line_ends.np, "empty", empty)
-    for mebibytes in (1, 2, 5):
-        line_ends.count_line_ends(np.zeros(mebibytes << 20, np.uint8))
+    for pieces in (1, 2, 50):
+        line_ends.count_line_ends(np.zeros(pieces * 100, np.uint8))
     assert len(set(sizes)) == 1
 
 
