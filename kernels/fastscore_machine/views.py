@@ -17,7 +17,6 @@ from fastscore_machine.memory import (
     load_word,
     room_at,
     store_byte,
-    store_word,
 )
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "put_block",
     "put_byte",
     "put_item",
-    "put_word",
     "room_at",
     "same_bytes",
     "signed",
@@ -41,7 +39,7 @@ BLOCK = 64
 signed: Any = np.int64
 """Items of unsigned vectors are made signed to be counted with."""
 
-byte_at, word_at, put_byte, put_word = load_byte, load_word, store_byte, store_word
+byte_at, word_at, put_byte = load_byte, load_word, store_byte
 
 
 @always_inlined
