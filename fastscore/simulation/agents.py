@@ -13,11 +13,11 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from typing import Any, Protocol
 
 from fastscore.errors import UsageError, nearest
+from fastscore.plugins import entry_points
 from fastscore.simulation.constraints import ConstraintReader
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import GENRE, Retrieval
