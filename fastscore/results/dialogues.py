@@ -73,6 +73,14 @@ class Dialogues:
 
         The name is the dialogue's id, with what tells apart those that share one.
         """
+        schema = next(one.schema for one in self.suite.tables if one.name == LABEL_TABLE)
+        for column in ("dialogue", "file"):
+            if column not in schema:
+                raise UsageError(
+                    f"Suite {self.suite.name!r}: table {LABEL_TABLE!r} has no column {column!r}; "
+                    "expected `dialogue` and `file`, by which a dialogue is named and read again.",
+                    "Declare the column in the suite and score the log again.",
+                )
         keys = self.run.table(LABEL_TABLE).select(self.key).collect(engine="streaming")
         id = pl.coalesce(pl.col("dialogue").cast(pl.String), pl.lit("(no id)"))
         parts = [id]

@@ -239,7 +239,9 @@ class Table:
     columns
         The columns, in order.
     dialogue_key
-        The columns that name a row's dialogue, here and in the table ``dialogues``.
+        The columns that name a row's dialogue: each table has those of its own key and of the first
+        table's, the table ``dialogues`` those of all (`registry.load_suite` checks it). A dialogue
+        is found and explained by them and by ``dialogue`` and ``file`` of the table ``dialogues``.
     """
 
     name: str

@@ -36,10 +36,27 @@ def load_suite(name: str) -> Suite:
     Raises
     ------
     UsageError
-        No suite has this name, or two packages declare it.
+        No suite has this name, two packages declare it, or a table of its lacks a column of a key.
     """
     entries = _entries()
     if name not in entries:
         raise UsageError(f"Unknown suite {name!r}.", nearest(name, entries))
     suite: Suite = entries[name].load()
+    _check_keys(suite)
     return suite
+
+
+def _check_keys(suite: Suite) -> None:
+    """Refuse tables whose rows cannot be told by dialogue: the suite's author reads it."""
+    for table in suite.tables:
+        schema = table.schema
+        for keyed in suite.tables if table.name == "dialogues" else (table, suite.tables[0]):
+            for column in keyed.dialogue_key:
+                if column not in schema:
+                    raise UsageError(
+                        f"Suite {suite.name!r}: table {table.name!r} has no column {column!r}, "
+                        f"which the `dialogue_key` of table {keyed.name!r} names; expected "
+                        f"{', '.join(map(repr, keyed.dialogue_key))} among its columns.",
+                        "Declare the column and write it in `score`, or declare a `dialogue_key` "
+                        "of columns that every table has.",
+                    )

@@ -42,6 +42,8 @@ def test_it_is_scored_like_any_other(site: Path, tmp_path: Path) -> None:
     assert scored.select("dialogue", "words").rows() == [("a", 2.0), ("b", 0.0)]
     summary = json.loads(fastscore(site, "summary", str(tmp_path / "run"), "--json").stdout)
     assert summary["summary"][0]["mean"] == 1.0
+    explained = fastscore(site, "explain", str(tmp_path / "run"), "a", "words", "--json")
+    assert json.loads(explained.stdout)["explanations"][0]["value"] == 2.0, explained.stderr
 
 
 def test_its_option_metric_and_missing_column_are_told(site: Path, tmp_path: Path) -> None:

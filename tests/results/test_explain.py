@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -22,7 +23,7 @@ from fastscore.results.explaining import (
 from fastscore.results.runs import Run
 from fastscore.results.show_explanations import print_evidence, print_explanations
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation
 from tests.conftest import fastscore_command
 from tests.results.conftest import PROFILES, SUITES
@@ -291,3 +292,13 @@ def test_the_columns_of_a_signature_are_read_back() -> None:
     assert read.columns == (("text", "meta.text"), ("role", "who"))
     assert read.values == (("speaker", "a", "b"),)
     assert not columns_of("suite=x.1")
+
+
+def test_a_suite_whose_dialogues_name_no_log_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = OutputColumn(name="dialogue", dtype=pl.String(), description="Its name.")
+    tables = (Table(name="dialogues", grain="one", columns=(named,), dialogue_key=("dialogue",)),)
+    suite = SimpleNamespace(name="short", tables=tables)
+    monkeypatch.setattr("fastscore.results.dialogues.load_suite", lambda name: suite)
+    run = SimpleNamespace(manifest=SimpleNamespace(suite="short"))
+    with pytest.raises(UsageError, match="Suite 'short': table 'dialogues' has no column 'file'"):
+        _ = Dialogues(run).names  # type: ignore[arg-type]

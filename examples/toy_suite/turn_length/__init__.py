@@ -27,10 +27,10 @@ DIALOGUES = declared.Table(
     name="dialogues",
     grain="a dialogue",
     columns=(
+        declared.OutputColumn(name="file", dtype=pl.String(), description="Its log."),
+        declared.OutputColumn(name="line", dtype=pl.Int64(), description="Its first line."),
         declared.OutputColumn(name="dialogue", dtype=pl.String(), description="Its name."),
-        declared.OutputColumn(
-            name="words", dtype=pl.Float64(), description="Mean.", metric="words"
-        ),
+        declared.OutputColumn(name="words", dtype=pl.Float64(), description="Mean", metric="words"),
         declared.OutputColumn(
             name="null_reasons", dtype=declared.NULL_REASONS_DTYPE, description="Always empty."
         ),
@@ -78,9 +78,10 @@ class TurnLengthSuite:
     ) -> dict[str, pl.DataFrame]:
         """Count words of at least so many letters; a mean a dialogue, in input order."""
         words = pl.col("text").str.count_matches(rf"\S{{{options.shortest},}}")
-        scored = events.frames["turns"].group_by("dialogue", maintain_order=True).agg(words.mean())
+        turns = events.frames["turns"].group_by("dialogue", maintain_order=True)
+        scored = turns.agg(pl.col("file", "line").first(), words.mean().alias("words"))
         nothing = pl.lit([], dtype=declared.NULL_REASONS_DTYPE).alias("null_reasons")
-        return {"dialogues": scored.rename({"text": "words"}).with_columns(nothing)}
+        return {"dialogues": scored.with_columns(nothing).select(*DIALOGUES.schema)}
 
     def summarise(
         self, tables: Mapping[str, pl.LazyFrame], options: TurnLengthOptions
