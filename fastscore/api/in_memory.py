@@ -19,14 +19,14 @@ from fastscore.results.scores import Scores
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.inputs import readable_inputs
-from fastscore.run.interrupt import stopped_alone
+from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import notes_on_run
 from fastscore.run.refusals import describe_reject, no_row_error, nothing_error, strict_error
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.declarations import Source
 
 
-@stopped_alone()
+@own_stop_flag()
 def score_in_memory(config: RunConfig, given: Given) -> Scores:
     """Score what was given, and keep the tables."""
     suite, options = config.load()

@@ -140,7 +140,7 @@ def _note_signal(exit_code: int) -> None:
     _signal_codes.append(exit_code)
     stopping = sys.modules.get("fastscore_machine.stopping")
     if stopping is not None:
-        stopping.ask_to_stop(signalled=True)
+        stopping.request_stop(signalled=True)
 
 
 def main() -> NoReturn:

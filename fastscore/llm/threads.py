@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fastscore.llm.client import ChatClient, Spent
-from fastscore.run.interrupt import LOOK_SECONDS
+from fastscore.run.interrupt import POLL_SECONDS
 from fastscore.run.progress import StageProgress
 
 
@@ -31,7 +31,7 @@ def as_done(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
     """Yield futures as they end; a signal is heard meanwhile, whichever thread it came to."""
     left = set(futures)
     while left:
-        done, left = wait(left, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        done, left = wait(left, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         yield from done
 
 

@@ -41,7 +41,7 @@ from fastscore.run.inputs import (
     share_paths,
     unread_inputs,
 )
-from fastscore.run.interrupt import stop_if_asked, stopped_alone
+from fastscore.run.interrupt import own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.layout import (
     CUT_TEXTS,
@@ -156,7 +156,7 @@ class _Execution:
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
 
 
-@stopped_alone()
+@own_stop_flag()
 def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     """Score logs into a run directory, resuming what stands there.
 

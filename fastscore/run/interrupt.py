@@ -1,27 +1,27 @@
 """Ending long tasks soon: an interrupted run asks, tasks and kernels look between their pieces.
 
-Runs of one process, in several threads, ask each their own (`stopped_alone`); a signal asks all.
+Runs of one process, in several threads, ask each their own (`own_stop_flag`); a signal asks all.
 
 The directory's lock is held until every task of the process has ended, so that nothing commits
 into a directory that another run has taken over.
 """
 
 from fastscore_machine.stopping import (
-    LOOK_SECONDS,
+    POLL_SECONDS,
     StoppedError,
-    allow_again,
-    ask_to_stop,
+    clear_stop,
+    own_stop_flag,
     raise_if_stopped,
-    stopped_alone,
+    request_stop,
 )
 
 __all__ = [
-    "LOOK_SECONDS",
+    "POLL_SECONDS",
     "StoppedError",
-    "allow_again",
-    "ask_to_stop",
+    "clear_stop",
+    "own_stop_flag",
+    "request_stop",
     "stop_if_asked",
-    "stopped_alone",
 ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastscore_machine.compiling import Kernel, declared_kernels
 from fastscore_machine.objects import find_library, platform_folder
-from fastscore_machine.workers import CompilationError, Step, missing_kernels, request
+from fastscore_machine.workers import CompilationError, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter
@@ -47,13 +47,13 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
     with reporter.stage("compile", len(missing)) as progress:
         done = 0
 
-        def listen(step: Step) -> None:
+        def listen(compiled: Progress) -> None:
             nonlocal done
-            if step.note:
-                reporter.note(step.note)
-            for _ in range(step.done - done):
+            if compiled.note:
+                reporter.note(compiled.note)
+            for _ in range(compiled.done - done):
                 progress.advance({})
-            done = step.done
+            done = compiled.done
 
         asked = request(missing, listen)
         yield

@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 from fastscore.allocation import give_back_freed_memory
 from fastscore.logs.integrity.limits import Limits, own_memory
-from fastscore.run.interrupt import StoppedError, allow_again, ask_to_stop
+from fastscore.run.interrupt import StoppedError, clear_stop, request_stop
 
 POLL_SECONDS = 0.05
 
@@ -40,7 +40,7 @@ def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
     def watch() -> None:
         while not ended.wait(POLL_SECONDS):
             if found:
-                ask_to_stop()  # again: a pool that ends takes the wish with it
+                request_stop()  # again: a pool that ends takes the wish with it
             else:
                 look(ended.wait)
 
@@ -71,6 +71,6 @@ def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
         ended.set()
         watcher.join()
         if found:
-            allow_again()
+            clear_stop()
     if found:
         raise limits.exceeded(doing, found[0])

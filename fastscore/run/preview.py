@@ -12,14 +12,14 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.inputs import readable_inputs, share_paths, unread_inputs
-from fastscore.run.interrupt import stop_if_asked, stopped_alone
+from fastscore.run.interrupt import own_stop_flag, stop_if_asked
 from fastscore.run.manifest import read_manifest
 from fastscore.run.memory import limit_memory
 from fastscore.run.progress import Reporter
 from fastscore.run.shared_files import absolute, check_workers
 
 
-@stopped_alone()
+@own_stop_flag()
 def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """Say what a run would do, reading the input but writing nothing that stays.
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from fastscore_machine import llvm
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.memory import room_at
+from fastscore_machine.memory import address_of
 
 _LANES = 16
 _ACCUMULATORS = 4
-_ITEM = 4
+_ITEM_BYTES = 4
 _STRIDE = _LANES * _ACCUMULATORS
 
 
@@ -35,9 +35,9 @@ def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
     """Multiply and add the items of two rows, named by address, of so many columns."""
 
     def products(start: Any, kind: Any) -> Any:
-        offset = builder.mul(start, llvm.integer(_ITEM))
+        offset = builder.mul(start, llvm.integer(_ITEM_BYTES))
         loaded = (
-            llvm.load(builder, builder.add(row, offset), kind, _ITEM) for row in (left, right)
+            llvm.load(builder, builder.add(row, offset), kind, _ITEM_BYTES) for row in (left, right)
         )
         return builder.fmul(*loaded)
 
@@ -72,8 +72,8 @@ def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
 @always_inlined
 def _dot_rows(matrix, a, b):  # type: ignore[no-untyped-def]
     columns = matrix.shape[1]
-    width = _ITEM * columns
-    return _dot(room_at(matrix, width * a, width), room_at(matrix, width * b, width), columns)
+    width = _ITEM_BYTES * columns
+    return _dot(address_of(matrix, width * a, width), address_of(matrix, width * b, width), columns)
 
 
 def _plain_dot_rows(matrix: Any, a: int, b: int) -> Any:

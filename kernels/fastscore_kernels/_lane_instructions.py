@@ -107,7 +107,7 @@ def _step(  # type: ignore[no-untyped-def]
 equal_bytes_1, equal_bytes_2, equal_bytes_3, equal_bytes_4 = (
     _equality_words(8, words) for words in (1, 2, 3, 4)
 )
-equal_halves_1, equal_halves_2, equal_halves_3, equal_halves_4 = (
+equal_halfwords_1, equal_halfwords_2, equal_halfwords_3, equal_halfwords_4 = (
     _equality_words(16, words) for words in (1, 2, 3, 4)
 )
 advance_1, advance_2, advance_3, advance_4 = (_advance_lanes(words) for words in (1, 2, 3, 4))

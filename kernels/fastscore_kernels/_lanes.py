@@ -2,17 +2,17 @@
 
 import numpy as np
 from fastscore_machine.addressed_texts import (
-    MOST_ASTRAL,
+    MOST_SUPPLEMENTARY,
     all_ascii,
     common_prefix,
     count_code_points,
-    decode_halves,
-    edge_words,
+    decode_halfwords,
+    hash_edges,
     strip_affixes,
 )
 from fastscore_machine.bits import count_ones
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, part_of, readable, room_at
+from fastscore_machine.memory import View, Views, address_of, readable, subview
 
 from fastscore_kernels._lane_instructions import (
     LANES,
@@ -24,19 +24,19 @@ from fastscore_kernels._lane_instructions import (
     equal_bytes_2,
     equal_bytes_3,
     equal_bytes_4,
-    equal_halves_1,
-    equal_halves_2,
-    equal_halves_3,
-    equal_halves_4,
+    equal_halfwords_1,
+    equal_halfwords_2,
+    equal_halfwords_3,
+    equal_halfwords_4,
 )
 
-_WORDS = 4
-_STEPS = 512
+_MOST_WORDS = 4
+_MOST_SYMBOLS = 512
 _WORD_BYTES = 8
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # A shorter pair is computed in the time that it takes to find an equal one.
-_WORDS_WORTH_FINDING = 2
+_LEAST_WORDS_LOOKED_UP = 2
 _SEEN_BITS = 13
 _TAG = np.uint64(0xFFFFFFFF00000000)
 LONG = -1
@@ -44,17 +44,17 @@ LONG = -1
 
 
 @inlined
-def _equal(wide, words, pattern, text, symbols, out):  # type: ignore[no-untyped-def]
+def _write_matches(wide, words, pattern, text, symbols, out):  # type: ignore[no-untyped-def]
     """Write for each symbol of the text which of the pattern's are equal to it."""
     if wide:
         if words == 1:
-            equal_halves_1(pattern, text, symbols, out)
+            equal_halfwords_1(pattern, text, symbols, out)
         elif words == 2:
-            equal_halves_2(pattern, text, symbols, out)
+            equal_halfwords_2(pattern, text, symbols, out)
         elif words == 3:
-            equal_halves_3(pattern, text, symbols, out)
+            equal_halfwords_3(pattern, text, symbols, out)
         else:
-            equal_halves_4(pattern, text, symbols, out)
+            equal_halfwords_4(pattern, text, symbols, out)
     elif words == 1:
         equal_bytes_1(pattern, text, symbols, out)
     elif words == 2:
@@ -79,14 +79,14 @@ def _advance(words, equal, columns, first, plus, minus):  # type: ignore[no-unty
 
 
 @inlined
-def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
+def _find_repeat(pairs, row, seen):  # type: ignore[no-untyped-def]
     """Return an earlier row with the same pattern and text, or -1; remember this row.
 
     One row is remembered a slot: a repetition may go unseen, which costs its computation.
     """
     pattern, text = View(pairs[row, 0], pairs[row, 1]), View(pairs[row, 2], pairs[row, 3])
-    mixed = edge_words(pattern) * _MULTIPLIER
-    mixed = (mixed ^ (mixed >> np.uint64(32)) ^ edge_words(text)) * _MULTIPLIER
+    mixed = hash_edges(pattern) * _MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(32)) ^ hash_edges(text)) * _MULTIPLIER
     slot = np.int64(mixed >> np.uint64(64 - _SEEN_BITS))
     tag = mixed & _TAG
     entry = seen[slot]
@@ -107,7 +107,7 @@ def _earlier(pairs, row, seen):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _assign(  # type: ignore[no-untyped-def]
+def _bucket_pairs(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out
 ):
     """Settle easy pairs; give every other its pattern, its text and the bucket of its shape.
@@ -133,15 +133,15 @@ def _assign(  # type: ignore[no-untyped-def]
         pairs[row, 2], pairs[row, 3] = b.address, b.length
         pairs[row, 4], pairs[row, 5] = m, n
         words = (m + 63) >> 6
-        if words >= _WORDS_WORTH_FINDING:
-            other = _earlier(pairs, row, seen)
+        if words >= _LEAST_WORDS_LOOKED_UP:
+            other = _find_repeat(pairs, row, seen)
             if other >= 0:
                 keys[row] = -2 - other
                 continue
-        if words > _WORDS or n > _STEPS:
+        if words > _MOST_WORDS or n > _MOST_SYMBOLS:
             out[row] = LONG
             continue
-        key = ((0 if narrow else _WORDS) + words - 1) * _STEPS + n - 1
+        key = ((0 if narrow else _MOST_WORDS) + words - 1) * _MOST_SYMBOLS + n - 1
         keys[row] = key
         counts[key + 1] += 1
 
@@ -157,8 +157,8 @@ def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
     b_addresses, b_lengths = b
     pairs = np.empty((rows, 6), np.int64)
     keys = np.empty(rows, np.int64)
-    counts = np.zeros(2 * _WORDS * _STEPS + 1, np.int64)
-    _assign(a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out)
+    counts = np.zeros(2 * _MOST_WORDS * _MOST_SYMBOLS + 1, np.int64)
+    _bucket_pairs(a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out)
     for key in range(1, counts.size):
         counts[key] += counts[key - 1]
     order = np.empty(counts[-1], np.int64)
@@ -167,19 +167,19 @@ def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
         if keys[row] >= 0:
             order[place[keys[row]]] = row
             place[keys[row]] += 1
-    equal = np.zeros(_STEPS * _WORDS * LANES, np.uint64)
-    vertical = np.zeros((2, _WORDS * LANES), np.uint64)
+    equal = np.zeros(_MOST_SYMBOLS * _MOST_WORDS * LANES, np.uint64)
+    vertical = np.zeros((2, _MOST_WORDS * LANES), np.uint64)
     first = np.zeros(LANES, np.int64)
-    halves = np.zeros((2, _STEPS + 64 * _WORDS), np.uint16)
-    spare = part_of(halves, 0, 64 * _WORDS)
-    astral = np.empty(MOST_ASTRAL, np.int64)
+    halfwords = np.zeros((2, _MOST_SYMBOLS + 64 * _MOST_WORDS), np.uint16)
+    spare = subview(halfwords, 0, 64 * _MOST_WORDS)
+    supplementary = np.empty(MOST_SUPPLEMENTARY, np.int64)
     stride = _WORD_BYTES * LANES
-    for shape in range(2 * _WORDS):
-        wide = shape >= _WORDS
-        words = shape % _WORDS + 1
+    for shape in range(2 * _MOST_WORDS):
+        wide = shape >= _MOST_WORDS
+        words = shape % _MOST_WORDS + 1
         width = stride * words
-        stop = counts[(shape + 1) * _STEPS]
-        for start in range(counts[shape * _STEPS], stop, LANES):
+        stop = counts[(shape + 1) * _MOST_SYMBOLS]
+        for start in range(counts[shape * _MOST_SYMBOLS], stop, LANES):
             group = order[start : min(stop, start + LANES)]
             columns = pairs[group[-1], 5]
             for lane in range(group.size):
@@ -192,27 +192,29 @@ def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
                 pattern = View(pairs[row, 0], pairs[row, 1])
                 text = View(pairs[row, 2], pairs[row, 3])
                 if wide:
-                    known = decode_halves(pattern, halves[0], astral, 0)
+                    known = decode_halfwords(pattern, halfwords[0], supplementary, 0)
                     if known >= 0:
-                        known = decode_halves(text, halves[1], astral, known)
+                        known = decode_halfwords(text, halfwords[1], supplementary, known)
                     if known < 0:
                         pairs[row, 4] = -1
                         continue
-                    first_symbols = room_at(halves[0], 0, 2 * 64 * words)
-                    second_symbols = room_at(halves[1], 0, 2 * n)
+                    first_symbols = address_of(halfwords[0], 0, 2 * 64 * words)
+                    second_symbols = address_of(halfwords[1], 0, 2 * n)
                 else:
                     first_symbols = readable(pattern, 0, pattern.length, 64 * words, spare)
-                    second_symbols = room_at(text, 0, n)
+                    second_symbols = address_of(text, 0, n)
                 index = _WORD_BYTES * (idle * words * LANES + lane)
-                target = room_at(equal, index, width * (n - 1) + stride * (words - 1) + _WORD_BYTES)
-                _equal(wide, words, first_symbols, second_symbols, n, target)
+                target = address_of(
+                    equal, index, width * (n - 1) + stride * (words - 1) + _WORD_BYTES
+                )
+                _write_matches(wide, words, first_symbols, second_symbols, n, target)
             _advance(
                 words,
-                room_at(equal, 0, width * columns),
+                address_of(equal, 0, width * columns),
                 columns,
-                room_at(first, 0, stride),
-                room_at(vertical[0], 0, width),
-                room_at(vertical[1], 0, width),
+                address_of(first, 0, stride),
+                address_of(vertical[0], 0, width),
+                address_of(vertical[1], 0, width),
             )
             for lane in range(group.size):
                 row = group[lane]

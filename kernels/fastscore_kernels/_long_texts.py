@@ -17,10 +17,10 @@ from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import (
     View,
     Views,
+    address_of,
     load_byte,
     load_int32,
     load_word,
-    room_at,
     store_word,
 )
 from fastscore_machine.stopping import is_stopped
@@ -34,12 +34,12 @@ from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _STRIP = 64 * LANES
-_STEPS = 256
+_STEPS_PER_CHUNK = 256
 _NEVER = np.uint64(1 << 62)
 _PLUS = np.uint8(1)
 _SMALLEST_BOUND = 512
-_GROWTH = 8
-_ROW = 0xFFFFFFFF
+_BOUND_GROWTH = 8
+_ROW_MASK = 0xFFFFFFFF
 _WORD_BYTES = 8
 _ROW_BYTES = _WORD_BYTES * LANES
 
@@ -58,7 +58,7 @@ def _code_points(text, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(state):  # type: ignore[no-untyped-def]
+def _reset_state(state):  # type: ignore[no-untyped-def]
     """Make a state in which no lane is live."""
     for lane in range(LANES):
         state[0, lane] = _ALL
@@ -68,7 +68,7 @@ def _begin(state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take(state, lane, words, columns):  # type: ignore[no-untyped-def]
+def _assign_lanes(state, lane, words, columns):  # type: ignore[no-untyped-def]
     """Give a pattern of some words the lanes from ``lane`` on."""
     for word in range(words):
         state[4, lane + word] = word
@@ -78,7 +78,7 @@ def _take(state, lane, words, columns):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _fill(matches, width, words, text, done, steps, equal, lane):  # type: ignore[no-untyped-def]
+def _write_matches(matches, width, words, text, done, steps, equal, lane):  # type: ignore[no-untyped-def]
     """Write which of a pattern's symbols equal the text's, word by word a step later."""
     for word in range(words):
         written = _WORD_BYTES * (lane + word)
@@ -92,12 +92,12 @@ def _fill(matches, width, words, text, done, steps, equal, lane):  # type: ignor
 def _advance(equal, steps, done, state, given, left):  # type: ignore[no-untyped-def]
     """Run `advance_diagonal` on arrays."""
     advance_diagonal(
-        room_at(equal, 0, _ROW_BYTES * steps),
+        address_of(equal, 0, _ROW_BYTES * steps),
         steps,
         done,
-        room_at(state, 0, _ROW_BYTES * STATE_ROWS),
-        room_at(given, 0, steps),
-        room_at(left, 0, steps),
+        address_of(state, 0, _ROW_BYTES * STATE_ROWS),
+        address_of(given, 0, steps),
+        address_of(left, 0, steps),
     )
 
 
@@ -115,19 +115,19 @@ def _column_sum(state, lane, words, m):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _strip(matches, words, text, carry, state, equal, stop):  # type: ignore[no-untyped-def]
+def _advance_strip(matches, words, text, carry, state, equal, stop):  # type: ignore[no-untyped-def]
     """Run a strip over a text; ``carry`` holds the steps above it, then those below it.
 
     ``carry`` begins `LANES` bytes before the first column. Returns whether it ran to its end.
     """
-    _begin(state)
-    _take(state, 0, words, text.size)
+    _reset_state(state)
+    _assign_lanes(state, 0, words, text.size)
     total = text.size + words - 1
-    for done in range(0, total, _STEPS):
+    for done in range(0, total, _STEPS_PER_CHUNK):
         if is_stopped(stop):
             return False
-        steps = min(_STEPS, total - done)
-        _fill(matches, LANES, words, text, done, steps, equal, 0)
+        steps = min(_STEPS_PER_CHUNK, total - done)
+        _write_matches(matches, LANES, words, text, done, steps, equal, 0)
         _advance(equal, steps, done, state, carry[LANES + done :], carry[1 + done :])
     return True
 
@@ -160,7 +160,7 @@ def _distance_within(pattern, text, bound, matches, carry, state, equal, stop): 
             matches[pattern[row] * LANES + ((row - top) >> 6)] |= _ONE << np.uint64(row & 63)
         if bottom == m:
             corner += _steps_sum(carry[begin:], columns)
-        went = _strip(matches, words, text[begin:end], carry[begin:], state, equal, stop)
+        went = _advance_strip(matches, words, text[begin:end], carry[begin:], state, equal, stop)
         for row in range(top, bottom):
             matches[pattern[row] * LANES + ((row - top) >> 6)] = 0
         if not went:
@@ -172,7 +172,7 @@ def _distance_within(pattern, text, bound, matches, carry, state, equal, stop): 
 
 
 @inlined
-def _in_strips(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
+def _strip_distance(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
     """Return the distance of a pair of long texts; `LONG` when stopped."""
     pattern = np.empty(a.length, np.int32)
     text = np.empty(b.length, np.int32)
@@ -188,20 +188,20 @@ def _in_strips(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
         distance = _distance_within(pattern, text, bound, matches, carry, state, equal, stop)
         if distance <= bound:
             return distance
-        bound = min(distance, _GROWTH * bound)
+        bound = min(distance, _BOUND_GROWTH * bound)
 
 
 @inlined
-def _side_by_side(rows, pairs, matches, state, equal, stop, out):  # type: ignore[no-untyped-def]
+def _write_shared_lanes(rows, pairs, matches, state, equal, stop, out):  # type: ignore[no-untyped-def]
     """Write the distances of pairs whose patterns share the lanes."""
-    room = np.int64(0)
+    capacity = np.int64(0)
     for row in rows:
-        room += pairs[row, 1] + pairs[row, 3]
-    symbols = np.empty(room, np.int32)
+        capacity += pairs[row, 1] + pairs[row, 3]
+    symbols = np.empty(capacity, np.int32)
     places = np.empty((rows.size, 2), np.int64)
     used, held, lane = np.int64(0), np.int64(0), np.int64(0)
     columns = np.int64(0)
-    _begin(state)
+    _reset_state(state)
     for number in range(rows.size):
         row = rows[number]
         m, n, words = pairs[row, 4], pairs[row, 5], (pairs[row, 4] + 63) >> 6
@@ -214,16 +214,16 @@ def _side_by_side(rows, pairs, matches, state, equal, stop, out):  # type: ignor
         for place in range(m):
             at = held + pattern[place] * words + (place >> 6)
             matches[at] |= _ONE << np.uint64(place & 63)
-        _take(state, lane, words, n)
+        _assign_lanes(state, lane, words, n)
         places[number, 0], places[number, 1] = used + m, held
         columns = max(columns, n + words - 1)
         used, held, lane = used + m + n, held + size, lane + words
-    outside = np.full(_STEPS, _PLUS)
-    below = np.empty(_STEPS, np.uint8)
-    for done in range(0, columns, _STEPS):
+    outside = np.full(_STEPS_PER_CHUNK, _PLUS)
+    below = np.empty(_STEPS_PER_CHUNK, np.uint8)
+    for done in range(0, columns, _STEPS_PER_CHUNK):
         if is_stopped(stop):
             return
-        steps = min(_STEPS, columns - done)
+        steps = min(_STEPS_PER_CHUNK, columns - done)
         lane = np.int64(0)
         for number in range(rows.size):
             row = rows[number]
@@ -231,7 +231,7 @@ def _side_by_side(rows, pairs, matches, state, equal, stop, out):  # type: ignor
             first = places[number, 0]
             text = symbols[first : first + pairs[row, 5]]
             own = matches[places[number, 1] :]
-            _fill(own, words, words, text, done, steps, equal, lane)
+            _write_matches(own, words, words, text, done, steps, equal, lane)
             lane += words
         _advance(equal, steps, done, state, outside, below)
     lane = np.int64(0)
@@ -242,14 +242,14 @@ def _side_by_side(rows, pairs, matches, state, equal, stop, out):  # type: ignor
 
 
 @inlined
-def _by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
+def _sort_by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
     """Return rows, those of few columns first."""
     keys = np.empty(count, np.int64)
     for at in range(count):
         keys[at] = (columns[at] << 32) | rows[at]
     sort_ascending(keys, 0, count, np.empty(STACK_SIZE, np.int64))
     for at in range(count):
-        keys[at] &= _ROW
+        keys[at] &= _ROW_MASK
     return keys
 
 
@@ -268,7 +268,7 @@ def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-de
     columns = np.zeros(count, np.int64)
     open_rows = np.empty(count, np.int64)
     state = np.empty((STATE_ROWS, LANES), np.uint64)
-    equal = np.zeros((_STEPS, LANES), np.uint64)
+    equal = np.zeros((_STEPS_PER_CHUNK, LANES), np.uint64)
     matches = np.empty((_STRIP + 1) * LANES, np.uint64)
     count = np.int64(0)
     for row in range(out.size):
@@ -283,21 +283,21 @@ def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-de
         if ((m + 63) >> 6) * n > ((n + 63) >> 6) * m:
             one, m, other, n = other, n, one, m
         if m > _STRIP:
-            out[row] = _in_strips(one, other, state, equal, stop)
+            out[row] = _strip_distance(one, other, state, equal, stop)
             continue
         pairs[row, 0], pairs[row, 1] = one.address, one.length
         pairs[row, 2], pairs[row, 3] = other.address, other.length
         pairs[row, 4], pairs[row, 5] = m, n
         open_rows[count], columns[count] = row, n
         count += 1
-    order = _by_columns(open_rows, columns, count)
+    order = _sort_by_columns(open_rows, columns, count)
     first = np.int64(0)
     while first < count and not is_stopped(stop):
         after, lanes = first, np.int64(0)
         while after < count and lanes + ((pairs[order[after], 4] + 63) >> 6) <= LANES:
             lanes += (pairs[order[after], 4] + 63) >> 6
             after += 1
-        _side_by_side(order[first:after], pairs, matches, state, equal, stop, out)
+        _write_shared_lanes(order[first:after], pairs, matches, state, equal, stop, out)
         first = after
     for row in range(out.size):
         if out[row] < LONG:

@@ -61,7 +61,7 @@ def dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _blocks(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
+def _blocked_distance(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
     """Return the distance, the pattern cut into words of 64 symbols."""
     words = (m + 63) >> 6
     matches = np.zeros((symbols, words), np.uint64)
@@ -97,9 +97,9 @@ def _blocks(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
 
 @inlined
 def symbol_distance(a, a_size, b, b_size):  # type: ignore[no-untyped-def]
-    """Return the distance of two runs of code points, which it overwrites."""
+    """Return the distance of two sequences of code points, which it overwrites."""
     if a_size > b_size:
         a, a_size, b, b_size = b, b_size, a, a_size
     if a_size == 0:
         return b_size
-    return _blocks(a, a_size, b, b_size, dense_symbols(a, a_size, b, b_size))
+    return _blocked_distance(a, a_size, b, b_size, dense_symbols(a, a_size, b, b_size))

@@ -1,7 +1,7 @@
 """Words of a row: ``[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?`` with ASCII letters folded to lower case.
 
-Sixty-four bytes are classified at once into bits; words are then runs of bits. A word is known by
-its key: its bytes themselves up to eight, a hash of them beyond.
+Sixty-four bytes are classified at once into bits; words are then sequences of set bits. A word is
+known by its key: its bytes themselves up to eight, a hash of them beyond.
 """
 
 import re

@@ -56,12 +56,12 @@ def distinct_counts_ragged(
     groups = bounds.size - 1
     ordered = members.copy()
     sizes = np.empty(groups, np.int64)
-    _run(partial(_sort_groups, ordered, bounds, sizes), groups, threads)
+    _map_groups(partial(_sort_groups, ordered, bounds, sizes), groups, threads)
     places = np.zeros(groups + 1, np.int64)
     np.cumsum(sizes, out=places[1:])
     distinct = np.empty(int(places[-1]), np.int32)
     counts = np.empty(distinct.size, np.int64)
-    _run(partial(_count_groups, ordered, bounds, places, distinct, counts), groups, threads)
+    _map_groups(partial(_count_groups, ordered, bounds, places, distinct, counts), groups, threads)
     return distinct, counts, places
 
 
@@ -89,15 +89,15 @@ def idf_cosine_counted_csr(
         0.0 where a vector has no length; between 0 and 1 for weights that are not negative.
     """
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
-    left, right = _bags("a", a, weights.size), _bags("b", b, weights.size)
+    left, right = _validate_bags("a", a, weights.size), _validate_bags("b", b, weights.size)
     same_length("a", left.offsets.size - 1, "b", right.offsets.size - 1)
     out = np.empty(left.offsets.size - 1, np.float64)
     squares = read_only(weights * weights)
-    _run(partial(_counted_cosine, left, right, squares, out), out.size, threads)
+    _map_groups(partial(_counted_cosine, left, right, squares, out), out.size, threads)
     return out
 
 
-def _bags(name: str, column: Any, terms: int) -> _Bags:
+def _validate_bags(name: str, column: Any, terms: int) -> _Bags:
     values = as_vector(f"{name}[0]", column[0], np.int32)
     counts = as_vector(f"{name}[1]", column[1], np.int64)
     same_length(f"{name}[0]", values.size, f"{name}[1]", counts.size)
@@ -110,7 +110,7 @@ def _bags(name: str, column: Any, terms: int) -> _Bags:
     return _Bags(values, counts, as_offsets(f"{name}[2]", column[2], values.size))
 
 
-def _run(work: Any, groups: int, threads: int | None) -> None:
+def _map_groups(work: Any, groups: int, threads: int | None) -> None:
     run_chunks(work, groups, chunk=_GROUPS_PER_CHUNK, threads=threads)
 
 

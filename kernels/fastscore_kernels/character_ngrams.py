@@ -1,6 +1,6 @@
 """TF-IDF over characters: the candidates whose n-grams within words are nearest to a text's.
 
-An n-gram is a run of 3 to 5 characters of a word with a space before and after it; a shorter word
+An n-gram is 3 to 5 characters in a row, of a word with a space before and after it; a shorter one
 is one n-gram. The arithmetic is scikit-learn's, operation by operation (``TfidfVectorizer`` with
 ``char_wb`` and its defaults, then ``cosine_similarity``), so that cosines are equal to the last
 bit: n-grams are numbered as they sort, and every sum adds in that order.
@@ -29,7 +29,7 @@ _ROWS_PER_CHUNK = 256
 Points = npt.NDArray[np.uint32]
 
 
-class NgramTree(NamedTuple):
+class NgramTrie(NamedTuple):
     """How n-grams are reached: those of three characters by search, longer ones from there.
 
     Parameters
@@ -75,7 +75,7 @@ class NgramPostings(NamedTuple):
 class CharacterNgrams:
     """The n-grams of candidates, ready to be looked up; make one with `index_character_ngrams`."""
 
-    tree: NgramTree
+    trie: NgramTrie
     postings: NgramPostings
 
 
@@ -98,9 +98,9 @@ def index_character_ngrams(
     -------
     CharacterNgrams
     """
-    characters, places = _texts("points", points, offsets)
+    characters, places = _validate("points", points, offsets)
     groups = as_offsets("group_offsets", group_offsets, places.size - 1)
-    high, low, owner = _windows(characters, places)
+    high, low, owner = _extract_ngrams(characters, places)
     order = np.lexsort((owner, low, high))
     high, low, owner = high[order], low[order], owner[order]
     begins = np.ones(high.size, np.bool_)
@@ -113,7 +113,7 @@ def index_character_ngrams(
     at = np.flatnonzero(first)
     counts = np.diff(np.append(at, gram.size)).astype(np.float64)
     gram, owner = gram[at], owner[at]
-    entry, entry_gram, entry_group, idf = _entries(gram, owner, groups)
+    entry, entry_gram, entry_group, idf = _number_entries(gram, owner, groups)
     weights = counts * idf[entry]
     for _ in range(2):  # the cosine scales what is scaled already, which moves last bits
         squares = np.bincount(owner, weights * weights, places.size - 1)
@@ -127,7 +127,7 @@ def index_character_ngrams(
         read_only(weights),
         groups,
     )
-    return CharacterNgrams(_tree(high, low), postings)
+    return CharacterNgrams(_build_trie(high, low), postings)
 
 
 def nearest_by_character_ngrams(
@@ -160,7 +160,7 @@ def nearest_by_character_ngrams(
         By group the candidates' rows, nearest first, of equal cosines the first row; -1 where there
         are fewer.
     """
-    characters, places = _texts("points", points, offsets)
+    characters, places = _validate("points", points, offsets)
     if top < 1 or not least > 0.0:
         raise ValueError(
             f"`top` is {top} and `least` {least}; expected at least 1 and a number above 0"
@@ -168,7 +168,7 @@ def nearest_by_character_ngrams(
     n_groups = index.postings.group_offsets.size - 1
     out = np.full((places.size - 1, n_groups * top), -1, np.int32)
     run_chunks(
-        partial(_nearest, index.tree, index.postings, (characters, places), top, float(least), out),
+        partial(_nearest, index.trie, index.postings, (characters, places), top, float(least), out),
         places.size - 1,
         chunk=_ROWS_PER_CHUNK,
         threads=threads,
@@ -176,7 +176,7 @@ def nearest_by_character_ngrams(
     return out
 
 
-def _texts(name: str, points: npt.ArrayLike, offsets: npt.ArrayLike) -> tuple[Points, Indices]:
+def _validate(name: str, points: npt.ArrayLike, offsets: npt.ArrayLike) -> tuple[Points, Indices]:
     characters: Points = as_vector(name, points, np.uint32)
     places = as_offsets("offsets", offsets, characters.size - 1)
     if (characters[places] != _SPACE).any() or (np.diff(places) < 1).any():
@@ -184,7 +184,7 @@ def _texts(name: str, points: npt.ArrayLike, offsets: npt.ArrayLike) -> tuple[Po
     return characters, places
 
 
-def _windows(
+def _extract_ngrams(
     points: Points, offsets: Indices
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices]:
     """Return the n-grams of all texts, packed in two words, and the text of each.
@@ -208,7 +208,7 @@ def _windows(
     return high, low, np.searchsorted(offsets, at, side="right") - 1
 
 
-def _entries(
+def _number_entries(
     gram: Indices, owner: Indices, group_offsets: Indices
 ) -> tuple[Indices, Indices, Indices, Reals]:
     """Return the entry of each posting; and n-gram, group and IDF of each entry."""
@@ -223,7 +223,7 @@ def _entries(
     return entry, gram[begins], group, np.log(idf) + 1.0
 
 
-def _tree(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> NgramTree:
+def _build_trie(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> NgramTrie:
     number = np.arange(high.size)
     last = low & np.uint64((1 << _BITS) - 1)
     is_trigram = low == 0
@@ -235,7 +235,7 @@ def _tree(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> NgramTre
     parent = np.where(is_middle, of_trigram, of_middle)[longer]
     point = np.where(is_middle, low >> np.uint64(_BITS), last)[longer] - np.uint64(1)
     order = np.argsort(parent, kind="stable")
-    return NgramTree(
+    return NgramTrie(
         read_only(high[is_trigram]),
         read_only(np.flatnonzero(is_trigram)),
         read_only(np.searchsorted(parent[order], np.arange(high.size + 1))),
@@ -245,7 +245,7 @@ def _tree(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> NgramTre
 
 
 @always_inlined
-def _find(values, low, high, value):  # type: ignore[no-untyped-def]
+def _binary_search(values, low, high, value):  # type: ignore[no-untyped-def]
     """Return the place of a value in an ascending range, or -1."""
     while low < high:
         middle = (low + high) >> 1
@@ -259,9 +259,9 @@ def _find(values, low, high, value):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
+def _collect_ngrams(points, begin, end, trie, found):  # type: ignore[no-untyped-def]
     """Write the numbers of a text's known n-grams; return how many there are."""
-    trigrams, trigram_ids, child_offsets, child_points, children = tree
+    trigrams, trigram_ids, child_offsets, child_points, children = trie
     count = np.int64(0)
     bits = np.uint64(_BITS)
     one = np.uint64(1)
@@ -271,7 +271,7 @@ def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
         key = (np.uint64(points[at]) + one) << (bits + bits)
         key |= (np.uint64(points[at + 1]) + one) << bits
         key |= np.uint64(points[at + 2]) + one
-        place = _find(trigrams, np.int64(0), np.int64(trigrams.size), key)
+        place = _binary_search(trigrams, np.int64(0), np.int64(trigrams.size), key)
         if place < 0:
             continue
         gram = trigram_ids[place]
@@ -280,7 +280,7 @@ def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
         for step in range(2):
             if points[at + 2 + step] == _SPACE:
                 break
-            place = _find(
+            place = _binary_search(
                 child_points, child_offsets[gram], child_offsets[gram + 1], points[at + 3 + step]
             )
             if place < 0:
@@ -292,7 +292,7 @@ def _collect(points, begin, end, tree, found):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _count_runs(found, count, counts, stack):  # type: ignore[no-untyped-def]
+def _count_distinct(found, count, counts, stack):  # type: ignore[no-untyped-def]
     """Sort n-grams, keep each once and write how often it stood there; return how many stay."""
     sort_ascending(found, 0, count, stack)
     kept = np.int64(0)
@@ -307,7 +307,7 @@ def _count_runs(found, count, counts, stack):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _rank(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
+def _insert_ranked(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
     """Put a candidate among the best of its group, which are in order; -1 marks free places."""
     place = np.int64(top)
     while place > 0 and (
@@ -326,7 +326,7 @@ def _rank(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _measure(found, counts, postings, norms):  # type: ignore[no-untyped-def]
+def _compute_norms(found, counts, postings, norms):  # type: ignore[no-untyped-def]
     """Write by group (2, groups) by what a text's weights are divided, first and then.
 
     The vector is scaled to length 1, and again by the cosine.
@@ -346,7 +346,7 @@ def _measure(found, counts, postings, norms):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _add_up(found, counts, postings, norms, sums, touched):  # type: ignore[no-untyped-def]
+def _accumulate_cosines(found, counts, postings, norms, sums, touched):  # type: ignore[no-untyped-def]
     """Add up the cosine of each candidate that shares an n-gram; return how many do."""
     entry_offsets, entry_groups, entry_idf, posting_offsets, owners, weights, _ = postings
     n_touched = np.int64(0)
@@ -364,13 +364,13 @@ def _add_up(found, counts, postings, norms, sums, touched):  # type: ignore[no-u
 
 
 @kernel(
-    "NgramTree(uint64[:], int64[:], int64[:], uint32[:], int64[:]), "
+    "NgramTrie(uint64[:], int64[:], int64[:], uint32[:], int64[:]), "
     "NgramPostings(int64[:], int64[:], float64[:], int64[:], int32[:], float64[:], int64[:]), "
     "(uint32[:], int64[:]), int64, float64, out(int32[:, :]), int64, int64",
     fastmath=False,
 )
 def _nearest(  # type: ignore[no-untyped-def]
-    tree: NgramTree, postings: NgramPostings, texts, top, least, out, start, stop
+    trie: NgramTrie, postings: NgramPostings, texts, top, least, out, start, stop
 ):
     """Write the nearest candidates of texts ``start`` to ``stop``, which ``out`` has -1 for."""
     points, offsets = texts
@@ -387,14 +387,14 @@ def _nearest(  # type: ignore[no-untyped-def]
     touched = np.empty(sums.size, np.int64)
     scores = np.empty(n_groups * top, np.float64)
     for row in range(start, stop):
-        count = _collect(points, offsets[row], offsets[row + 1], tree, found)
-        kept = found[: _count_runs(found, count, counts, stack)]
-        _measure(kept, counts, postings, norms)
-        for place in range(_add_up(kept, counts, postings, norms, sums, touched)):
+        count = _collect_ngrams(points, offsets[row], offsets[row + 1], trie, found)
+        kept = found[: _count_distinct(found, count, counts, stack)]
+        _compute_norms(kept, counts, postings, norms)
+        for place in range(_accumulate_cosines(kept, counts, postings, norms, sums, touched)):
             owner = touched[place]
             score = sums[owner]
             sums[owner] = 0.0
             if score >= least:
                 group = np.searchsorted(group_offsets, owner, side="right") - 1
                 best = slice(group * top, (group + 1) * top)
-                _rank(owner, score, out[row, best], scores[best], top)
+                _insert_ranked(owner, score, out[row, best], scores[best], top)

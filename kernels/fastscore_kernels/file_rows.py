@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine import llvm, plain
 from fastscore_machine.compiling import inlined, instruction, kernel
-from fastscore_machine.memory import View, load_short, load_word, part_of, room_at
+from fastscore_machine.memory import View, address_of, load_short, load_word, subview
 from fastscore_machine.validation import as_rows, as_vector, read_only, same_length
 
 from fastscore_kernels.hashing import text_hash128
@@ -124,7 +124,7 @@ def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-de
     """Checksum each row, by the factors of its words and of their upper halves."""
     size = rows.shape[1]
     for row in range(rows.shape[0]):
-        checksums[row] = _checksum(part_of(rows, row * size, size), whole, upper)
+        checksums[row] = _checksum(subview(rows, row * size, size), whole, upper)
 
 
 @kernel(
@@ -149,12 +149,12 @@ def _read_rows(  # type: ignore[no-untyped-def]
         target, place = places[at] * size, offset + rows[at] * size
         left = (stop - at) * size
         while left > 0:
-            done = _read_at(descriptor, room_at(out, target, left), left, place)
+            done = _read_at(descriptor, address_of(out, target, left), left, place)
             if done <= 0:
                 return at
             target, place, left = target + done, place + done, left - done
         for row in range(at, stop):
-            found = _checksum(part_of(out, places[row] * size, size), whole, upper)
+            found = _checksum(subview(out, places[row] * size, size), whole, upper)
             if found != checksums[rows[row]]:
                 return row
         at = stop

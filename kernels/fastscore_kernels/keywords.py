@@ -21,15 +21,15 @@ from fastscore_machine.compiling import inlined, kernel
 from fastscore_machine.memory import View, Views, load_byte, load_word
 from fastscore_machine.validation import read_only
 
-Halves = npt.NDArray[np.uint32]
+UnsignedInts = npt.NDArray[np.uint32]
 
 _WORD = 64
-_AHEAD = 1
-_HEAD_BYTES, _NEXT_BYTE = 3, 5
-_HEAD_BITS = 15
+_ROWS_AHEAD = 1
+_PREFIX_BYTES, _NEXT_BYTE = 3, 5
+_PREFIX_BITS = 15
 _ANY_NEXT = (1 << 32) - 1
 _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
-_1, _31, _NEXT_SHIFT = np.uint64(1), np.uint64(31), np.uint64(8 * _NEXT_BYTE)
+_ONE, _LOW_FIVE_BITS, _NEXT_SHIFT = np.uint64(1), np.uint64(31), np.uint64(8 * _NEXT_BYTE)
 
 
 def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
@@ -64,45 +64,49 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
 
 
 @lru_cache(maxsize=2)
-def _automaton(groups: tuple[tuple[str, ...], ...]) -> tuple[Halves, Bytes, Words, Halves]:
+def _automaton(
+    groups: tuple[tuple[str, ...], ...],
+) -> tuple[UnsignedInts, Bytes, Words, UnsignedInts]:
     """Return what `_search` needs of the keywords; shards mostly look for the same."""
     groups_of: dict[bytes, list[int]] = {}
     for group, keywords in enumerate(groups):
         for keyword in keywords:
             groups_of.setdefault(keyword.encode(), []).append(group)
     n_words = -(-len(groups) // _WORD)
-    table = _build(list(groups_of), list(groups_of.values()), n_words)
-    return *table, _beginnings(groups_of)
+    table = _build_automaton(list(groups_of), list(groups_of.values()), n_words)
+    return *table, _index_prefixes(groups_of)
 
 
-def _beginnings(keywords: Collection[bytes]) -> Halves:
+def _index_prefixes(keywords: Collection[bytes]) -> UnsignedInts:
     """Tell how keywords begin: at the number of their first bytes the next ones, as bits."""
     # two more: the last ones are read as a word of eight bytes, too
-    next_bytes = np.zeros((1 << _HEAD_BITS) + 2, np.uint32)
+    next_bytes = np.zeros((1 << _PREFIX_BITS) + 2, np.uint32)
     for keyword in keywords:
-        head = np.uint64(int.from_bytes(keyword[:_HEAD_BYTES], "little"))
-        if len(keyword) < _HEAD_BYTES:
+        prefix = np.uint64(int.from_bytes(keyword[:_PREFIX_BYTES], "little"))
+        if len(keyword) < _PREFIX_BYTES:
             # any bytes may follow
-            following = np.arange(1 << 8 * (_HEAD_BYTES - len(keyword)), dtype=np.uint64)
-            next_bytes[_head_number(head | following << np.uint64(8 * len(keyword)))] = _ANY_NEXT
+            following = np.arange(1 << 8 * (_PREFIX_BYTES - len(keyword)), dtype=np.uint64)
+            next_bytes[_number_prefix(prefix | following << np.uint64(8 * len(keyword)))] = (
+                _ANY_NEXT
+            )
         elif len(keyword) <= _NEXT_BYTE:
-            next_bytes[_head_number(head)] = _ANY_NEXT
+            next_bytes[_number_prefix(prefix)] = _ANY_NEXT
         else:
-            next_bytes[_head_number(head)] |= 1 << (keyword[_NEXT_BYTE] & 31)
+            next_bytes[_number_prefix(prefix)] |= 1 << (keyword[_NEXT_BYTE] & 31)
     return read_only(next_bytes)
 
 
-def _head_number(word: Any) -> Any:
+def _number_prefix(word: Any) -> Any:
     """Return the number of three first bytes, without what characters of three share."""
-    return (word >> np.uint64(7)) & np.uint64((1 << _HEAD_BITS) - 1)
+    return (word >> np.uint64(7)) & np.uint64((1 << _PREFIX_BITS) - 1)
 
 
-_head = inlined(_head_number)
+_prefix_number = inlined(_number_prefix)
 
 
-def _build(
+def _build_automaton(
     keywords: list[bytes], groups: list[list[int]], n_words: int
-) -> tuple[Halves, Bytes, Words]:
+) -> tuple[UnsignedInts, Bytes, Words]:
     """Return transitions (states, classes), byte classes (256,), group bits (states, words).
 
     A transition is the next state times two, plus one where that state ends a keyword.
@@ -117,7 +121,9 @@ def _build(
     classes = np.zeros(256, np.uint8)
     # a class of its own is left for bytes that no keyword has; 0xFF is none in UTF-8
     classes[used] = np.arange(1, len(used) + 1)
-    table: tuple[Halves, Words] = _link(data, offsets, classes, len(used) + 1, masks)
+    table: tuple[UnsignedInts, Words] = _compute_transitions(
+        data, offsets, classes, len(used) + 1, masks
+    )
     return table[0], classes, table[1]
 
 
@@ -126,7 +132,7 @@ def _build(
     returns="uint32[:, :], uint64[:, :]",
     fastmath=False,
 )
-def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> Any:
+def _compute_transitions(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> Any:
     """Build the trie, then follow failure links breadth first until every transition is known."""
     n_keywords, n_words = masks.shape
     step = np.zeros((data.size + 1, n_classes), np.int32)
@@ -173,16 +179,16 @@ def _link(data: Any, offsets: Any, classes: Any, n_classes: int, masks: Any) -> 
 
 
 @inlined
-def _beginning_marks(text: View, block: int, next_bytes: Any) -> Any:
+def _mark_prefixes(text: View, block: int, next_bytes: Any) -> Any:
     """Mark the bytes of a block at which a keyword may begin; eight bytes after it are read."""
     characters = lower_bytes(text, block, 0x80) | ~lower_bytes(text, block, 0xC0)
     marks = _NONE
     while characters != _NONE:
         place = trailing_zeros(characters)
-        characters &= characters - _1
+        characters &= characters - _ONE
         word = load_word(text, block + place)
-        following = load_word(next_bytes, 4 * np.int64(_head(word)))
-        marks |= (following >> (word >> _NEXT_SHIFT & _31) & _1) << np.uint64(place)
+        following = load_word(next_bytes, 4 * np.int64(_prefix_number(word)))
+        marks |= (following >> (word >> _NEXT_SHIFT & _LOW_FIVE_BITS) & _ONE) << np.uint64(place)
     return marks
 
 
@@ -204,15 +210,15 @@ def _search(
     """Note in each row's bits (rows, words) the groups whose keywords it has."""
     addresses, lengths = rows
     for row in range(lengths.size):
-        if row + _AHEAD < lengths.size:
-            prefetch_text(View(addresses[row + _AHEAD], lengths[row + _AHEAD]))
+        if row + _ROWS_AHEAD < lengths.size:
+            prefetch_text(View(addresses[row + _ROWS_AHEAD], lengths[row + _ROWS_AHEAD]))
         text, position, stop = View(addresses[row], lengths[row]), 0, lengths[row]
         while position < stop:
             # the last block overlaps the one before; all is looked at where none fits
             block = min(position, stop - BLOCK - 8)
             after = block + BLOCK
             if block >= 0 and position < after:
-                marks = _marks_from(_beginning_marks(text, block, next_bytes), position - block)
+                marks = _marks_from(_mark_prefixes(text, block, next_bytes), position - block)
             else:
                 block, after = position, min(position + BLOCK, stop)
                 marks = _ALL >> np.uint64(BLOCK - (after - block))

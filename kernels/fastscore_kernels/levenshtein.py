@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.addressed_texts import located_rows
+from fastscore_machine.addressed_texts import locate_rows
 from fastscore_machine.arrow import AddressedStrings, addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED
-from fastscore_machine.stopping import StoppedError, interruptible, stop_word
+from fastscore_machine.stopping import StoppedError, interruptible, stop_flag
 from fastscore_machine.threads import run_chunks, thread_count
 from fastscore_machine.validation import same_length
 
@@ -36,7 +36,7 @@ def levenshtein_pairs(a: Any, b: Any, *, threads: int | None = None) -> npt.NDAr
     """
     column_a, column_b = _columns(a, b)
     out = np.empty(len(column_a), np.int32)
-    _run(column_a, column_b, out, None, threads)
+    _write_distances(column_a, column_b, out, None, threads)
     return out
 
 
@@ -60,7 +60,7 @@ def levenshtein_similarity_pairs(
     """
     column_a, column_b = _columns(a, b)
     out = np.empty(len(column_a), np.float64)
-    _run(column_a, column_b, np.empty(len(column_a), np.int32), out, threads)
+    _write_distances(column_a, column_b, np.empty(len(column_a), np.int32), out, threads)
     return out
 
 
@@ -70,7 +70,7 @@ def _columns(a: Any, b: Any) -> tuple[AddressedStrings, AddressedStrings]:
     return column_a, column_b
 
 
-def _run(
+def _write_distances(
     a: AddressedStrings,
     b: AddressedStrings,
     distance: npt.NDArray[np.int32],
@@ -78,12 +78,12 @@ def _run(
     threads: int | None,
 ) -> None:
     def work(start: int, stop: int) -> None:
-        rows = located_rows(a, start, stop), located_rows(b, start, stop)
+        rows = locate_rows(a, start, stop), locate_rows(b, start, stop)
         lane_distances(*rows, distance[start:stop])
         if distance[start:stop].min(initial=0) < 0:
-            word = stop_word()
-            interruptible(lambda: long_distances(*rows, word, distance[start:stop]))
-            # not by the word: whoever set it may have taken it back
+            flag = stop_flag()
+            interruptible(lambda: long_distances(*rows, flag, distance[start:stop]))
+            # not by the flag: whoever set it may have taken it back
             if distance[start:stop].min() < 0:
                 raise StoppedError
         if similarity is not None:
@@ -91,12 +91,12 @@ def _run(
 
     if JIT_DISABLED:
         thread_count(threads)
-        _run_plain(a, b, distance, similarity)
+        _write_distances_plain(a, b, distance, similarity)
     else:
         run_chunks(work, len(a), chunk=_ROWS_PER_CHUNK, threads=threads)
 
 
-def _run_plain(
+def _write_distances_plain(
     a: AddressedStrings,
     b: AddressedStrings,
     distance: npt.NDArray[np.int32],

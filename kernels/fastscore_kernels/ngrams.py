@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs, Words
 from fastscore_machine.arrow import string_column
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, kernel
-from fastscore_machine.memory import part_of
+from fastscore_machine.memory import subview
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import read_only, same_length
 
@@ -52,8 +52,8 @@ class _Turns(NamedTuple):
     numbers: Longs
 
 
-class _Room(NamedTuple):
-    """What words are found in: letters by bits, a block; and tables of words and n-grams."""
+class _Scratch(NamedTuple):
+    """Scratch memory: letters by bits, a block to read from, and tables of words and n-grams."""
 
     inside: Words
     spare: Bytes
@@ -94,14 +94,14 @@ def ngram_copy_ratio(
         longest = max(
             int(np.diff(column.offsets[start : stop + 1]).max(initial=0)) for column in columns
         )
-        _copy_ratios(*columns, wanted, *_scratch(longest), out, start, stop)
+        _copy_ratios(*columns, wanted, *_allocate_scratch(longest), out, start, stop)
 
     run_chunks(work, out.size, chunk=_ROWS_PER_CHUNK, threads=threads)
     return out
 
 
-def _scratch(longest: int) -> tuple[_Turns, _Room]:
-    """Make room for turns of up to so many bytes."""
+def _allocate_scratch(longest: int) -> tuple[_Turns, _Scratch]:
+    """Allocate what the kernel writes for turns of up to so many bytes."""
     most = (longest + 1) // 2
     slots = np.empty(_table_mask(most) + 1, np.int64)
     turns = _Turns(
@@ -111,14 +111,14 @@ def _scratch(longest: int) -> tuple[_Turns, _Room]:
         np.empty((2, most), np.uint64),
         np.empty((2, most), np.int64),
     )
-    room = _Room(
+    scratch = _Scratch(
         np.empty(longest // BLOCK + 2, np.uint64),
         np.zeros(BLOCK, np.uint8),
         slots,
         np.empty(slots.size, np.uint64),
         np.empty(slots.size, np.uint8),
     )
-    return turns, room
+    return turns, scratch
 
 
 def _table_mask(count: int) -> int:
@@ -231,7 +231,7 @@ def _gram_slot(numbers, at, grams, order, slots, mask):  # type: ignore[no-untyp
 
 
 @always_inlined
-def _any_share(  # type: ignore[no-untyped-def]
+def _general_share(  # type: ignore[no-untyped-def]
     numbers, count, user_numbers, user_count, order, slots, hits
 ):
     """Return the share of distinct n-grams that the user has, for any order and length."""
@@ -258,16 +258,18 @@ def _any_share(  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _find_words(column, row, side, turns, room):  # type: ignore[no-untyped-def]
+def _find_words(column, row, side, turns, scratch):  # type: ignore[no-untyped-def]
     """Find the words of a turn; return how many there are."""
     data, offsets = column
     folded, begins, sizes, keys, _ = turns
-    text = part_of(data, offsets[row], offsets[row + 1] - offsets[row])
-    return words(text, folded[side], room.inside, room.spare, begins[side], sizes[side], keys[side])
+    text = subview(data, offsets[row], offsets[row + 1] - offsets[row])
+    return words(
+        text, folded[side], scratch.inside, scratch.spare, begins[side], sizes[side], keys[side]
+    )
 
 
 @always_inlined
-def _greatest_share(count, user_count, orders, numbers, room):  # type: ignore[no-untyped-def]
+def _greatest_share(count, user_count, orders, numbers, scratch):  # type: ignore[no-untyped-def]
     """Return the greatest share of n-grams that the user has, over ascending orders."""
     best = 0.0
     for order in orders:
@@ -275,11 +277,11 @@ def _greatest_share(count, user_count, orders, numbers, room):  # type: ignore[n
             break
         if order <= _PACKED_ORDER and count < _PACKED_WORDS:
             share = _packed_share(
-                numbers[0], count, numbers[1], user_count, order, room.grams, room.hits
+                numbers[0], count, numbers[1], user_count, order, scratch.grams, scratch.hits
             )
         else:
-            share = _any_share(
-                numbers[0], count, numbers[1], user_count, order, room.slots, room.hits
+            share = _general_share(
+                numbers[0], count, numbers[1], user_count, order, scratch.slots, scratch.hits
             )
         best = max(best, share)
         # A longer n-gram is shared only where the shorter ones in it are.
@@ -292,19 +294,19 @@ def _greatest_share(count, user_count, orders, numbers, room):  # type: ignore[n
     "_Column(uint8[:], int64[:]), _Column(uint8[:], int64[:]), int64[:], "
     "_Turns(out(uint8[:, :]), out(int64[:, :]), out(int64[:, :]), out(uint64[:, :]), "
     "out(int64[:, :])), "
-    "_Room(out(uint64[:]), out(uint8[:]), out(int64[:]), out(uint64[:]), out(uint8[:])), "
+    "_Scratch(out(uint64[:]), out(uint8[:]), out(int64[:]), out(uint64[:]), out(uint8[:])), "
     "out(float64[:]), int64, int64",
     fastmath=False,
     allocates=False,
 )
 def _copy_ratios(  # type: ignore[no-untyped-def]
-    system: _Column, user: _Column, orders, turns: _Turns, room: _Room, out, start, stop
+    system: _Column, user: _Column, orders, turns: _Turns, scratch: _Scratch, out, start, stop
 ):
     """Write the ratios of rows ``start`` to ``stop``; orders ascend."""
     for row in range(start, stop):
         out[row] = 0.0
-        count = _find_words(system, row, 0, turns, room)
+        count = _find_words(system, row, 0, turns, scratch)
         if count >= orders[0]:
-            user_count = _find_words(user, row, 1, turns, room)
-            _number_words(count, user_count, turns, room.slots)
-            out[row] = _greatest_share(count, user_count, orders, turns.numbers, room)
+            user_count = _find_words(user, row, 1, turns, scratch)
+            _number_words(count, user_count, turns, scratch.slots)
+            out[row] = _greatest_share(count, user_count, orders, turns.numbers, scratch)

@@ -103,8 +103,8 @@ def _number(hashes: Any) -> Any:
     return codes, firsts[:count].copy()
 
 
-_AHEAD = 8
-_REMEMBERED = 1 << 14
+_ROWS_AHEAD = 8
+_CACHED_ADDRESSES = 1 << 14
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -144,7 +144,7 @@ def _hash(text: View) -> Any:
 
 
 @inlined
-def _same(one: View, other: View) -> bool:
+def _is_equal(one: View, other: View) -> bool:
     """Whether two texts of one length are equal."""
     length = one.length
     if length < 8:
@@ -166,13 +166,13 @@ def _number_texts(texts: Views) -> Any:
     table = np.full(size, -1, np.int64)
     codes, firsts, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
     # rows that were gathered from fewer lie at the same addresses: these are not read again
-    last_address, last_code = np.full(_REMEMBERED, -1), np.zeros(_REMEMBERED, np.int64)
+    last_address, last_code = np.full(_CACHED_ADDRESSES, -1), np.zeros(_CACHED_ADDRESSES, np.int64)
     count = 0
     for row in range(n):
         address, length = addresses[row], lengths[row]
-        if row + _AHEAD < n:
-            prefetch_text(View(addresses[row + _AHEAD], lengths[row + _AHEAD]))
-        place = _slot(address, _REMEMBERED - 1)
+        if row + _ROWS_AHEAD < n:
+            prefetch_text(View(addresses[row + _ROWS_AHEAD], lengths[row + _ROWS_AHEAD]))
+        place = _slot(address, _CACHED_ADDRESSES - 1)
         code = last_code[place]
         if last_address[place] == address and lengths[firsts[code]] == length:
             codes[row] = code
@@ -189,7 +189,7 @@ def _number_texts(texts: Views) -> Any:
                 break
             first = firsts[code]
             alike = hashes[code] == value and lengths[first] == length
-            if alike and _same(text, View(addresses[first], length)):
+            if alike and _is_equal(text, View(addresses[first], length)):
                 break
             slot = (slot + 1) & (size - 1)
         codes[row] = code

@@ -13,7 +13,7 @@ from fastscore_machine.compiling import kernel
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
 
-from fastscore_kernels._common import common_count, common_sum
+from fastscore_kernels._intersection import intersection_size, intersection_sum
 
 _ROWS_PER_CHUNK = 1 << 15
 
@@ -35,9 +35,9 @@ def intersection_size_csr(a: Sets, b: Sets, *, threads: int | None = None) -> np
     -------
     int64 (n,)
     """
-    left, right = _two_columns(a, b)
+    left, right = _validate_pair(a, b)
     out = np.empty(left[1].size - 1, np.int64)
-    _run(partial(_intersections, *left, *right, out), out.size, threads)
+    _map_rows(partial(_intersections, *left, *right, out), out.size, threads)
     return out
 
 
@@ -60,9 +60,9 @@ def jaccard_csr(
     float64 (n,)
         From 0 to 1; 0.0 where exactly one set is empty.
     """
-    left, right = _two_columns(a, b)
+    left, right = _validate_pair(a, b)
     out = np.empty(left[1].size - 1, np.float64)
-    _run(partial(_jaccard, *left, *right, float(both_empty), out), out.size, threads)
+    _map_rows(partial(_jaccard, *left, *right, float(both_empty), out), out.size, threads)
     return out
 
 
@@ -88,7 +88,7 @@ def idf_cosine_csr(
     float64 (n,)
         From 0 to 1; 0.0 where a vector has no length. NaN and infinity in ``idf`` spread.
     """
-    left, right = _two_columns(a, b)
+    left, right = _validate_pair(a, b)
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
     for name, (values, _) in (("a", left), ("b", right)):
         if values.size and (values.min() < 0 or values.max() >= weights.size):
@@ -99,7 +99,7 @@ def idf_cosine_csr(
             )
     squares = read_only(weights * weights)
     out = np.empty(left[1].size - 1, np.float64)
-    _run(partial(_idf_cosine, *left, *right, squares, out), out.size, threads)
+    _map_rows(partial(_idf_cosine, *left, *right, squares, out), out.size, threads)
     return out
 
 
@@ -122,14 +122,14 @@ def set_difference_csr(
     offsets : int64 (n + 1,)
         Row ``i`` is ``values[offsets[i]:offsets[i + 1]]``.
     """
-    left, right = _two_columns(a, b)
+    left, right = _validate_pair(a, b)
     common = np.empty(left[1].size - 1, np.int64)
-    _run(partial(_intersections, *left, *right, common), common.size, threads)
+    _map_rows(partial(_intersections, *left, *right, common), common.size, threads)
     offsets = np.zeros(left[1].size, np.int64)
     np.cumsum(np.diff(left[1]) - common, out=offsets[1:])
     values = np.empty(int(offsets[-1]), np.int32)
     places = read_only(offsets)
-    _run(partial(_differences, *left, *right, places, values), common.size, threads)
+    _map_rows(partial(_differences, *left, *right, places, values), common.size, threads)
     return values, offsets
 
 
@@ -152,20 +152,20 @@ def least_jaccard_groups(
     float64 (groups,)
         From 0 to 1; NaN for a group with fewer than two sets that are not empty.
     """
-    values, set_offsets = _column("sets", sets)
+    values, set_offsets = _validate_sets("sets", sets)
     bounds = as_offsets("offsets", offsets, set_offsets.size - 1)
     out = np.empty(bounds.size - 1, np.float64)
-    _run(partial(_least_jaccard, values, set_offsets, bounds, out), out.size, threads)
+    _map_rows(partial(_least_jaccard, values, set_offsets, bounds, out), out.size, threads)
     return out
 
 
-def _two_columns(a: Sets, b: Sets) -> tuple[_Csr, _Csr]:
-    left, right = _column("a", a), _column("b", b)
+def _validate_pair(a: Sets, b: Sets) -> tuple[_Csr, _Csr]:
+    left, right = _validate_sets("a", a), _validate_sets("b", b)
     same_length("a", left[1].size - 1, "b", right[1].size - 1)
     return left, right
 
 
-def _column(name: str, column: Sets) -> _Csr:
+def _validate_sets(name: str, column: Sets) -> _Csr:
     if not isinstance(column, tuple) or len(column) != 2:
         raise TypeError(f"`{name}` is {type(column).__name__}; expected (values, offsets)")
     values = as_vector(f"{name}[0]", column[0], np.int32)
@@ -180,7 +180,7 @@ def _column(name: str, column: Sets) -> _Csr:
     return values, offsets
 
 
-def _run(work: Any, rows: int, threads: int | None) -> None:
+def _map_rows(work: Any, rows: int, threads: int | None) -> None:
     run_chunks(work, rows, chunk=_ROWS_PER_CHUNK, threads=threads)
 
 
@@ -212,7 +212,7 @@ def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
 def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
     """Write how many members rows ``start`` to ``stop`` have in common, (n,)."""
     for row in range(start, stop):
-        out[row] = common_count(
+        out[row] = intersection_size(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
         )
 
@@ -227,7 +227,7 @@ def _jaccard(  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         size_a = a_offsets[row + 1] - a_offsets[row]
         size_b = b_offsets[row + 1] - b_offsets[row]
-        common = common_count(
+        common = intersection_size(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
         )
         union = size_a + size_b - common
@@ -253,7 +253,7 @@ def _idf_cosine(  # type: ignore[no-untyped-def]
             norm_a += squares[a[at]]
         for at in range(j, j_stop):
             norm_b += squares[b[at]]
-        dot = common_sum(a, i, i_stop, b, j, j_stop, squares)
+        dot = intersection_sum(a, i, i_stop, b, j, j_stop, squares)
         if norm_a == 0.0 or norm_b == 0.0:
             out[row] = 0.0
         else:
@@ -291,7 +291,7 @@ def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[n
                 size_b = offsets[b + 1] - offsets[b]
                 if size_b == 0:
                     continue
-                common = common_count(
+                common = intersection_size(
                     values, offsets[a], offsets[a + 1], values, offsets[b], offsets[b + 1]
                 )
                 index = np.float64(common) / np.float64(size_a + size_b - common)

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import numpy as np
-from fastscore_machine.addressed_texts import common_prefix, located_rows
+from fastscore_machine.addressed_texts import common_prefix, locate_rows
 from fastscore_machine.arrays import Mask
 from fastscore_machine.arrow import addressed_strings
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, kernel
@@ -41,7 +41,7 @@ def string_changes(strings: Any) -> Mask:
     # a chunk begins with the last row of the one before
     for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
-        _mark_changes(located_rows(column, start, stop), changed[start:stop])
+        _mark_changes(locate_rows(column, start, stop), changed[start:stop])
     return changed
 
 
@@ -70,7 +70,7 @@ def outer_whitespace(strings: Any) -> Mask:
         return surrounded
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))
-        _mark_surrounded(located_rows(column, start, stop), surrounded[start:stop])
+        _mark_surrounded(locate_rows(column, start, stop), surrounded[start:stop])
     return surrounded
 
 

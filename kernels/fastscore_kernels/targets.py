@@ -63,7 +63,7 @@ def count_token_hits(
     -------
     int64 (n,)
     """
-    return _over_targets(_count_hits, queries, target_of_query, targets, **options)
+    return _map_targets(_count_hits, queries, target_of_query, targets, **options)
 
 
 def find_phrases(
@@ -78,10 +78,10 @@ def find_phrases(
     -------
     bool (n,)
     """
-    return _over_targets(_find_runs, phrases, target_of_phrase, targets, **options) > 0
+    return _map_targets(_find_phrases, phrases, target_of_phrase, targets, **options) > 0
 
 
-def _over_targets(
+def _map_targets(
     work: Any,
     queries: Sequences,
     target_of_query: npt.ArrayLike,
@@ -89,9 +89,9 @@ def _over_targets(
     *,
     threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    ids, offsets = _sequences("tokens", targets.tokens, np.int32)
-    texts, bounds = _sequences("texts", targets.texts, np.int64)
-    wanted, query_offsets = _sequences("queries", queries, np.int32)
+    ids, offsets = _validate_sequences("tokens", targets.tokens, np.int32)
+    texts, bounds = _validate_sequences("texts", targets.texts, np.int64)
+    wanted, query_offsets = _validate_sequences("queries", queries, np.int32)
     as_rows("texts", texts, offsets.size - 1)
     owner = as_rows("target_of_query", target_of_query, bounds.size - 1)
     same_length("target_of_query", owner.size, "queries", query_offsets.size - 1)
@@ -116,7 +116,7 @@ def _over_targets(
     return out
 
 
-def _sequences(
+def _validate_sequences(
     name: str, sequences: Sequences, dtype: npt.DTypeLike
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     values = as_vector(name, sequences[0], dtype)
@@ -162,7 +162,7 @@ def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore
     "(int32[:], int64[:], int64[:], int64[:]), int64, out(int64[:]), int64, int64",
     fastmath=False,
 )
-def _find_runs(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
+def _find_phrases(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
     """Mark (queries,) those that stand in a row in targets ``start`` to ``stop``."""
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries

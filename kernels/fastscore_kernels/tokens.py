@@ -55,7 +55,7 @@ def number_tokens(strings: Any) -> TokenSequences:
     entries = np.empty((_SMALLEST_TABLE // 2, 3), np.int64)
     known = row = 0
     while True:
-        row, known = _number(
+        row, known = _number_tokens(
             column.data, column.offsets, read_only(offsets), ids, table, entries, known, row
         )
         if row == len(column):
@@ -69,11 +69,11 @@ def number_tokens(strings: Any) -> TokenSequences:
         grown = np.empty((size // 2, 3), np.int64)
         grown[:known] = entries[:known]
         entries = grown
-        _place_again(entries, known, table)
-    return TokenSequences(ids, offsets, _vocabulary(column.data, entries[:known]))
+        _rehash(entries, known, table)
+    return TokenSequences(ids, offsets, _gather_vocabulary(column.data, entries[:known]))
 
 
-def _vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> Any:
+def _gather_vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
     sizes = entries[:, 1]
@@ -99,7 +99,7 @@ def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _find(data, start, size, hashed, table, entries):  # type: ignore[no-untyped-def]
+def _find_slot(data, start, size, hashed, table, entries):  # type: ignore[no-untyped-def]
     """Return the slot of a token, or the empty one where it belongs."""
     mask = table.size - 1
     slot = np.int64(hashed >> np.uint64(20)) & mask
@@ -123,7 +123,7 @@ def _find(data, start, size, hashed, table, entries):  # type: ignore[no-untyped
     returns="int64, int64",
     fastmath=False,
 )
-def _number(  # type: ignore[no-untyped-def]
+def _number_tokens(  # type: ignore[no-untyped-def]
     data, offsets, places, ids, table, entries, known, row
 ):
     """Give numbers to the tokens from a row on; stop before a row that may not fit the table."""
@@ -143,7 +143,7 @@ def _number(  # type: ignore[no-untyped-def]
                 hashed = (hashed ^ np.uint64(data[at])) * _MULTIPLIER
                 hashed ^= hashed >> np.uint64(32)
                 at += 1
-            slot = _find(data, start, at - start, hashed, table, entries)
+            slot = _find_slot(data, start, at - start, hashed, table, entries)
             if table[slot] < 0:
                 table[slot] = known
                 entries[known, 0] = start
@@ -157,7 +157,7 @@ def _number(  # type: ignore[no-untyped-def]
 
 
 @kernel("int64[:, :], int64, out(int32[:])", fastmath=False)
-def _place_again(entries, known, table):  # type: ignore[no-untyped-def]
+def _rehash(entries, known, table):  # type: ignore[no-untyped-def]
     """Place the first so many entries in a table that has none."""
     mask = table.size - 1
     for entry in range(known):

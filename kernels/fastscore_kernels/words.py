@@ -1,4 +1,4 @@
-"""Texts reduced to their plain words, runs of a-z and 0-9 in lower case, and phrases in them."""
+"""Texts reduced to their plain words of a-z and 0-9 in lower case, and phrases in them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.arrow import string_column
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, load_byte, part_of
+from fastscore_machine.memory import View, load_byte, subview
 from fastscore_machine.validation import as_offsets, as_vector, read_only
 from fastscore_machine.views import same_bytes
 
@@ -39,7 +39,7 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
     left_out, texts = string_column("without", list(without)), string_column("strings", strings)
     offsets = np.zeros(len(texts) + 1, np.int64)
     out = np.empty(int(texts.offsets[-1] - texts.offsets[0]), np.uint8)
-    _reduce(texts.data, texts.offsets, left_out.data, left_out.offsets, _LOWER, offsets, out)
+    _write_words(texts.data, texts.offsets, left_out.data, left_out.offsets, _LOWER, offsets, out)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
@@ -82,7 +82,7 @@ def count_phrases(
     counts = np.zeros((3, rows.size), np.int64)
     left_of = np.diff(offsets)
     said_by = _Rows(said.data, said.offsets, rows, owners)
-    _count(said_by, _Phrases(named.data, named.offsets, phrase, offsets), left_of, counts)
+    _count_phrases(said_by, _Phrases(named.data, named.offsets, phrase, offsets), left_of, counts)
     found, new, left = counts
     return found, new, left
 
@@ -115,7 +115,7 @@ def _is_one_of(data: Any, start: int, end: int, words: Any, offsets: Any) -> boo
 @kernel(
     "uint8[:], int64[:], uint8[:], int64[:], uint8[:], out(int64[:]), out(uint8[:])", fastmath=False
 )
-def _reduce(
+def _write_words(
     data: Any,
     offsets: Any,
     words: Any,
@@ -156,7 +156,7 @@ def _reduce(
 
 
 @always_inlined
-def _has(text: View, phrase: View) -> bool:
+def _contains_phrase(text: View, phrase: View) -> bool:
     """Tell whether a text of single-spaced words has some of them in a row."""
     at, size, length = 0, text.length, phrase.length
     while at + length <= size:
@@ -193,19 +193,19 @@ class _Phrases(NamedTuple):
     "_Phrases(uint8[:], int64[:], int64[:], int64[:]), out(int64[:]), out(int64[:, :])",
     fastmath=False,
 )
-def _count(rows: _Rows, phrases: _Phrases, left: Any, counts: Any) -> None:
+def _count_phrases(rows: _Rows, phrases: _Phrases, left: Any, counts: Any) -> None:
     """Count (3, rows) a row's phrases, the new ones, and those that were left before it."""
     texts, offsets, text_of, owner_of = rows
     named, phrase_offsets, wanted, wanted_offsets = phrases
     seen = np.zeros(wanted.size, np.bool_)
     for row in range(text_of.size):
         owner, begin = owner_of[row], offsets[text_of[row]]
-        text = part_of(texts, begin, offsets[text_of[row] + 1] - begin)
+        text = subview(texts, begin, offsets[text_of[row] + 1] - begin)
         counts[2, row] = left[owner]
         for place in range(wanted_offsets[owner], wanted_offsets[owner + 1]):
             first = phrase_offsets[wanted[place]]
             length = phrase_offsets[wanted[place] + 1] - first
-            if _has(text, part_of(named, first, length)):
+            if _contains_phrase(text, subview(named, first, length)):
                 counts[0, row] += 1
                 if not seen[place]:
                     seen[place] = True

@@ -9,12 +9,12 @@ from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.memory import (
     View,
     Views,
+    address_of,
     load_byte,
     load_int32,
     load_short,
     load_word,
-    part_of,
-    room_at,
+    subview,
 )
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _SURROGATES = 0xD800
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-MOST_ASTRAL = 64
+MOST_SUPPLEMENTARY = 64
 
 
-def located_rows(column: "AddressedStrings", start: int, stop: int) -> Views:
+def locate_rows(column: "AddressedStrings", start: int, stop: int) -> Views:
     """Return the bytes of each row from ``start`` to ``stop``."""
     rows = Views(np.empty(stop - start, np.int64), np.empty(stop - start, np.int64))
     if column.string_views.size:
@@ -50,7 +50,7 @@ def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-
     for row in range(addresses.size):
         first = offsets[start + row]
         lengths[row] = offsets[start + row + 1] - first
-        addresses[row] = room_at(data, first, lengths[row])
+        addresses[row] = address_of(data, first, lengths[row])
 
 
 @kernel(
@@ -67,7 +67,7 @@ def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
         at = _STRING_VIEW * (start + row)
         length = load_int32(views, at)
         lengths[row] = length
-        addresses[row] = room_at(views, at + 4, 0)
+        addresses[row] = address_of(views, at + 4, 0)
         buffer = load_int32(views, at + 8)
         # the view of a null may name a buffer, or a place in it, that is not there
         if length > _INLINE_BYTES and 0 <= buffer < starts.size:
@@ -103,7 +103,7 @@ def all_ascii(text):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def edge_words(text):  # type: ignore[no-untyped-def]
+def hash_edges(text):  # type: ignore[no-untyped-def]
     """Return a word that a row's first and last eight bytes and its length determine."""
     length = text.length
     if length < 8:
@@ -161,8 +161,8 @@ def strip_affixes(a, b):  # type: ignore[no-untyped-def]
     while suffix > 0 and (load_byte(a, a.length - suffix) & 0xC0) == 0x80:
         suffix -= 1
     return (
-        part_of(a, prefix, a.length - prefix - suffix),
-        part_of(b, prefix, b.length - prefix - suffix),
+        subview(a, prefix, a.length - prefix - suffix),
+        subview(b, prefix, b.length - prefix - suffix),
     )
 
 
@@ -174,12 +174,12 @@ def copy_bytes(text, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def decode_halves(text, out, astral, known):  # type: ignore[no-untyped-def]
+def decode_halfwords(text, out, supplementary, known):  # type: ignore[no-untyped-def]
     """Write a row's symbols to ``out`` as 16-bit codes that are equal where code points are.
 
     A code point above 0xFFFF gets a surrogate, which no valid text holds: the place of the
-    code point in ``astral``, which both rows of a pair share. Returns the number of such code
-    points known so far, -1 when there are too many.
+    code point in ``supplementary``, which both rows of a pair share. Returns how many such
+    code points are known so far, -1 when there are too many.
     """
     count, at = np.int64(0), np.int64(0)
     while at < text.length:
@@ -200,12 +200,12 @@ def decode_halves(text, out, astral, known):  # type: ignore[no-untyped-def]
         else:
             code = load_int32(text, at)
             place = np.int64(0)
-            while place < known and astral[place] != code:
+            while place < known and supplementary[place] != code:
                 place += 1
             if place == known:
-                if known == MOST_ASTRAL:
+                if known == MOST_SUPPLEMENTARY:
                     return np.int64(-1)
-                astral[known] = code
+                supplementary[known] = code
                 known += 1
             code = _SURROGATES + place
             at += 4

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_machine.addressed_texts import located_rows
+from fastscore_machine.addressed_texts import locate_rows
 from fastscore_machine.memory import Views
 from fastscore_machine.validation import read_only
 
@@ -175,7 +175,7 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
             raise ValueError(f"`{name}` holds nulls; expected none: leave those rows out")
         return strings
     column = addressed_strings(name, strings, nulls=nulls)
-    addresses, lengths = located_rows(column, 0, len(column))
+    addresses, lengths = locate_rows(column, 0, len(column))
     if nulls and column.array.null_count:
         lengths[column.array.is_null().to_numpy(zero_copy_only=False)] = -1
     return TextRows(column.array, addresses, lengths)

@@ -20,7 +20,7 @@ def first_item(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return builder.ptrtoint(struct.data, I64)
 
 
-def place(context: Any, builder: Any, kind: Any, base: Any, index: Any, width: Any) -> Any:
+def address_of(context: Any, builder: Any, kind: Any, base: Any, index: Any, width: Any) -> Any:
     """Return the address ``index`` bytes after a base; as many bytes are touched there.
 
     The base is an array or a view (`memory.View`).

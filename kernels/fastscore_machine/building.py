@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
 
 from fastscore_machine import bounds
-from fastscore_machine.compiling import CHECKED, PART, Instruction, Kernel
+from fastscore_machine.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
 from fastscore_machine.llvm import integer
 from fastscore_machine.objects import Level
 from fastscore_machine.signatures import ArrayType, NamedTupleType, Type, parse
@@ -49,7 +49,7 @@ def build(kernel: Kernel, level: Level) -> bytes:
     level
         The processors that it is for; Numba must have been imported for the same ones.
     """
-    _let_kernels_alone_be_optimised()
+    _optimise_whole_kernels_only()
     module = _compiled(kernel)
     module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
     triple = llvm.get_process_triple()
@@ -67,7 +67,7 @@ def _compiled(kernel: Kernel) -> Any:
     given = tuple(_numba_type(kind) for kind in parameters)
     counted = kernel.allocates or CHECKED
     options = {} if counted else {"_nrt": False}
-    dispatcher = _jit(kernel.fastmath, options)(_realised_function(kernel.function, counted))
+    dispatcher = _jit(kernel.fastmath, options)(_compilable_function(kernel.function, counted))
     dispatcher.compile(given)
     result = dispatcher.overloads[given]
     _check_returned(kernel, returns, result.signature.return_type)
@@ -80,7 +80,7 @@ def _compiled(kernel: Kernel) -> Any:
     return library.module
 
 
-_UNNEEDED = frozenset(
+_SKIPPED_PASSES = frozenset(
     (
         untyped_passes.WithLifting,
         untyped_passes.RewriteDynamicRaises,
@@ -106,7 +106,7 @@ class _Pipeline(compiler.CompilerBase):
         passes: list[Any] = []
         for each in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             again = each[0] is untyped_passes.DeadBranchPrune and each in passes
-            if each[0] not in _UNNEEDED and not again:
+            if each[0] not in _SKIPPED_PASSES and not again:
                 passes.append(each)
         chosen = PassManager("kernel")
         chosen.passes = passes
@@ -147,7 +147,7 @@ class _Codegen(codegen.JITCPUCodegen):
 
 
 @cache
-def _let_kernels_alone_be_optimised() -> None:
+def _optimise_whole_kernels_only() -> None:
     """Have Numba link what a kernel calls, instead of running all of LLVM on each function.
 
     What Numba's own run time needs is compiled first.
@@ -193,12 +193,12 @@ def _numba_type(kind: Type) -> Any:
 # ones that carry a mark, so that declaring them costs nothing.
 
 
-def _realised_function(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
+def _compilable_function(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
     """Copy a function, with those that it calls as Numba knows them."""
     names = dict(function.__globals__)
     for name in called_names(function.__code__):
         if name in names:
-            names[name] = _realised(names[name], counted)
+            names[name] = _compilable(names[name], counted)
     copied = python_types.FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
@@ -214,12 +214,12 @@ def called_names(code: Any) -> Iterator[str]:
             yield from called_names(constant)
 
 
-def _realised(value: Any, counted: bool) -> Any:
+def _compilable(value: Any, counted: bool) -> Any:
     if isinstance(value, Kernel):
         return _callable(value.function, _hashable(value.fastmath), counted)
     if isinstance(value, Instruction):
         return _intrinsic(value)
-    if hasattr(value, PART):
+    if hasattr(value, COMPILE_OPTIONS):
         return _callable(value, False, counted)
     return value
 
@@ -231,7 +231,9 @@ def _hashable(fastmath: Any) -> Any:
 @cache
 def _callable(function: Callable[..., Any], fastmath: Any, counted: bool) -> Any:
     """Return what kernels call: one for those that count references, another for the others."""
-    return _jit(fastmath, getattr(function, PART, {}))(_realised_function(function, counted))
+    return _jit(fastmath, getattr(function, COMPILE_OPTIONS, {}))(
+        _compilable_function(function, counted)
+    )
 
 
 def _jit(fastmath: Any, options: dict[str, Any]) -> Any:
@@ -275,7 +277,7 @@ def _intrinsic(declared: Instruction) -> Any:
                 at += 2
                 width = integer(int(name[6:-1])) if name != ANY else arguments[at]
                 at += name == ANY
-                values.append(bounds.place(context, builder, kind, base, index, width))
+                values.append(bounds.address_of(context, builder, kind, base, index, width))
             elif name == "array":
                 values.append(
                     bounds.first_item(context, builder, signature.args[at], arguments[at])

@@ -19,10 +19,10 @@ _MOST_PREFETCHED = 1024
 
 def aligned(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Copy bytes to an address at which blocks begin: blocks across two cache lines cost double."""
-    room = np.empty(data.size + BLOCK, np.uint8)
-    shift = -room.ctypes.data % BLOCK
-    room[shift : shift + data.size] = data
-    return room[shift : shift + data.size]
+    padded = np.empty(data.size + BLOCK, np.uint8)
+    shift = -padded.ctypes.data % BLOCK
+    padded[shift : shift + data.size] = data
+    return padded[shift : shift + data.size]
 
 
 def _marks(builder: Any, flags: Any) -> Any:
@@ -64,26 +64,26 @@ def word_bytes(builder: Any, address: Any) -> Any:
     return _marks(builder, builder.or_(words, within(block, "_", 1)))
 
 
-RUNS, RUN_BYTES = 4, 3
+TRIGRAMS, TRIGRAM_BYTES = 4, 3
 
 
-@instruction("bytes(66), bytes(768) -> uint64", plain=plain.run_marks)
-def run_marks(builder: Any, address: Any, runs: Any) -> Any:
-    """Mark at which of 64 places from ``index`` on any of four runs of three bytes begins.
+@instruction("bytes(66), bytes(768) -> uint64", plain=plain.mark_trigrams)
+def mark_trigrams(builder: Any, address: Any, trigrams: Any) -> Any:
+    """Mark at which of 64 places from ``index`` on any of four trigrams of bytes begins.
 
-    After the runs' own index stands each of their bytes, repeated to a block: uint8 (4, 3, 64).
+    After the trigrams' own index stands each of their bytes, repeated to a block: uint8 (4, 3, 64).
     """
     kind = llvm.vector(8, BLOCK)
 
     def block_at(base: Any, offset: int) -> Any:
         return llvm.load(builder, builder.add(base, llvm.integer(offset)), kind)
 
-    blocks = [block_at(address, byte) for byte in range(RUN_BYTES)]
+    blocks = [block_at(address, byte) for byte in range(TRIGRAM_BYTES)]
     found = llvm.constant(llvm.vector(1, BLOCK), 0)
-    for run in range(RUNS):
+    for trigram in range(TRIGRAMS):
         difference = llvm.constant(kind, 0)
         for byte, block in enumerate(blocks):
-            other = builder.xor(block, block_at(runs, BLOCK * (RUN_BYTES * run + byte)))
+            other = builder.xor(block, block_at(trigrams, BLOCK * (TRIGRAM_BYTES * trigram + byte)))
             difference = builder.or_(difference, other)
         alike = builder.icmp_unsigned("==", difference, llvm.constant(kind, 0))
         found = builder.or_(found, alike)

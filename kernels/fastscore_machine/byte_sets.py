@@ -14,8 +14,8 @@ _CASE = 0x20
 _WIDTH = BLOCK if has_feature("avx512bw") else 16
 
 
-def _runs(members: frozenset[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Part a set into bytes that belong to it with and without the bit of lower case, and runs."""
+def _split_members(members: frozenset[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Split a set into bytes that belong to it with and without the lower-case bit, and ranges."""
     paired = [
         byte
         for byte in members
@@ -24,16 +24,16 @@ def _runs(members: frozenset[int]) -> tuple[list[int], list[tuple[int, int]]]:
         and not {byte - 1, byte + 1, byte - 33, byte - 31} & members
     ]
     alone = sorted(members - set(paired) - {byte ^ _CASE for byte in paired})
-    runs: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for byte in alone:
-        if runs and runs[-1][1] == byte:
-            runs[-1] = (runs[-1][0], byte + 1)
+        if ranges and ranges[-1][1] == byte:
+            ranges[-1] = (ranges[-1][0], byte + 1)
         else:
-            runs.append((byte, byte + 1))
-    return paired, runs
+            ranges.append((byte, byte + 1))
+    return paired, ranges
 
 
-def _members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[Any]:
+def _compare_members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[Any]:
     """Compare the bytes of a vector with sets: a vector of truths for each."""
     kind = block.type
 
@@ -43,9 +43,9 @@ def _members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[A
     folded = builder.or_(block, of(_CASE))
     found = []
     for members in sets:
-        paired, runs = _runs(members)
+        paired, ranges = _split_members(members)
         parts = [builder.icmp_unsigned("==", folded, of(byte)) for byte in paired]
-        for begin, end in runs:
+        for begin, end in ranges:
             if end == 256:
                 parts.append(builder.icmp_unsigned(">=", block, of(begin)))
             elif begin == 0:
@@ -88,7 +88,7 @@ def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
         words: list[Any] = [llvm.integer(0)] * len(wanted)
         for begin in range(0, BLOCK, _WIDTH):
             block = llvm.load(builder, builder.add(address, llvm.integer(begin)), kind)
-            for place, truths in enumerate(_members(builder, block, wanted)):
+            for place, truths in enumerate(_compare_members(builder, block, wanted)):
                 bits = builder.bitcast(truths, llvm.number(_WIDTH))
                 if _WIDTH < BLOCK:
                     wide = builder.zext(bits, llvm.number(64))

@@ -66,7 +66,7 @@ def bound(kernel: Kernel, library: Path) -> Bound:
     given = struct.Struct("=" + "".join("".join(word_formats(kind)) for kind in parameters))
     result_format = "=" + "".join("".join(_result_formats(kind)) for kind in returns)
     result = struct.Struct(result_format)
-    room = max(result.size, 8 * _FAULT_WORDS)
+    size = max(result.size, 8 * _FAULT_WORDS)
     entry = entry_of(library)
 
     def pack(arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
@@ -77,7 +77,7 @@ def bound(kernel: Kernel, library: Path) -> Bound:
         return given.pack(*words), held
 
     def run(words: bytes) -> Any:
-        out = ctypes.create_string_buffer(room)
+        out = ctypes.create_string_buffer(size)
         if entry(words, out):
             raise _failure(kernel, out)
         if not returns:
@@ -114,14 +114,14 @@ def _result(kind: Type, words: Iterator[Any]) -> Any:
         owner, address, *shape = (next(words) for _ in range(2 + kind.dimensions))
         size = int(np.prod(shape)) * kind.dtype.itemsize
         held = (ctypes.c_char * size).from_address(address)
-        weakref.finalize(held, _disown, owner)
+        weakref.finalize(held, _release, owner)
         return np.ndarray(shape, kind.dtype, cast("Any", held))
     assert isinstance(kind, np.dtype)
     word = next(words)
     return bool(word) if kind.kind == "b" else word
 
 
-def _disown(owner: int) -> None:
+def _release(owner: int) -> None:
     """Give back the memory of a kernel's array when the last that shares it is gone."""
     owners = ctypes.c_int64.from_address(owner)
     owners.value -= 1

@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 CHECKED = os.environ.get("FASTSCORE_CHECKED", "0") not in ("", "0")
 
-PART = "__compiled_as__"
+COMPILE_OPTIONS = "__compile_options__"
 
 
 class Kernel:
@@ -132,13 +132,13 @@ def kernel(
 
 def inlined(function: Function) -> Function:
     """Declare a function that kernels call: compiled into each of them."""
-    setattr(function, PART, {})
+    setattr(function, COMPILE_OPTIONS, {})
     return function
 
 
 def always_inlined(function: Function) -> Function:
     """Declare a small function of an inner loop: no call is left of it in the kernels."""
-    setattr(function, PART, {"forceinline": True})
+    setattr(function, COMPILE_OPTIONS, {"forceinline": True})
     return function
 
 

@@ -17,7 +17,7 @@ from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
 from fastscore_machine.objects import has_feature
 
-_TOP = np.uint64(1 << 63)
+_TOP_BIT = np.uint64(1 << 63)
 _PAGE = 4096
 
 
@@ -80,9 +80,9 @@ def block_at(builder: Any, address: Any) -> Any:
     return address
 
 
-@instruction("bytes(any) -> int64", plain=plain.place)
-def room_at(builder: Any, address: Any) -> Any:
-    """Return the address of a number of bytes, for an instruction that writes up to as many."""
+@instruction("bytes(any) -> int64", plain=plain.address_of)
+def address_of(builder: Any, address: Any) -> Any:
+    """Return the address of a number of bytes, for an instruction that touches up to as many."""
     return address
 
 
@@ -102,9 +102,9 @@ def prefetch(builder: Any, address: Any) -> None:
 
 
 @always_inlined
-def part_of(base: Base, index: int, length: int) -> View:
+def subview(base: Base, index: int, length: int) -> View:
     """Return ``length`` bytes at ``index`` after a base as a view of their own."""
-    return View(room_at(base, index, length), length)
+    return View(address_of(base, index, length), length)
 
 
 @always_inlined
@@ -116,7 +116,7 @@ def load_short(base: Base, index: int, length: int) -> Any:
     word = np.uint64(0)
     if length <= 0:
         return word
-    here = room_at(base, index, length)
+    here = address_of(base, index, length)
     if (here & (_PAGE - 1)) <= _PAGE - 8:
         word = load_word(View(here, 8), 0)
         return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
@@ -132,11 +132,11 @@ def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any
     What stands after the first ``length`` is anything: where a page would be touched that may not
     be there, they are copied to ``spare``, an array.
     """
-    here = room_at(base, index, length)
+    here = address_of(base, index, length)
     if length < width and (here & (_PAGE - 1)) + width > _PAGE:
         for at in range(length):
             store_byte(spare, at, load_byte(base, index + at))
-        return room_at(spare, 0, width)
+        return address_of(spare, 0, width)
     return here
 
 
@@ -173,11 +173,11 @@ def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
 def _store_one_by_one(address: int, at: int, bits: Any) -> int:
     """Write as `store_positions` does, eight positions at a time, whether they are there or not."""
     count, done = count_ones(bits), 0
-    room = View(address, 4 * 64)
+    target = View(address, 4 * 64)
     while done < count:
         for place in range(8):
             # after the last one anything may stand
-            store_int32(room, 4 * (done + place), at + trailing_zeros(bits | _TOP))
+            store_int32(target, 4 * (done + place), at + trailing_zeros(bits | _TOP_BIT))
             bits &= bits - np.uint64(1)
         done += 8
     return count  # type: ignore[no-any-return]

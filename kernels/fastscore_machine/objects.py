@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_machine.compiling import CHECKED, PART, Instruction, Kernel
+from fastscore_machine.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
 
 SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY, OBJECT = ".so", ".o"
 
 _HERE = Path(__file__).parent
-_MAKERS = ("building.py", "bounds.py", "compiling.py", "runtime.ll", "signatures.py")
+_COMPILER_SOURCES = ("building.py", "bounds.py", "compiling.py", "runtime.ll", "signatures.py")
 _DIGEST_BYTES = 10
 
 
@@ -66,7 +66,7 @@ LEVELS = (
     Level("x86-64-v2", "x86-64-v2", "", _V2),
     Level("x86-64", "x86-64", "", frozenset()),
 )
-_ANY = Level("generic", "generic", "", frozenset())
+_GENERIC = Level("generic", "generic", "", frozenset())
 
 
 @functools.cache
@@ -80,7 +80,7 @@ def processor_level() -> Level:
         if named == level.name:
             return level
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        return _ANY
+        return _GENERIC
     flags = _processor_flags()
     return next(level for level in LEVELS if flags >= level.flags)
 
@@ -120,7 +120,7 @@ def _candidate_folders() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
 
 
-def _is_ours_alone(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
     """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def cache_folder() -> Path:
     """Return the folder that kernels compiled for this processor are kept in, made if need be."""
     for candidate in _candidate_folders():
         folder = candidate / "kernels" / platform_folder()
-        if _is_ours_alone(folder):
+        if _is_private(folder):
             return folder
     return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
 
@@ -211,16 +211,16 @@ def source_digest(kernel: Kernel) -> str:
     """
     files: set[str] = set()
     constants: set[str] = set()
-    _reach(kernel.function, files, constants, set())
+    _collect_reachable(kernel.function, files, constants, set())
     flags = sorted(kernel.fastmath) if kernel.fastmath else False
     parts = [kernel.identity, kernel.parameters, kernel.returns]
     parts += [f"{flags} {kernel.allocates} {CHECKED}", *sorted(constants)]
     parts += sorted(map(_file_digest, files))  # wherever they are installed
-    parts += [_file_digest(str(_HERE / name)) for name in _MAKERS]
+    parts += [_file_digest(str(_HERE / name)) for name in _COMPILER_SOURCES]
     return _digest("\n".join(parts).encode())
 
 
-def _reach(
+def _collect_reachable(
     function: Callable[..., Any], files: set[str], constants: set[str], seen: set[Any]
 ) -> None:
     """Collect the files of the functions that a function calls, and the constants it names."""
@@ -230,15 +230,15 @@ def _reach(
     files.add(function.__code__.co_filename)
     for name, value in _named_values(function):
         if isinstance(value, Kernel):
-            _reach(value.function, files, constants, seen)
+            _collect_reachable(value.function, files, constants, seen)
         elif isinstance(value, Instruction):
             constants.add(f"{name}={value.types}")
-            _reach(value.emit, files, constants, seen)
+            _collect_reachable(value.emit, files, constants, seen)
         elif isinstance(value, types.FunctionType):
-            if hasattr(value, PART) or _is_ours(value.__module__):
-                _reach(value, files, constants, seen)
+            if hasattr(value, COMPILE_OPTIONS) or _is_own_module(value.__module__):
+                _collect_reachable(value, files, constants, seen)
         elif isinstance(value, types.ModuleType):
-            if _is_ours(value.__name__) and value.__file__ is not None:
+            if _is_own_module(value.__name__) and value.__file__ is not None:
                 files.add(value.__file__)
         elif (constant := _constant(value)) is not None:
             constants.add(f"{name}={constant}")
@@ -272,13 +272,13 @@ def _constant(value: Any) -> str | None:
     return None
 
 
-def reach(kernel: Kernel) -> dict[Any, int]:
+def reachable_functions(kernel: Kernel) -> dict[Any, int]:
     """Return the functions that a kernel is compiled from, and the sizes of their code.
 
     A function counts twice where it is compiled twice, with references counted and without.
     """
     seen: set[Any] = set()
-    _reach(kernel.function, set(), set(), seen)
+    _collect_reachable(kernel.function, set(), set(), seen)
     return {(each, kernel.allocates): len(each.__code__.co_code) for each in seen}
 
 
@@ -289,7 +289,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _is_ours(module: str) -> bool:
+def _is_own_module(module: str) -> bool:
     return module.partition(".")[0].startswith("fastscore")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 _WORD_BYTES = 8
 
 
-def place(base: Any, index: int, width: int) -> int:
+def address_of(base: Any, index: int, width: int) -> int:
     """Return the address ``index`` bytes after an array or a view.
 
     Raises
@@ -34,23 +34,25 @@ def place(base: Any, index: int, width: int) -> int:
 def load_word(base: Any, index: int) -> Any:
     """Read the eight bytes at ``index`` after a base, little-endian."""
     return np.uint64(
-        int.from_bytes(ctypes.string_at(place(base, index, _WORD_BYTES), _WORD_BYTES), "little")
+        int.from_bytes(
+            ctypes.string_at(address_of(base, index, _WORD_BYTES), _WORD_BYTES), "little"
+        )
     )
 
 
 def load_int32(base: Any, index: int) -> int:
     """Read the 32-bit integer at ``index`` after a base, sign-extended."""
-    return ctypes.c_int32.from_address(place(base, index, 4)).value
+    return ctypes.c_int32.from_address(address_of(base, index, 4)).value
 
 
 def load_byte(base: Any, index: int) -> int:
     """Read the byte at ``index`` after a base."""
-    return ctypes.c_uint8.from_address(place(base, index, 1)).value
+    return ctypes.c_uint8.from_address(address_of(base, index, 1)).value
 
 
 def store_byte(base: Any, index: int, value: int) -> None:
     """Write the low byte of ``value`` at ``index`` after a base."""
-    ctypes.c_uint8.from_address(place(base, index, 1)).value = int(value) & 0xFF
+    ctypes.c_uint8.from_address(address_of(base, index, 1)).value = int(value) & 0xFF
 
 
 def read_at(descriptor: int, address: int, size: int, place: int) -> int:
@@ -65,17 +67,17 @@ def read_at(descriptor: int, address: int, size: int, place: int) -> int:
 
 def store_word(base: Any, index: int, word: Any) -> None:
     """Write eight bytes at ``index`` after a base, little-endian."""
-    ctypes.c_uint64.from_address(place(base, index, _WORD_BYTES)).value = int(word)
+    ctypes.c_uint64.from_address(address_of(base, index, _WORD_BYTES)).value = int(word)
 
 
 def store_int32(base: Any, index: int, value: int) -> None:
     """Write the low 32 bits of ``value`` at ``index`` after a base."""
-    ctypes.c_uint32.from_address(place(base, index, 4)).value = int(value) & 0xFFFFFFFF
+    ctypes.c_uint32.from_address(address_of(base, index, 4)).value = int(value) & 0xFFFFFFFF
 
 
 def block_at(base: Any, index: int) -> int:
     """Return the address of 64 bytes."""
-    return place(base, index, 64)
+    return address_of(base, index, 64)
 
 
 def prefetch(address: int) -> None:
@@ -115,20 +117,20 @@ def word_bytes(base: Any, index: int) -> Any:
 
 
 def _block(base: Any, index: int) -> bytes:
-    return ctypes.string_at(place(base, index, 64), 64)
+    return ctypes.string_at(address_of(base, index, 64), 64)
 
 
-def run_marks(base: Any, index: int, runs: Any, runs_index: int) -> Any:
-    """Mark at which of 64 places any of four runs of three bytes begins."""
-    found = ctypes.string_at(place(base, index, 64 + 2), 64 + 2)
-    table = ctypes.string_at(place(runs, runs_index, 4 * 3 * 64), 4 * 3 * 64)
-    wanted = {table[3 * 64 * run : 3 * 64 * (run + 1) : 64] for run in range(4)}
+def mark_trigrams(base: Any, index: int, trigrams: Any, trigrams_index: int) -> Any:
+    """Mark at which of 64 places any of four trigrams of bytes begins."""
+    found = ctypes.string_at(address_of(base, index, 64 + 2), 64 + 2)
+    table = ctypes.string_at(address_of(trigrams, trigrams_index, 4 * 3 * 64), 4 * 3 * 64)
+    wanted = {table[3 * 64 * trigram : 3 * 64 * (trigram + 1) : 64] for trigram in range(4)}
     return _marked(found[at : at + 3] in wanted for at in range(64))
 
 
 def copy_block(source: Any, at: int, target: Any, to: int) -> None:
     """Copy the 64 bytes at an index after one base to an index after another."""
-    ctypes.memmove(place(target, to, 64), ctypes.string_at(place(source, at, 64), 64), 64)
+    ctypes.memmove(address_of(target, to, 64), ctypes.string_at(address_of(source, at, 64), 64), 64)
 
 
 def _marked(flags: Iterable[bool]) -> Any:

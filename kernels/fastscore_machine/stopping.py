@@ -1,8 +1,8 @@
-"""Ending long kernels soon: a word in memory that they look at between pieces of their work.
+"""Ending long kernels soon: a flag in memory that they look at between pieces of their work.
 
-Whoever is interrupted sets it (`ask_to_stop`); a kernel that finds it set returns at once, and
-its caller raises `StoppedError`, so that nothing of an unfinished result is used. A run has a word
-of its own (`stopped_alone`), which the threads that it begins share: another run of the same
+Whoever is interrupted sets it (`request_stop`); a kernel that finds it set returns at once, and
+its caller raises `StoppedError`, so that nothing of an unfinished result is used. A run has a flag
+of its own (`own_stop_flag`), which the threads that it begins share: another run of the same
 process, in another thread, ends by its own.
 """
 
@@ -22,11 +22,11 @@ from fastscore_machine.compiling import instruction
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-_PROCESS = np.zeros(1, np.int64)
-_WORD: ContextVar[Longs] = ContextVar("fastscore_stop_word", default=_PROCESS)
-_open_words: dict[int, Longs] = {}
+_PROCESS_FLAG = np.zeros(1, np.int64)
+_STOP_FLAG: ContextVar[Longs] = ContextVar("fastscore_stop_flag", default=_PROCESS_FLAG)
+_open_flags: dict[int, Longs] = {}
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """How often a main thread that waits lets Python look for signals."""
 
 _SIGNALLED = 2
@@ -37,49 +37,49 @@ class StoppedError(Exception):
 
 
 @contextmanager
-def stopped_alone() -> Iterator[None]:
-    """Give this thread, and those that a `StoppablePool` begins for it, a word of their own."""
-    word = np.zeros(1, np.int64)
-    _open_words[id(word)] = word
+def own_stop_flag() -> Iterator[None]:
+    """Give this thread, and those that a `StoppablePool` begins for it, a flag of their own."""
+    flag = np.zeros(1, np.int64)
+    _open_flags[id(flag)] = flag
     if was_signalled():
-        word[0] = _SIGNALLED
-    token = _WORD.set(word)
+        flag[0] = _SIGNALLED
+    token = _STOP_FLAG.set(flag)
     try:
         yield
     finally:
-        _WORD.reset(token)
-        del _open_words[id(word)]
+        _STOP_FLAG.reset(token)
+        del _open_flags[id(flag)]
 
 
-def stop_word() -> Longs:
-    """Return the word of what this thread works for, which kernels take: not zero is stop."""
-    return _WORD.get()
+def stop_flag() -> Longs:
+    """Return the flag of what this thread works for, which kernels take: not zero is stop."""
+    return _STOP_FLAG.get()
 
 
-def ask_to_stop(*, signalled: bool = False) -> None:
+def request_stop(*, signalled: bool = False) -> None:
     """Ask the kernels and tasks of this run to end; those of the process when signalled."""
     if not signalled:
-        stop_word()[0] = max(int(stop_word()[0]), 1)
+        stop_flag()[0] = max(int(stop_flag()[0]), 1)
         return
-    for word in (_PROCESS, *_open_words.values()):
-        word[0] = _SIGNALLED
+    for flag in (_PROCESS_FLAG, *_open_flags.values()):
+        flag[0] = _SIGNALLED
 
 
-def allow_again() -> None:
+def clear_stop() -> None:
     """Let work run again, after all of it has ended; what a signal asked for stays."""
-    stop_word()[0] = 0
+    stop_flag()[0] = 0
     if was_signalled():  # meanwhile, too
-        stop_word()[0] = _SIGNALLED
+        stop_flag()[0] = _SIGNALLED
 
 
 def was_signalled() -> bool:
     """Tell whether a signal has asked this process to end."""
-    return bool(_PROCESS[0] == _SIGNALLED)
+    return bool(_PROCESS_FLAG[0] == _SIGNALLED)
 
 
 def raise_if_stopped() -> None:
     """Raise `StoppedError` when asked to stop."""
-    if stop_word()[0]:
+    if stop_flag()[0]:
         raise StoppedError
 
 
@@ -89,7 +89,7 @@ class StoppablePool(ThreadPoolExecutor):
     def submit(
         self, work: Callable[Given, Result], /, *given: Given.args, **named: Given.kwargs
     ) -> Future[Result]:
-        """Do work in a thread, with the word of the one that asks for it."""
+        """Do work in a thread, with the flag of the one that asks for it."""
         context = copy_context()
         return super().submit(lambda: context.run(work, *given, **named))
 
@@ -100,7 +100,7 @@ def _plain_is_stopped(flag: Any) -> bool:
 
 @instruction("array -> int64", plain=_plain_is_stopped)
 def is_stopped(builder: Any, flag: Any) -> Any:
-    """Read the word anew, whatever the compiler knows of it."""
+    """Read the flag anew, whatever the compiler knows of it."""
     place = llvm.pointer(builder, flag, llvm.number(64))
     return builder.load_atomic(place, "monotonic", 8)
 
@@ -129,11 +129,11 @@ def interruptible(work: Callable[[], Result]) -> Result:
     try:
         # a handler that others have put before Python's may leave the wait as it is
         while worker.is_alive():
-            worker.join(LOOK_SECONDS)
+            worker.join(POLL_SECONDS)
     except BaseException:
-        ask_to_stop()
+        request_stop()
         worker.join()
-        allow_again()
+        clear_stop()
         raise
     if errors:
         raise errors[0]

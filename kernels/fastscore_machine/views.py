@@ -11,11 +11,11 @@ import numpy as np
 
 from fastscore_machine.compiling import always_inlined
 from fastscore_machine.memory import (
+    address_of,
     block_at,
     copy_block,
     load_byte,
     load_word,
-    room_at,
     store_byte,
 )
 
@@ -40,6 +40,7 @@ signed: Any = np.int64
 """Items of unsigned vectors are made signed to be counted with."""
 
 byte_at, word_at, put_byte = load_byte, load_word, store_byte
+room_at = address_of
 
 
 @always_inlined

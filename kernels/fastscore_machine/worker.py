@@ -16,8 +16,8 @@ from fastscore_machine.calling import entry_of
 from fastscore_machine.compiling import Kernel
 from fastscore_machine.linking import link
 
-_UNHEARD_SECONDS = 1.0
-PATIENCE_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
+_NOTICE_SECONDS = 1.0
+LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
 _POLL_SECONDS = 0.05
 _OBJECTS_PER_COLLECTION = 500_000  # a compiler's garbage has few cycles: 5 % of its time
 
@@ -69,14 +69,14 @@ def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
     path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
     with path.open("a+") as handle:
         started, said, held = time.monotonic(), False, False
-        while not held and (waited := time.monotonic() - started) <= PATIENCE_SECONDS:
+        while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 held = True
             except OSError:
                 if objects.find_library(kernel) is not None:
                     break
-                if waited > _UNHEARD_SECONDS and not said:
+                if waited > _NOTICE_SECONDS and not said:
                     said = True
                     answers.write(f"waiting {_holder(handle, kernel)}\n")
                 time.sleep(_POLL_SECONDS)
@@ -96,5 +96,5 @@ def _holder(handle: IO[str], kernel: Kernel) -> str:
     process = handle.read().strip() or "of unknown number"
     return (
         f"waiting for process {process}, which compiles {kernel.__name__}; "
-        f"for {PATIENCE_SECONDS:.0f} s at most"
+        f"for {LOCK_TIMEOUT_SECONDS:.0f} s at most"
     )

@@ -23,10 +23,10 @@ from fastscore_machine.compiling import Kernel, declared_kernels
 from fastscore_machine.threads import thread_count
 
 _PROGRAM = "from fastscore_machine.worker import main; main()"
-_QUOTED = 2_000
+_MOST_QUOTED = 2_000
 
 _lock = threading.Lock()
-_asked: dict[str, Future[Path]] = {}
+_requested: dict[str, Future[Path]] = {}
 
 
 class CompilationError(RuntimeError):
@@ -34,7 +34,7 @@ class CompilationError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Progress:
     """How far a compilation is.
 
     Attributes
@@ -50,7 +50,7 @@ class Step:
     note: str = ""
 
 
-Listener = Callable[[Step], object]
+Listener = Callable[[Progress], object]
 
 
 def missing_kernels(kernels: Iterable[Kernel] | None = None) -> list[Kernel]:
@@ -66,7 +66,7 @@ def compiled_library(kernel: Kernel) -> Path:
         return found
     beside = [each for each in declared_kernels() if each.module == kernel.module]
     others = [each for each in missing_kernels(beside) if each is not kernel]
-    return request([kernel, *others], _say_once())[0].result()
+    return request([kernel, *others], _announce_once())[0].result()
 
 
 def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:
@@ -81,23 +81,23 @@ def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]
     """
     wanted = list(kernels)
     with _lock:
-        new = [each for each in wanted if each.identity not in _asked]
+        new = [each for each in wanted if each.identity not in _requested]
         for kernel in new:
-            _asked[kernel.identity] = Future()
-        futures = [_asked[each.identity] for each in wanted]
+            _requested[kernel.identity] = Future()
+        futures = [_requested[each.identity] for each in wanted]
     if new:
         _Compilation(new, listener).start()
     return futures
 
 
-def _say_once() -> Listener:
+def _announce_once() -> Listener:
     """Return a listener that says on stderr, once, that something is compiled or awaited."""
     said: set[str] = set()
 
-    def listen(step: Step) -> None:
-        kernels = "1 kernel" if step.total == 1 else f"{step.total} kernels"
-        message = step.note or f"compiling {kernels} for this processor, once"
-        if message not in said and step.done < step.total:
+    def listen(progress: Progress) -> None:
+        kernels = "1 kernel" if progress.total == 1 else f"{progress.total} kernels"
+        message = progress.note or f"compiling {kernels} for this processor, once"
+        if message not in said and progress.done < progress.total:
             said.add(message)
             print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
@@ -108,7 +108,7 @@ class _Queue:
     """Kernels to be compiled by several processes, each of which keeps what it has compiled."""
 
     def __init__(self, kernels: Iterable[Kernel], processes: int) -> None:
-        self._open = {kernel: objects.reach(kernel) for kernel in kernels}
+        self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
         self._compiled: list[set[Any]] = [set() for _ in range(processes)]
         self._lock = threading.Lock()
 
@@ -124,12 +124,12 @@ class _Queue:
                 if not self._open:
                     return
                 others = set().union(*self._compiled) - own
-                kernel = max(self._open, key=lambda each: _worth(self._open[each], own, others))
+                kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
                 own.update(self._open.pop(kernel))
             yield kernel
 
 
-def _worth(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
+def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
     shared = sum(2 * size for each, size in functions.items() if each in own)
     doubled = sum(2 * size for each, size in functions.items() if each in others)
     return sum(functions.values()) + shared - doubled
@@ -140,12 +140,12 @@ class _Compilation:
 
     def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
-        self._telling = threading.Lock()
+        self._notifying = threading.Lock()
         self._processes = min(thread_count(None), self._total)
         self._open = _Queue(kernels, self._processes)
 
     def start(self) -> None:
-        self._tell()
+        self._notify()
         for number in range(self._processes):
             threading.Thread(
                 target=self._run_worker,
@@ -154,10 +154,10 @@ class _Compilation:
                 daemon=True,
             ).start()
 
-    def _tell(self, note: str = "", done: int = 0) -> None:
-        with self._telling:
+    def _notify(self, note: str = "", done: int = 0) -> None:
+        with self._notifying:
             self._done += done
-            self._listener(Step(self._done, self._total, note))
+            self._listener(Progress(self._done, self._total, note))
 
     def _run_worker(self, number: int) -> None:
         with tempfile.TemporaryFile("w+") as errors:
@@ -169,16 +169,16 @@ class _Compilation:
                     library, failure = self._compiled(worker, kernel), None
                 except Exception as error:
                     errors.seek(0)
-                    tail = errors.read()[-_QUOTED:]
+                    tail = errors.read()[-_MOST_QUOTED:]
                     failure = CompilationError(
                         f"{kernel.identity} was not compiled: {error}\n{tail}"
                     )
                 # whoever waits has heard of it before it goes on
-                self._tell(done=1)
+                self._notify(done=1)
                 with _lock:
-                    future = _asked[kernel.identity]
+                    future = _requested[kernel.identity]
                     if failure is not None:
-                        del _asked[kernel.identity]
+                        del _requested[kernel.identity]
                 if failure is None:
                     future.set_result(library)
                 else:
@@ -198,7 +198,7 @@ class _Compilation:
                 return Path(text)
             if kind == "failed":
                 raise CompilationError(text)
-            self._tell(note=text)
+            self._notify(note=text)
         raise CompilationError(f"its process ended with {worker.wait()}")
 
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from benchmarks.agreement import DisagreementError, check_agreement
 from benchmarks.end_to_end import dialogues_for, distinct_pairs, net_rate
 from benchmarks.miner_logs import generate
-from benchmarks.old_way import main as old_way
 from benchmarks.processes import Cost, ProcessFailedError, measure
+from benchmarks.published_script import main as published_script
 from benchmarks.scenarios import Result, Side, alternate, table
 from benchmarks.source_dialogues import Dialogue, Turn
 
@@ -129,14 +129,14 @@ def test_both_ways_agree_on_real_dialogues(tmp_path: Path) -> None:
     logs, scores, run = tmp_path / "logs", tmp_path / "scores", tmp_path / "run"
     counts = generate(logs, dialogues=6, miners=2, layout="dialogue")
     arguments = [str(logs), "-o", str(scores), "--lex-weight", "1"]
-    assert CliRunner().invoke(old_way, arguments).exit_code == 0
+    assert CliRunner().invoke(published_script, arguments).exit_code == 0
     score = [sys.executable, "-m", "fastscore", "score", "score_dialogue", str(logs), "-q"]
     measure([*score, "-o", str(run), "--lex-weight", "1"], cwd=tmp_path)
     assert check_agreement(scores, run, lexical_only=True).rows == counts.predictions
 
 
-def test_the_old_way_asks_for_weights_where_it_needs_them(tmp_path: Path) -> None:
-    result = CliRunner().invoke(old_way, [str(tmp_path), "-o", str(tmp_path / "scores")])
+def test_the_published_script_asks_for_weights_where_it_needs_them(tmp_path: Path) -> None:
+    result = CliRunner().invoke(published_script, [str(tmp_path), "-o", str(tmp_path / "scores")])
     assert result.exit_code == 2
     assert "needs --weights" in result.output
 
@@ -160,7 +160,10 @@ def test_actions_alternate() -> None:
 
 
 def test_the_table_gives_medians_and_spread() -> None:
-    result = Result("mixed", {"old way": side(2000, 1.0, 4.0, 2.0)}, {"times": 5.5}, {})
+    result = Result("mixed", {"published script": side(2000, 1.0, 4.0, 2.0)}, {"times": 5.5}, {})
     lines = table(result).splitlines()
-    assert lines[4] == "| old way | 2,000 | 2.00 (1.00-4.00) | 1.00 (0.50-2.00) | 100 | 1,000 |"
+    assert (
+        lines[4]
+        == "| published script | 2,000 | 2.00 (1.00-4.00) | 1.00 (0.50-2.00) | 100 | 1,000 |"
+    )
     assert "- times: **5.50**" in lines

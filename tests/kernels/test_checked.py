@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels.character_ngrams import index_character_ngrams
-from fastscore_kernels.ngrams import _scratch
+from fastscore_kernels.ngrams import _allocate_scratch
 from fastscore_machine.compiling import CHECKED, JIT_DISABLED
 from fastscore_machine.memory import Views
 
@@ -48,7 +48,7 @@ def character_ngrams():
         np.frombuffer(" abc ".encode("utf-32-le"), np.uint32), [0, 4], [0, 1]
     )
     texts = (np.full(3, ord("a"), np.uint32), longs(0, 6))
-    return (index.tree, index.postings, texts, 1, 0.5, empty((1, 1), np.int32), 0, 1)
+    return (index.trie, index.postings, texts, 1, 0.5, empty((1, 1), np.int32), 0, 1)
 
 
 CASES = {
@@ -72,7 +72,7 @@ CASES = {
         lambda: (rows(CUT), rows(b"b"), empty(1), np.full(1, LONG, np.int32)),
         "1 items at index 1 of 1",
     ),
-    f"{KERNELS}.text_parts:_copy": (
+    f"{KERNELS}.copying:_copy_texts": (
         lambda: (rows(b"abc").addresses, longs(0, 3), empty(2, np.uint8)),
         "1 items at index 2 of 2",
     ),
@@ -119,7 +119,7 @@ CASES = {
         ),
         "1 items at index 122 of 100",
     ),
-    f"{KERNELS}.words:_count": (
+    f"{KERNELS}.words:_count_phrases": (
         lambda: (
             (octets(b"ab"), longs(0, 5), longs(0), longs(0)),
             (octets(b"b"), longs(0, 1), longs(0), longs(0, 1)),
@@ -184,7 +184,7 @@ CASES = {
             (octets(b"ab"), longs(0, 5)),
             (octets(b"ab"), longs(0, 2)),
             longs(1),
-            *_scratch(5),
+            *_allocate_scratch(5),
             empty(1, np.float64),
             0,
             1,

@@ -9,7 +9,7 @@ from tests.machine.processes import FOLDERS, compiled_only, outcome, start
 SUM_OF_BYTES = """
 import numpy as np
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import load_byte, part_of
+from fastscore_machine.memory import load_byte, subview
 
 STEP = 1
 
@@ -19,7 +19,7 @@ def _at(view, index):
 
 @kernel("uint8[:], int64", returns="int64", fastmath=False)
 def total(data, stop):
-    view, found = part_of(data, 0, data.size), 0
+    view, found = subview(data, 0, data.size), 0
     for index in range(0, stop, STEP):
         found += _at(view, index)
     return found

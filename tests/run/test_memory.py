@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastscore_machine.stopping import StoppedError, allow_again, raise_if_stopped, stop_word
+from fastscore_machine.stopping import StoppedError, clear_stop, raise_if_stopped, stop_flag
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory
@@ -42,13 +42,13 @@ def test_work_that_takes_too_much_is_stopped() -> None:
         work()
     assert ended.value.exit_code == EXIT_INCOMPLETE
     assert len(kept) < 60
-    assert not stop_word()[0]
+    assert not stop_flag()[0]
 
 
 def test_work_that_never_looks_is_an_error_when_it_ends() -> None:
     with pytest.raises(MemoryLimitError), limit_memory(Limits(memory=1), "some"):
         pass
-    assert not stop_word()[0]
+    assert not stop_flag()[0]
 
 
 def test_work_within_its_memory_is_left_alone() -> None:
@@ -74,17 +74,17 @@ def test_the_wish_to_stop_outlives_a_pool_that_ends() -> None:
     def work() -> None:
         with limit_memory(allowed(100), "some"):
             more = held(300)
-            while not stop_word()[0]:
+            while not stop_flag()[0]:
                 time.sleep(memory.POLL_SECONDS)
-            allow_again()  # as a pool does when its tasks have ended
-            while not stop_word()[0]:
+            clear_stop()  # as a pool does when its tasks have ended
+            while not stop_flag()[0]:
                 time.sleep(memory.POLL_SECONDS)
             raise_if_stopped()
             assert more.size
 
     with pytest.raises(MemoryLimitError):
         work()
-    assert not stop_word()[0]
+    assert not stop_flag()[0]
 
 
 @pytest.mark.parametrize("stage", ["plan", "score", "summary"])

@@ -9,11 +9,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fastscore_machine.stopping import LOOK_SECONDS, StoppablePool
+from fastscore_machine.stopping import POLL_SECONDS, StoppablePool
 
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run.engines.engine import Answer, Done, Key, Lost
-from fastscore.run.interrupt import allow_again, ask_to_stop
+from fastscore.run.interrupt import clear_stop, request_stop
 
 TASKS_PER_WORKER = 2
 
@@ -51,11 +51,11 @@ class LocalEngine:
                 done, running = _first_done(running)
                 yield from (future.result() for future in done)
         except BaseException:
-            ask_to_stop()
+            request_stop()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            allow_again()
+            clear_stop()
 
     def processes(self) -> int:
         """Count this process."""
@@ -74,7 +74,7 @@ def _first_done(running: set[Future[Done]]) -> tuple[set[Future[Done]], set[Futu
     """
     done: set[Future[Done]] = set()
     while not done:
-        done, running = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        done, running = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
     return done, running
 
 

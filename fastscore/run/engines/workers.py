@@ -12,7 +12,7 @@ from fastscore.errors import FastscoreError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run.engines.engine import Done, Key
-from fastscore.run.interrupt import stopped_alone
+from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.memory import limit_memory
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
@@ -59,7 +59,7 @@ def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Fai
     """
     worker = f"A worker (host {socket.gethostname()}, process {os.getpid()})"
     try:
-        with stopped_alone(), limit_memory(limits, worker):
+        with own_stop_flag(), limit_memory(limits, worker):
             return task(key)
     except FastscoreError as error:
         error.__context__ = error.__cause__ = error.__traceback__ = None

@@ -47,7 +47,7 @@ def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs, Long
 
 
 @always_inlined
-def _stands(text: View, at: int, data: Any, start: int, stop: int) -> bool:
+def _matches_at(text: View, at: int, data: Any, start: int, stop: int) -> bool:
     """Tell whether ``data[start:stop]`` stands at a place of a text."""
     for place in range(start, stop):
         if load_byte(text, at + place - start) != data[place]:
@@ -63,7 +63,7 @@ def _digit(text: View, at: int) -> int:
 
 
 @always_inlined
-def _half(text: View, at: int) -> int:
+def _read_meridiem(text: View, at: int) -> int:
     """Return the letter of AM or PM in lower case, 0 for neither."""
     if at + 2 > text.length or load_byte(text, at + 1) | _LOWER_CASE != _M:
         return 0
@@ -84,11 +84,11 @@ def _clock(text: View, begin: int, colon: int) -> tuple[int, int]:
     minute, end = 10 * high + low, colon + 3
     is_possible = hour <= 24 and minute <= 59
     at = end + 1 if end < text.length and load_byte(text, end) == _SPACE else end
-    half = _half(text, at)
-    if half != 0:
+    meridiem = _read_meridiem(text, at)
+    if meridiem != 0:
         end = at + 2
         is_possible = 1 <= hour <= 12 and minute <= 59
-        hour = hour % 12 + (12 if half == _P else 0)
+        hour = hour % 12 + (12 if meridiem == _P else 0)
     return 60 * hour + minute if is_possible else _IMPOSSIBLE, end
 
 
@@ -130,7 +130,7 @@ def _name_before(text: View, begin: int, leads: Any, offsets: Any) -> Any:
     """Return where the name before an interval and its lead ends; -1 where there is none."""
     for lead in range(offsets.size - 1):
         end = begin - (offsets[lead + 1] - offsets[lead])
-        if end >= 1 and _stands(text, end, leads, offsets[lead], offsets[lead + 1]):
+        if end >= 1 and _matches_at(text, end, leads, offsets[lead], offsets[lead + 1]):
             return end if 0x20 < load_byte(text, end - 1) < 0x7F else -1
     return -1
 

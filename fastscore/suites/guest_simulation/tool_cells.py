@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from fastscore_kernels import keyword_groups
-from fastscore_kernels.text_parts import copied
+from fastscore_kernels.copying import copy_texts
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_machine.arrow import StringColumn, TextRows, text_rows
 
@@ -72,7 +72,9 @@ class OrderLists:
     def texts(self, messages: Indices) -> StringColumn:
         """Copy the lists of some messages, each with what follows it in its cell."""
         start = self.start[messages]
-        return copied(self.cells.addresses[messages] + start, self.cells.lengths[messages] - start)
+        return copy_texts(
+            self.cells.addresses[messages] + start, self.cells.lengths[messages] - start
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from fastscore_machine.arrow import text_rows
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
 from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, part_of
+from fastscore_machine.memory import View, Views, load_byte, subview
 from fastscore_machine.validation import read_only, same_length
 from fastscore_machine.views import put_byte, same_bytes
 from fastscore_readers.json import tokens
@@ -29,8 +29,8 @@ from fastscore.suites.json_values import JsonValues, Problems
 PLAIN, ESCAPED, NUMBERED = range(3)
 r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""
 
-_AHEAD = 2
-_NONE, _1 = np.uint64(0), np.uint64(1)
+_PAIRS_AHEAD = 2
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 _SLASH = 0x2F
 
 
@@ -93,14 +93,14 @@ def joined_contain(
     same_length("needles", len(wanted.lengths), "haystacks", found.size)
     same_length("written", len(parts.lengths), "escapes", escapes.size)
     ends = np.append(0, np.cumsum(parts.lengths + 1))
-    room = np.empty(int(np.diff(ends[offsets]).max(initial=0)), np.uint8)
+    scratch = np.empty(int(np.diff(ends[offsets]).max(initial=0)), np.uint8)
     ways, places, chosen = read_only(escapes), read_only(offsets), read_only(haystacks)
-    _search(parts.views, ways, places, chosen, wanted.views, room, found)
+    _search(parts.views, ways, places, chosen, wanted.views, scratch, found)
     return found
 
 
 @inlined
-def _place(text: View, needle: View) -> int:
+def _find(text: View, needle: View) -> int:
     """Where a text holds another, of at least one byte; -1 if nowhere."""
     size, length = text.length, needle.length
     last = length - 1
@@ -124,13 +124,13 @@ def _place(text: View, needle: View) -> int:
             place = index + trailing_zeros(found)
             if same_bytes(text, place, needle, 0, length):
                 return int(place)
-            found &= found - _1
+            found &= found - _ONE
         index += BLOCK
     return -1
 
 
 @inlined
-def _stands_for_itself(needle: View) -> bool:
+def _needs_no_escape(needle: View) -> bool:
     """Whether no escape of two characters can stand for any character of a text."""
     index = 0
     while index + BLOCK <= needle.length:
@@ -148,13 +148,13 @@ def _stands_for_itself(needle: View) -> bool:
 
 
 @inlined
-def _holds_as_written(parts: Any, escapes: Any, first: Any, after: Any, needle: View) -> int:
+def _contains_unescaped(parts: Any, escapes: Any, first: Any, after: Any, needle: View) -> int:
     """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
     for part in range(first, after):
         if escapes[part] == NUMBERED:
             return -1
         text = View(parts.addresses[part], parts.lengths[part])
-        at = _place(text, needle)
+        at = _find(text, needle)
         if at < 0:
             continue
         # what follows a backslash may be its letter
@@ -176,15 +176,17 @@ def _search(
     offsets: Any,
     haystacks: Any,
     needles: Views,
-    room: Any,
+    scratch: Any,
     found: Any,
 ) -> None:
-    """Search haystacks; one that is not searched as it is written is written to a room."""
-    searched, text = np.int64(-1), part_of(room, 0, 0)
+    """Search haystacks; one that is not searched as it is written is unescaped to ``scratch``."""
+    searched, text = np.int64(-1), subview(scratch, 0, 0)
     for pair in range(haystacks.size):
-        if pair + _AHEAD < haystacks.size:
-            prefetch_text(View(needles.addresses[pair + _AHEAD], needles.lengths[pair + _AHEAD]))
-            ahead = haystacks[pair + _AHEAD]
+        if pair + _PAIRS_AHEAD < haystacks.size:
+            prefetch_text(
+                View(needles.addresses[pair + _PAIRS_AHEAD], needles.lengths[pair + _PAIRS_AHEAD])
+            )
+            ahead = haystacks[pair + _PAIRS_AHEAD]
             for part in range(offsets[ahead], offsets[ahead + 1]):
                 prefetch_text(View(parts.addresses[part], parts.lengths[part]))
         needle = View(needles.addresses[pair], needles.lengths[pair])
@@ -192,8 +194,8 @@ def _search(
             found[pair] = True
             continue
         first, after = offsets[haystacks[pair]], offsets[haystacks[pair] + 1]
-        if _stands_for_itself(needle):
-            held = _holds_as_written(parts, escapes, first, after, needle)
+        if _needs_no_escape(needle):
+            held = _contains_unescaped(parts, escapes, first, after, needle)
             if held >= 0:
                 found[pair] = held == 1
                 continue
@@ -205,10 +207,10 @@ def _search(
                 size: Any = np.int64(0)
                 for part in range(first, after):
                     if part > first:
-                        put_byte(room, size, NEWLINE)
+                        put_byte(scratch, size, NEWLINE)
                         size += 1
                     written = View(parts.addresses[part], parts.lengths[part])
                     # half of a surrogate pair makes the empty text
-                    size = max(size, unescape(written, 0, written.length, room, size))
-                text = part_of(room, 0, size)
-        found[pair] = _place(text, needle) >= 0
+                    size = max(size, unescape(written, 0, written.length, scratch, size))
+                text = subview(scratch, 0, size)
+        found[pair] = _find(text, needle) >= 0

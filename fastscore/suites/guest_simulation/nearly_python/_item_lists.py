@@ -13,7 +13,7 @@ from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.bits import trailing_zeros
 from fastscore_machine.byte_blocks import BLOCK, equal_bytes, word_bytes
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, part_of
+from fastscore_machine.memory import View, Views, load_byte, subview
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -211,7 +211,7 @@ def _text_end(data: View, quote: int, start: int, stop: int, assigned: bool) -> 
 
 
 @always_inlined
-def _added(found: Any, count: int, row: int, kind: int, start: int, end: int) -> int:
+def _append_name(found: Any, count: int, row: int, kind: int, start: int, end: int) -> int:
     """Note one more name; return how many there are, -1 without room for it."""
     if count < 0 or count == found.shape[1]:
         return -1
@@ -258,7 +258,7 @@ def walk(
 
     Level 1 is inside the list, 2 inside an item, 3 inside its modifiers, 4 inside one of them.
     """
-    data = part_of(cells, 0, cells.size)
+    data = subview(cells, 0, cells.size)
     starts, stops, ends = lists
     names, name_offsets, ranks = keys
     count = 0
@@ -287,9 +287,11 @@ def walk(
                 if level == 1:
                     for kind, place in ((ITEM, 0), (FIELD, 1)):
                         if best[place, 0] < _NO_RANK:
-                            count = _added(found, count, row, kind, best[place, 1], best[place, 2])
+                            count = _append_name(
+                                found, count, row, kind, best[place, 1], best[place, 2]
+                            )
                 elif level == 3 and in_modifiers and best[2, 0] < _NO_RANK:
-                    count = _added(found, count, row, MODIFIER, best[2, 1], best[2, 2])
+                    count = _append_name(found, count, row, MODIFIER, best[2, 1], best[2, 2])
                 elif level <= 0:
                     ends[row] = at + 1
                     break
@@ -307,7 +309,7 @@ def walk(
                     key = _key_number(data, begin, end, names, name_offsets)
                 elif begin < end and (level == 1 or (level == 3 and in_modifiers)):
                     kind = BARE_ITEM if level == 1 else MODIFIER
-                    count = _added(found, count, row, kind, begin, end)
+                    count = _append_name(found, count, row, kind, begin, end)
                     key = -1
                 elif begin < end and key >= 0:
                     place, rank = -1, key

@@ -10,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import BLOCK, RUN_BYTES, RUNS, aligned, prefetch_text, run_marks
+from fastscore_machine.byte_blocks import (
+    BLOCK,
+    TRIGRAM_BYTES,
+    TRIGRAMS,
+    aligned,
+    mark_trigrams,
+    prefetch_text,
+)
 from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, part_of
+from fastscore_machine.memory import View, Views, load_byte, subview
 from fastscore_machine.views import same_bytes
 
 from fastscore.suites.guest_simulation.nearly_python._item_lists import (
@@ -38,59 +45,59 @@ _OPEN = ord("[")
 _ROWS_AHEAD, _BYTES_AHEAD = 4, 1024
 
 
-def key_runs(keys: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Choose the runs of bytes by which keys are looked for: few, and rare in other words.
+def choose_trigrams(keys: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Choose the byte trigrams by which keys are looked for: few, and rare in other words.
 
     Returns
     -------
     tuple
-        The runs as `run_marks` takes them, and where in each key the one stands by which it is
-        found, int64 (keys,).
+        The trigrams as `mark_trigrams` takes them, and where in each key the one stands by which it
+        is found, int64 (keys,).
     """
-    runs: list[bytes] = []
+    trigrams: list[bytes] = []
     left = set(keys)
 
-    def worth(run: bytes) -> tuple[bool, int]:
+    def rank(trigram: bytes) -> tuple[bool, int]:
         # where two words of a key meet is found in few other words
-        return run[1:2] == b"_", sum(run in key for key in left)
+        return trigram[1:2] == b"_", sum(trigram in key for key in left)
 
     while left:
-        there_are = {key[at : at + RUN_BYTES] for key in left for at in range(len(key) - 2)}
-        if not there_are or len(runs) == RUNS:
+        there_are = {key[at : at + TRIGRAM_BYTES] for key in left for at in range(len(key) - 2)}
+        if not there_are or len(trigrams) == TRIGRAMS:
             raise ValueError(f"keys hold {sorted(left)!r}; expected longer ones, or more alike")
-        runs.append(max(sorted(there_are), key=worth))
-        left -= {key for key in left if runs[-1] in key}
-    places = [next(key.index(run) for run in runs if run in key) for key in keys]
-    table = np.frombuffer(b"".join(runs * RUNS)[: RUNS * RUN_BYTES], np.uint8)
+        trigrams.append(max(sorted(there_are), key=rank))
+        left -= {key for key in left if trigrams[-1] in key}
+    places = [next(key.index(trigram) for trigram in trigrams if trigram in key) for key in keys]
+    table = np.frombuffer(b"".join(trigrams * TRIGRAMS)[: TRIGRAMS * TRIGRAM_BYTES], np.uint8)
     return aligned(np.repeat(table, BLOCK)), np.array(places, np.int64)
 
 
 @always_inlined
-def _marks(cell: View, at: int, runs: Any) -> Any:
-    """Mark where a run begins from ``at`` on: the first of 64 places, and the marks."""
-    base = cell.length + 1 - BLOCK - RUN_BYTES
+def _mark_trigrams_from(cell: View, at: int, trigrams: Any) -> Any:
+    """Mark where a trigram begins from ``at`` on: the first of 64 places, and the marks."""
+    base = cell.length + 1 - BLOCK - TRIGRAM_BYTES
     if at <= base:
-        return at, run_marks(cell, at, runs, 0)
+        return at, mark_trigrams(cell, at, trigrams, 0)
     if base >= 0:
         passed = np.uint64(at - base)
-        return base, (run_marks(cell, base, runs, 0) >> passed) << passed
+        return base, (mark_trigrams(cell, base, trigrams, 0) >> passed) << passed
     # a short cell: what stands after it may not be there
     marks = np.uint64(0)
-    for place in range(at, cell.length + 1 - RUN_BYTES):
-        for run in range(0, runs.size, BLOCK * RUN_BYTES):
+    for place in range(at, cell.length + 1 - TRIGRAM_BYTES):
+        for trigram in range(0, trigrams.size, BLOCK * TRIGRAM_BYTES):
             alike = True
-            for byte in range(RUN_BYTES):
-                alike &= load_byte(cell, place + byte) == runs[run + BLOCK * byte]
+            for byte in range(TRIGRAM_BYTES):
+                alike &= load_byte(cell, place + byte) == trigrams[trigram + BLOCK * byte]
             if alike:
                 marks |= np.uint64(1) << np.uint64(place - at)
     return at, marks
 
 
 @always_inlined
-def _key_at(cell: View, place: int, names: Any, offsets: Any, run_places: Any) -> Any:
-    """Find the key whose run stands at a place: its number, -1 without one, and its bytes."""
+def _find_key(cell: View, place: int, names: Any, offsets: Any, trigram_places: Any) -> Any:
+    """Find the key whose trigram stands at a place: its number, -1 without one, and its bytes."""
     for key in range(offsets.size - 1):
-        begin = place - run_places[key]
+        begin = place - trigram_places[key]
         length = offsets[key + 1] - offsets[key]
         if (
             begin >= 0
@@ -113,7 +120,7 @@ def _value_after(cell: View, at: int) -> int:
 
 
 @always_inlined
-def _has(text: View, word: View) -> bool:
+def _contains(text: View, word: View) -> bool:
     """Tell whether a word stands anywhere in a text."""
     for place in range(text.length - word.length + 1):
         if same_bytes(text, place, word, 0, word.length):
@@ -127,7 +134,7 @@ def _tool_bits(name: View, tools: Any) -> Any:
     words, offsets, bits, giver = tools
     found = np.uint64(0)
     for word in range(offsets.size - 1):
-        if _has(name, part_of(words, offsets[word], offsets[word + 1] - offsets[word])):
+        if _contains(name, subview(words, offsets[word], offsets[word + 1] - offsets[word])):
             found |= bits[word]
     if name.length == giver.size and same_bytes(name, 0, giver, 0, giver.size):
         found |= GIVES
@@ -140,8 +147,8 @@ def _write_bits(bits: Any, flags: Any, row: int) -> None:
         flags[row, kind] = (bits >> np.uint64(kind)) & np.uint64(1) != 0
 
 
-class Said(NamedTuple):
-    """What cells say, a row each: as `tool_calls.ToolCells` has it."""
+class ParsedCells(NamedTuple):
+    """What was parsed of cells, a row each: as `tool_calls.ToolCells` has it."""
 
     uses: Mask
     attributes: Longs
@@ -155,7 +162,7 @@ class Said(NamedTuple):
     "(uint8[:], int64[:], uint8[:], int64[:], (uint8[:], int64[:], uint64[:], uint8[:]), "
     "uint8[:], int64), "
     "int64, DistinctTexts(out(int64[:, :]), out(int64[:])), out(uint64[:]), int64, "
-    "Said(out(bool[:, :]), out(int64[:, :]), out(int64[:]), out(bool[:]), out(bool[:]))",
+    "ParsedCells(out(bool[:, :]), out(int64[:, :]), out(int64[:]), out(bool[:]), out(bool[:]))",
     returns="int64, int64",
     fastmath=False,
     allocates=False,
@@ -167,7 +174,7 @@ def walk_cells(
     values: DistinctTexts,
     value_bits: Any,
     count: int,
-    said: Said,
+    parsed: ParsedCells,
 ) -> Any:
     """Read cells from a row on; return the row before which ``values`` are full, and their count.
 
@@ -176,9 +183,9 @@ def walk_cells(
     """
     addresses, lengths = cells
     places, table = values
-    uses, attributes, lists, broken, has_items = said
-    names, name_offsets, runs, run_places, tools, marker, reach = wanted
-    mark = part_of(marker, 0, marker.size)
+    uses, attributes, lists, broken, has_items = parsed
+    names, name_offsets, trigrams, trigram_places, tools, marker, reach = wanted
+    mark = subview(marker, 0, marker.size)
     for row in range(first_row, lengths.size):
         cell, stop = View(addresses[row], lengths[row]), lengths[row]
         used = np.uint64(0)
@@ -189,13 +196,13 @@ def walk_cells(
         ahead = min(row + _ROWS_AHEAD, lengths.size - 1)
         prefetch_text(View(addresses[ahead], min(lengths[ahead], _BYTES_AHEAD)))
         at = 0
-        while at <= stop - RUN_BYTES:
-            base, marks = _marks(cell, at, runs)
+        while at <= stop - TRIGRAM_BYTES:
+            base, marks = _mark_trigrams_from(cell, at, trigrams)
             at = base + BLOCK
             while marks != 0:
                 place = base + trailing_zeros(marks)
                 marks &= marks - np.uint64(1)
-                key, begin, end = _key_at(cell, place, names, name_offsets, run_places)
+                key, begin, end = _find_key(cell, place, names, name_offsets, trigram_places)
                 value = _value_after(cell, end) if key >= 0 else -1
                 if value < 0:
                     continue
@@ -205,7 +212,7 @@ def walk_cells(
                 elif key == LIST:
                     if value < stop and load_byte(cell, value) == _OPEN:
                         low = max(0, begin - reach)
-                        awaits_end = _has(part_of(cell, low, begin - low), mark)
+                        awaits_end = _contains(subview(cell, low, begin - low), mark)
                         if awaits_end:
                             marked = cut = True
                             chosen = value
@@ -215,7 +222,7 @@ def walk_cells(
                     if count == places.shape[1]:
                         return row, count
                     first, last = scalar(cell, value, stop)
-                    text = part_of(cell, first, last - first)
+                    text = subview(cell, first, last - first)
                     number = text_number(text, places, table, count)
                     if number == count:
                         count += 1

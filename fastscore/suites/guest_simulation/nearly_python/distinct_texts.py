@@ -19,23 +19,23 @@ class DistinctTexts(NamedTuple):
     places : int64 (3, capacity)
         Where each begins, by address, its bytes, and its hash.
     table : int64
-        Numbers by their hashes, twice as many as there is room for, a power of two; -1 is free.
+        Numbers by their hashes, twice the capacity, a power of two; -1 is free.
     """
 
     places: Longs
     table: Longs
 
 
-def room_for_texts(capacity: int) -> DistinctTexts:
-    """Make room for so many distinct texts, a power of two."""
+def allocate_texts(capacity: int) -> DistinctTexts:
+    """Allocate memory for so many distinct texts, a power of two."""
     return DistinctTexts(np.empty((3, capacity), np.int64), np.full(2 * capacity, -1, np.int64))
 
 
-def doubled(known: DistinctTexts) -> DistinctTexts:
-    """Make room for twice as many; there is none left."""
-    larger = room_for_texts(2 * known.places.shape[1])
+def double_capacity(known: DistinctTexts) -> DistinctTexts:
+    """Allocate memory for twice as many and take the known ones over."""
+    larger = allocate_texts(2 * known.places.shape[1])
     larger.places[:, : known.places.shape[1]] = known.places
-    _place(known.places.shape[1], larger)
+    _rehash(known.places.shape[1], larger)
     return larger
 
 
@@ -72,8 +72,8 @@ def text_number(text: View, places: Any, table: Any, count: int) -> Any:
 
 
 @kernel("int64, DistinctTexts(int64[:, :], out(int64[:]))", fastmath=False)
-def _place(count: int, known: DistinctTexts) -> None:
-    """Note texts in a table that has none."""
+def _rehash(count: int, known: DistinctTexts) -> None:
+    """Put known texts into a table that has none."""
     places, table = known
     mask = table.size - 1
     for number in range(count):

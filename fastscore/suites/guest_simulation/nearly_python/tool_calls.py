@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_kernels.text_parts import copied
+from fastscore_kernels.copying import copy_texts
 from fastscore_machine.arrays import Longs, Mask
 from fastscore_machine.arrow import StringColumn, TextRows
 from fastscore_machine.validation import read_only
 
 from fastscore.suites.guest_simulation.nearly_python._tool_calls import (
     TRACKS,
-    Said,
-    key_runs,
+    ParsedCells,
+    choose_trigrams,
     walk_cells,
 )
 from fastscore.suites.guest_simulation.nearly_python.distinct_texts import (
-    doubled,
-    room_for_texts,
+    allocate_texts,
+    double_capacity,
 )
 
 _VALUES = 1 << 10
@@ -115,13 +115,13 @@ def read_tool_cells(cells: TextRows, wanted: ToolFormat) -> ToolCells:
     attributes = np.empty((n_cells, n_attributes), np.int64)
     lists = np.empty(n_cells, np.int64)
     broken, has_items = np.empty(n_cells, np.bool_), np.empty(n_cells, np.bool_)
-    said = Said(uses, attributes, lists, broken, has_items)
-    values, bits = room_for_texts(_VALUES), np.empty(_VALUES, np.uint64)
-    row, count = walk_cells(*place, 0, values, bits, 0, said)
+    parsed = ParsedCells(uses, attributes, lists, broken, has_items)
+    values, bits = allocate_texts(_VALUES), np.empty(_VALUES, np.uint64)
+    row, count = walk_cells(*place, 0, values, bits, 0, parsed)
     while row < n_cells:
-        values, bits = doubled(values), np.concatenate([bits, np.empty_like(bits)])
-        row, count = walk_cells(*place, row, values, bits, count, said)
-    texts = copied(*values.places[:2, :count])
+        values, bits = double_capacity(values), np.concatenate([bits, np.empty_like(bits)])
+        row, count = walk_cells(*place, row, values, bits, count, parsed)
+    texts = copy_texts(*values.places[:2, :count])
     return ToolCells(uses, attributes, texts, lists, broken, has_items)
 
 
@@ -138,7 +138,7 @@ def _tables(wanted: ToolFormat) -> tuple[Any, ...]:
     bits = [1 << kind | (int(TRACKS) if kind == wanted.tracking_kind else 0) for _, kind in words]
     return (
         *_flat(keys),
-        *(read_only(array) for array in key_runs(keys)),
+        *(read_only(array) for array in choose_trigrams(keys)),
         (
             *_flat([word for word, _ in words]),
             read_only(np.array(bits, np.uint64)),

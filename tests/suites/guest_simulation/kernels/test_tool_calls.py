@@ -3,14 +3,14 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from fastscore_kernels.text_parts import copied
+from fastscore_kernels.copying import copy_texts
 from fastscore_machine.arrow import text_rows
 from fastscore_machine.compiling import CHECKED, JIT_DISABLED
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastscore.suites.guest_simulation.nearly_python import _item_lists, _tool_calls, tool_calls
-from fastscore.suites.guest_simulation.nearly_python.distinct_texts import room_for_texts
+from fastscore.suites.guest_simulation.nearly_python.distinct_texts import allocate_texts
 from fastscore.suites.guest_simulation.nearly_python.item_lists import list_places
 from fastscore.suites.guest_simulation.nearly_python.tool_calls import ToolFormat, read_tool_cells
 from tests.oracles import guest_cells as plain
@@ -160,7 +160,9 @@ def test_copied_parts_are_the_texts(texts, data):
         st.lists(st.sampled_from(range(len(texts))), max_size=8) if texts else st.just([])
     )
     at = np.array(chosen, np.int64)
-    assert texts_of(copied(rows.addresses[at], rows.lengths[at])) == [texts[row] for row in chosen]
+    assert texts_of(copy_texts(rows.addresses[at], rows.lengths[at])) == [
+        texts[row] for row in chosen
+    ]
 
 
 @pytest.mark.skipif(JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks")
@@ -180,8 +182,8 @@ def test_a_view_out_of_range_is_named():
     assert touched(_item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
     attributes, places = np.zeros((2, len(plain.STATE_KEYS)), np.int64), np.zeros(2, np.int64)
     uses = np.zeros((2, len(WORDS)), np.bool_)
-    said = _tool_calls.Said(uses, attributes, places, *flags)
-    room, bits = room_for_texts(2), np.zeros(0, np.uint64)
+    parsed = _tool_calls.ParsedCells(uses, attributes, places, *flags)
+    values, bits = allocate_texts(2), np.zeros(0, np.uint64)
     wanted = tool_calls._tables(FORMAT)
-    beyond = touched(_tool_calls.walk_cells, cells.views, wanted, 0, room, bits, 0, said)
+    beyond = touched(_tool_calls.walk_cells, cells.views, wanted, 0, values, bits, 0, parsed)
     assert beyond == "1 items at index 0 of 0"

@@ -1,7 +1,7 @@
-"""Common members of two ascending runs of int32.
+"""Intersection of two ascending sequences of int32: its size, and the sum of its weights.
 
-Where one run is short, sixteen of its members are compared with each of the other's at once, so
-that nothing branches on the values; long runs are merged. Without compilation all are merged.
+Where one of them is short, sixteen of its members are compared with each of the other's at once, so
+that nothing branches on the values; long ones are merged. Without compilation all are merged.
 """
 
 from typing import Any
@@ -10,10 +10,10 @@ import numpy as np
 from fastscore_machine import llvm
 from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, instruction
-from fastscore_machine.memory import room_at
+from fastscore_machine.memory import address_of
 
 _LANES = 16
-_ITEM = 4
+_ITEM_BYTES = 4
 _SHORT = 64
 
 
@@ -29,14 +29,14 @@ def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
     members = llvm.vector(32, _LANES)
     place, alignment = (
         llvm.pointer(builder, address, members),
-        llvm.constant(llvm.number(32), _ITEM),
+        llvm.constant(llvm.number(32), _ITEM_BYTES),
     )
     given = [place, alignment, mask, fill]
     return llvm.call(builder, "llvm.masked.load.v16i32.p0", members, given)
 
 
 @instruction("int64, int64, int64, int64 -> uint64")
-def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count: Any) -> Any:
+def _membership_mask(builder: Any, members: Any, count: Any, others: Any, other_count: Any) -> Any:
     """Tell by bits which of up to sixteen members are among the others, all given by address."""
     bits = llvm.vector(1, _LANES)
     present = _first_lanes(builder, count)
@@ -46,9 +46,9 @@ def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count
     blocks = builder.udiv(builder.add(other_count, llvm.integer(_LANES - 1)), llvm.integer(_LANES))
     with llvm.loop(builder, blocks) as loop:
         done = builder.mul(loop.index, llvm.integer(_LANES))
-        address = builder.add(others, builder.mul(done, llvm.integer(_ITEM)))
+        address = builder.add(others, builder.mul(done, llvm.integer(_ITEM_BYTES)))
         # Lanes past the end repeat the first member, which changes nothing.
-        first = llvm.load(builder, address, llvm.number(32), _ITEM)
+        first = llvm.load(builder, address, llvm.number(32), _ITEM_BYTES)
         taken = _first_lanes(builder, builder.sub(other_count, done))
         other_block = _masked_load(builder, address, taken, llvm.broadcast(builder, first, _LANES))
         equal = []
@@ -63,14 +63,17 @@ def _members_in(builder: Any, members: Any, count: Any, others: Any, other_count
 
 
 @always_inlined
-def _bits_in(a, i, members, b, j, others):  # type: ignore[no-untyped-def]
+def _membership_bits(a, i, members, b, j, others):  # type: ignore[no-untyped-def]
     """Tell by bits which members from ``a[i]`` on, sixteen at most, are among those of ``b``."""
-    ours, theirs = room_at(a, _ITEM * i, _ITEM * members), room_at(b, _ITEM * j, _ITEM * others)
-    return _members_in(ours, members, theirs, others)
+    ours, theirs = (
+        address_of(a, _ITEM_BYTES * i, _ITEM_BYTES * members),
+        address_of(b, _ITEM_BYTES * j, _ITEM_BYTES * others),
+    )
+    return _membership_mask(ours, members, theirs, others)
 
 
 @inlined
-def _merged_count(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+def _merged_size(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
     count = np.int64(0)
     while i < i_stop and j < j_stop:
         left = a[i]
@@ -95,14 +98,14 @@ def _merged_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
 
 
 @inlined
-def _vector_count(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
+def _vector_size(a, i, i_stop, b, j, j_stop):  # type: ignore[no-untyped-def]
     """Count the common members of ``a[i:i_stop]`` and ``b[j:j_stop]``."""
     if min(i_stop - i, j_stop - j) > _SHORT:
-        return _merged_count(a, i, i_stop, b, j, j_stop)
+        return _merged_size(a, i, i_stop, b, j, j_stop)
     count = np.int64(0)
     while i < i_stop:
         members = min(i_stop - i, _LANES)
-        bits = _bits_in(a, i, members, b, j, j_stop - j)
+        bits = _membership_bits(a, i, members, b, j, j_stop - j)
         count += count_ones(bits)
         i += members
     return count
@@ -116,7 +119,7 @@ def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
     total = 0.0
     while i < i_stop:
         members = min(i_stop - i, _LANES)
-        bits = _bits_in(a, i, members, b, j, j_stop - j)
+        bits = _membership_bits(a, i, members, b, j, j_stop - j)
         while bits != 0:
             total += weights[a[i + trailing_zeros(bits)]]
             bits &= bits - np.uint64(1)
@@ -124,5 +127,5 @@ def _vector_sum(a, i, i_stop, b, j, j_stop, weights):  # type: ignore[no-untyped
     return total
 
 
-common_count = _merged_count if JIT_DISABLED else _vector_count
-common_sum = _merged_sum if JIT_DISABLED else _vector_sum
+intersection_size = _merged_size if JIT_DISABLED else _vector_size
+intersection_sum = _merged_sum if JIT_DISABLED else _vector_sum

@@ -14,10 +14,10 @@ from fastscore_machine.compiling import JIT_DISABLED
 from fastscore_machine.stopping import (
     StoppablePool,
     StoppedError,
-    allow_again,
-    ask_to_stop,
+    clear_stop,
+    own_stop_flag,
     raise_if_stopped,
-    stopped_alone,
+    request_stop,
 )
 
 from fastscore.errors import InputError
@@ -32,7 +32,7 @@ SECONDS = 120
 def unsignalled() -> Iterator[None]:
     """Forget a signal, which a process remembers until its end."""
     yield
-    stopping._PROCESS[0] = 0
+    stopping._PROCESS_FLAG[0] = 0
 
 
 def is_stopped() -> bool:
@@ -43,11 +43,11 @@ def is_stopped() -> bool:
     return False
 
 
-def test_a_word_is_shared_by_the_threads_of_its_work_alone() -> None:
-    with stopped_alone(), StoppablePool(2) as own, StoppablePool(1) as others:
-        with stopped_alone():
+def test_a_flag_is_shared_by_the_threads_of_its_work_alone() -> None:
+    with own_stop_flag(), StoppablePool(2) as own, StoppablePool(1) as others:
+        with own_stop_flag():
             assert not own.submit(is_stopped).result()
-            ask_to_stop()
+            request_stop()
             assert is_stopped()
             assert own.submit(is_stopped).result()
             assert list(own.map(lambda _: is_stopped(), range(3))) == [True] * 3
@@ -59,15 +59,15 @@ def test_a_word_is_shared_by_the_threads_of_its_work_alone() -> None:
 
 
 def test_a_run_that_begins_or_ends_takes_no_wish_back() -> None:
-    with stopped_alone():
-        ask_to_stop()
-        other = threading.Thread(target=stopped_alone()(allow_again))
+    with own_stop_flag():
+        request_stop()
+        other = threading.Thread(target=own_stop_flag()(clear_stop))
         other.start()
         other.join()
-        with stopped_alone():
-            allow_again()
+        with own_stop_flag():
+            clear_stop()
         assert is_stopped()
-        allow_again()
+        clear_stop()
         assert not is_stopped()
 
 
@@ -76,23 +76,23 @@ def test_a_signal_stops_all_that_runs_and_all_that_begins() -> None:
     begun, signalled = threading.Event(), threading.Event()
     found: list[bool] = []
 
-    @stopped_alone()
+    @own_stop_flag()
     def work() -> None:
         found.append(is_stopped())
         begun.set()
         signalled.wait(SECONDS)
-        allow_again()  # as a pool does when its tasks have ended
+        clear_stop()  # as a pool does when its tasks have ended
         found.append(is_stopped())
 
     other = threading.Thread(target=work)
     other.start()
     begun.wait(SECONDS)
-    ask_to_stop(signalled=True)
+    request_stop(signalled=True)
     signalled.set()
     other.join()
     assert found == [False, True]
     assert is_stopped()
-    with stopped_alone():
+    with own_stop_flag():
         assert is_stopped()
 
 
@@ -104,12 +104,12 @@ def test_distances_that_are_stopped_are_no_numbers(
     """Whoever asked may have taken it back before anybody looks."""
 
     def taken_back(work: Any) -> None:
-        ask_to_stop()
+        request_stop()
         work()
-        allow_again()
+        clear_stop()
 
     texts = ["ab" * symbols, "ba" * symbols]
-    with stopped_alone():
+    with own_stop_flag():
         assert levenshtein_pairs(texts, texts[::-1], threads=1).tolist() == [2, 2]
         monkeypatch.setattr(levenshtein, "interruptible", taken_back)
         with pytest.raises(StoppedError):

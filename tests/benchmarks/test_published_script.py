@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.old_way import (
+from benchmarks.published_script import (
     SentenceTransformerSemantics,
     levenshtein,
     score_log,

@@ -1,4 +1,4 @@
-"""Parts of texts, copied side by side."""
+"""Texts copied from anywhere in memory to one buffer."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from fastscore_machine.validation import read_only
 _WORD_BYTES = 8
 
 
-def copied(addresses: Longs, lengths: Longs) -> StringColumn:
+def copy_texts(addresses: Longs, lengths: Longs) -> StringColumn:
     """Copy texts that stand anywhere in memory.
 
     Parameters
@@ -28,12 +28,12 @@ def copied(addresses: Longs, lengths: Longs) -> StringColumn:
     offsets = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
-    _copy(read_only(addresses), read_only(offsets), data)
+    _copy_texts(read_only(addresses), read_only(offsets), data)
     return StringColumn(read_only(data), read_only(offsets))
 
 
 @kernel("int64[:], int64[:], out(uint8[:])", fastmath=False)
-def _copy(addresses: Any, offsets: Any, data: Any) -> None:
+def _copy_texts(addresses: Any, offsets: Any, data: Any) -> None:
     """Copy each text to where its offset says."""
     for row in range(addresses.size):
         begin, length = offsets[row], offsets[row + 1] - offsets[row]
