@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.stopping import LOOK_SECONDS, raise_if_stopped
+from fastscore_machine.stopping import POLL_SECONDS, raise_if_stopped
 
 from fastscore.errors import ModelError
 from fastscore.vectors.runtimes import Calls, Inference, Inputs
@@ -156,6 +156,6 @@ def run_batches(
 
 def _output(future: "Future[npt.NDArray[np.float32]]") -> npt.NDArray[np.float32]:
     """Wait for a batch's output, and look meanwhile whether it is still wanted."""
-    while not wait([future], LOOK_SECONDS).done:
+    while not wait([future], POLL_SECONDS).done:
         raise_if_stopped()
     return future.result()

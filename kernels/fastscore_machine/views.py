@@ -21,6 +21,7 @@ from fastscore_machine.memory import (
 
 __all__ = [
     "BLOCK",
+    "address_of",
     "block_at",
     "byte_at",
     "item_at",
@@ -28,7 +29,6 @@ __all__ = [
     "put_block",
     "put_byte",
     "put_item",
-    "room_at",
     "same_bytes",
     "signed",
     "word_at",
@@ -40,7 +40,6 @@ signed: Any = np.int64
 """Items of unsigned vectors are made signed to be counted with."""
 
 byte_at, word_at, put_byte = load_byte, load_word, store_byte
-room_at = address_of
 
 
 @always_inlined

@@ -46,7 +46,7 @@ _NONE = np.uint64(0)
 
 
 class Columns(NamedTuple):
-    """Room for the rows of k columns.
+    """Memory for the rows of k columns.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class Filled:
     odd: int
 
 
-def column_room(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
-    """Allocate room for as many rows, and as many bytes of text."""
+def allocate_columns(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
+    """Allocate memory for as many rows, and as many bytes of text."""
     k = len(kinds)
     return Columns(
         np.array(kinds, np.int8),
@@ -115,17 +115,17 @@ def column_room(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Co
     )
 
 
-def with_room(columns: Columns, rows: int, done: int, size: int) -> Columns:
-    """Return columns with room for more rows, found in the last of ``done`` bytes of ``size``."""
-    n, room = int(columns.used[ROWS]), columns.lines.shape[1]
+def with_capacity(columns: Columns, rows: int, done: int, size: int) -> Columns:
+    """Return columns with memory for more rows, found in the last of ``done`` bytes of ``size``."""
+    n, present = int(columns.used[ROWS]), columns.lines.shape[1]
     rows += n
-    if rows <= room:
+    if rows <= present:
         return columns
     # as many to a byte as there were so far, and some more
     capacity = rows if done == size else int(1.1 * rows * size / done) + _MORE_ROWS
-    if room == 0:
-        return column_room(columns.kind.tolist(), capacity, size if columns.kind.any() else 0)
-    wide = column_room(columns.kind.tolist(), capacity)
+    if present == 0:
+        return allocate_columns(columns.kind.tolist(), capacity, size if columns.kind.any() else 0)
+    wide = allocate_columns(columns.kind.tolist(), capacity)
     wide.words[:, :n], wide.tags[:, :n] = columns.words[:, :n], columns.tags[:, :n]
     wide.lines[:, :n] = columns.lines[:, :n]
     return wide._replace(odd=columns.odd, texts=columns.texts, used=columns.used)

@@ -9,9 +9,9 @@ import pytest
 
 BEYOND = """
 import numpy as np
-from fastscore_readers.json.index import index_block, index_room
+from fastscore_readers.json.index import index_block, allocate_index
 try:
-    index_block(np.zeros(10, np.uint8), index_room(64), np.array([63]))
+    index_block(np.zeros(10, np.uint8), allocate_index(64), np.array([63]))
 except IndexError as error:
     print(error)
 """

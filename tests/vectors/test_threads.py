@@ -7,7 +7,7 @@ from contextvars import copy_context
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_machine.stopping import StoppedError, ask_to_stop, stopped_alone
+from fastscore_machine.stopping import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
 from fastscore.vectors import Embedder, batches, embedder
@@ -130,13 +130,13 @@ def test_a_call_ends_when_what_it_is_for_is_stopped(monkeypatch):
             ended.set()
 
     def run(inputs):
-        of_run.run(ask_to_stop)
+        of_run.run(request_stop)
         if not ended.wait(SECONDS):
             raise AssertionError("not ended")
         raise RuntimeError("ended, which nobody hears of")
 
     monkeypatch.setattr(batches, "Calls", Ending)
-    with stopped_alone():
+    with own_stop_flag():
         of_run = copy_context()
         outputs = batches.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
         with pytest.raises(StoppedError):
@@ -168,10 +168,10 @@ def test_texts_are_tokenised_no_longer_than_they_are_wanted():
 
         def encode_batch_fast(self, texts):
             self.asked += 1
-            ask_to_stop()
+            request_stop()
             return []
 
     tokenizer = Tokenizer()
-    with stopped_alone(), pytest.raises(StoppedError):
+    with own_stop_flag(), pytest.raises(StoppedError):
         next(batches.group_texts(pl.Series(["a"] * 2000), tokenizer))
     assert tokenizer.asked == 1

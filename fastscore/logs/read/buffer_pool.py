@@ -25,15 +25,15 @@ def take_buffer(size: int) -> memoryview:
     size
         How many bytes are wanted; memory of few, or of more than the largest size, is not kept.
     """
-    room_bytes = next((fitting for fitting in _KEPT if fitting // 16 <= size <= fitting), 0)
-    if not room_bytes:
+    buffer_bytes = next((fitting for fitting in _KEPT if fitting // 16 <= size <= fitting), 0)
+    if not buffer_bytes:
         return np.empty(size, np.uint8).data
     try:
-        memory = _free[room_bytes].pop()
+        memory = _free[buffer_bytes].pop()
     except IndexError:
         # numpy asks for large pages: some page faults instead of thousands
-        memory = np.empty(room_bytes, np.uint8)
+        memory = np.empty(buffer_bytes, np.uint8)
     # views of a memoryview keep alive what it is of, unlike those of an array
     lease = memory[:size]
-    weakref.finalize(lease, _free[room_bytes].append, memory).atexit = False
+    weakref.finalize(lease, _free[buffer_bytes].append, memory).atexit = False
     return lease.data

@@ -31,8 +31,8 @@ from fastscore_readers.csv.walk import (
     Records,
     walk_records,
 )
-from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
-from fastscore_readers.json.blocks import BLOCK_BYTES, Room, own_room
+from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
+from fastscore_readers.json.blocks import BLOCK_BYTES, BlockMemory, own_memory
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.index import BYTES_AFTER
 from fastscore_readers.json.walk import BEGIN, N_BLANK, N_LINES, N_ROWS, NUMBER, SIZE, START
@@ -91,20 +91,20 @@ def scan_csv(
     )
     state = np.zeros(STATE_ITEMS, np.int64)
     state[NUMBER] = line
-    columns = column_room(kinds)
+    columns = allocate_columns(kinds)
     faults = [np.empty((FAULT_ITEMS, 0), np.int64)]
     at, size = 0, BLOCK_BYTES
-    room, walk, fill = None, None, None
+    memory, walk, fill = None, None, None
     while at < data.size and state[N_LINES] - state[N_BLANK] < records:
         end = min(at + size, data.size)
-        if room is None or end - at > room.size:
-            room, fill = own_room(end - at), None
-            index = room.index
+        if memory is None or end - at > memory.size:
+            memory, fill = own_memory(end - at), None
+            index = memory.index
             walk = prepared(
-                walk_records, room.data, index.tokens, index.bad, slots, width, found, state
+                walk_records, memory.data, index.tokens, index.bad, slots, width, found, state
             )
-        room.data[: end - at] = data[at:end]
-        room.data[end - at : end - at + BYTES_AFTER] = _SPACE
+        memory.data[: end - at] = data[at:end]
+        memory.data[end - at : end - at + BYTES_AFTER] = _SPACE
         is_last = end == data.size
         state[SIZE], state[BEGIN], state[FINAL] = end - at, at, final and is_last
         state[LIMIT] = limit if is_last else 1 << 62
@@ -115,12 +115,12 @@ def scan_csv(
                 break
             size *= 2
             continue
-        faults.append(_faults(room, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
+        faults.append(_faults(memory, found, state) + np.array([[0], [at], [at], [0], [at], [0]]))
         at, size = at + int(state[STOP]), BLOCK_BYTES
-        roomy = with_room(columns, int(state[N_ROWS]), at, data.size)
-        if fill is None or roomy is not columns:
-            columns = roomy
-            fill = prepared(fill_columns, room.data, found.cells, found.rows, columns, state)
+        wider = with_capacity(columns, int(state[N_ROWS]), at, data.size)
+        if fill is None or wider is not columns:
+            columns = wider
+            fill = prepared(fill_columns, memory.data, found.cells, found.rows, columns, state)
         fill()
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
     every = np.concatenate(faults, axis=1)
@@ -128,12 +128,12 @@ def scan_csv(
     return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
 
 
-def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
+def _faults(memory: BlockMemory, found: Records, state: Longs) -> npt.NDArray[np.int64]:
     """Return the faults of a window, int64 (6, m); records that are no UTF-8 become some."""
     faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
     # a window mostly cuts its last character, which is the next one's; one that a record's end
     # cuts is noted up to three bytes after it
-    bad = room.index.bad[: state[N_BAD]]
+    bad = memory.index.bad[: state[N_BAD]]
     if not bad.size or bad.min() >= state[STOP] + 3:
         return faults.T
     n = int(state[N_ROWS])
@@ -141,7 +141,7 @@ def _faults(room: Room, found: Records, state: Longs) -> npt.NDArray[np.int64]:
     every = np.concatenate([np.pad(rows, ((0, 0), (0, FAULT_ITEMS - 3))), faults])
     for record, (_, begin, end, status, *_) in enumerate(every.tolist()):
         try:
-            room.data[begin:end].tobytes().decode()
+            memory.data[begin:end].tobytes().decode()
         except UnicodeDecodeError as error:
             if status in (0, WRONG_CELL_COUNT):
                 every[record, _STATUS:_CELLS] = NOT_UTF8, begin + error.start

@@ -11,7 +11,7 @@ from fastscore_machine.arrays import Longs
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.memory import store_positions
-from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_item, room_at, signed
+from fastscore_machine.views import BLOCK, address_of, block_at, byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.index import note_bits, wrong_characters
 from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING, ends_line
@@ -34,7 +34,7 @@ _NONE = np.uint64(0)
 
 
 class Records(NamedTuple):
-    """Room for records: cells as in `json.walk`, rows, and faults.
+    """Memory for records: cells as in `json.walk`, rows, and faults.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
         if high | follow != _NONE:
             wrong, follow, special = wrong_characters(here, high, follow, special)
             n_bad = note_bits(bad, n_bad, at, wrong)
-        n += store_positions(room_at(marks, 4 * n, 4 * BLOCK), at, bits)
+        n += store_positions(address_of(marks, 4 * n, 4 * BLOCK), at, bits)
     for after in range(MARKS_AFTER):
         put_item(marks, n + after, size)
     return n_bad

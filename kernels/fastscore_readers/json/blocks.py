@@ -21,8 +21,8 @@ from fastscore_readers.json.index import (
     IS_UTF8,
     NUMBERED,
     Index,
+    allocate_index,
     index_block,
-    index_room,
 )
 from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.json.tokens import MAX_DEPTH
@@ -57,13 +57,13 @@ _SHORT_LINE = 64
 _COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES]
 
 
-class Room:
+class BlockMemory:
     """Memory for one block of at most as many bytes and lines."""
 
     def __init__(self, size: int, n_lines: int) -> None:
         self.size, self.n_lines = size, n_lines
         self.data = np.empty(size + 1 + 2 * BYTES_AFTER, np.uint8)
-        self.index: Index = index_room(size + 1)
+        self.index: Index = allocate_index(size + 1)
         self.rows, self.suspects = np.empty((2, 3 * n_lines), np.int64)
         self.key = np.empty(size + BYTES_AFTER, np.uint8)
         self.stack = np.empty(MAX_DEPTH, np.uint8)
@@ -92,19 +92,19 @@ class _Own(threading.local):
     """What a thread keeps for its next block."""
 
     def __init__(self) -> None:
-        self.room, self.notes = Room(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0)
+        self.memory, self.notes = BlockMemory(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0)
 
 
 _own = _Own()
 
 
-def own_room(size: int, n_lines: int = 0) -> Room:
-    """Return the thread's room for a block; one for a large block is not kept."""
+def own_memory(size: int, n_lines: int = 0) -> BlockMemory:
+    """Return the thread's memory for a block; what a large block takes is not kept."""
     if size > _KEPT_BYTES:
-        return Room(size, n_lines)
-    if size > _own.room.size:
-        _own.room = Room(size, _most_lines(size))
-    return _own.room
+        return BlockMemory(size, n_lines)
+    if size > _own.memory.size:
+        _own.memory = BlockMemory(size, _most_lines(size))
+    return _own.memory
 
 
 def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
@@ -146,33 +146,33 @@ class Walker:
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
     """Notes of the last block; of all blocks if none are put into cells."""
-    room: Room = field(default_factory=lambda: _own.room)
+    memory: BlockMemory = field(default_factory=lambda: _own.memory)
 
     def __post_init__(self) -> None:
         self.state[NUMBER], self.state[ROOTS] = 1, self.roots
         self._prepare()
 
-    def walk(self, block: Bytes, begin: int) -> Room:
-        """Walk a block of whole lines that begins at a position; the room says what was noted."""
+    def walk(self, block: Bytes, begin: int) -> BlockMemory:
+        """Walk a block of whole lines that begins at a position; it says what was noted."""
         # a large block is one line, or one and a few after it
         is_kept = block.size <= _KEPT_BYTES
-        room = self.room_for(block.size, 0 if is_kept else count_line_ends(block) + 2)
-        room.data[: block.size] = block
-        self.walk_room(block.size, begin)
-        return room
+        memory = self.reserve(block.size, 0 if is_kept else count_line_ends(block) + 2)
+        memory.data[: block.size] = block
+        self.walk_reserved(block.size, begin)
+        return memory
 
-    def room_for(self, size: int, n_lines: int = 2) -> Room:
-        """Have room for a block and its notes; of a large one the lines are given."""
+    def reserve(self, size: int, n_lines: int = 2) -> BlockMemory:
+        """Reserve memory for a block and its notes; of a large one the lines are given."""
         if size >= MOST_BYTES:
             raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
-        room = self.room
-        # a room for one long line has space for few
+        memory = self.memory
+        # one for a long line has memory for few
         n_lines = n_lines if size > _KEPT_BYTES else _most_lines(size)
-        if size > room.size or n_lines > room.n_lines:
-            room = own_room(size, n_lines)
+        if size > memory.size or n_lines > memory.n_lines:
+            memory = own_memory(size, n_lines)
         in_cells = self.plan.n_cells > 0
         kept = 0 if in_cells else self.n_notes
-        needed = self.plan.n_cells * room.n_lines if in_cells else kept + room.size + 1
+        needed = self.plan.n_cells * memory.n_lines if in_cells else kept + memory.size + 1
         lacks_notes = self.notes.value.size < needed
         if lacks_notes:
             wide = _notes(needed + kept)
@@ -182,29 +182,28 @@ class Walker:
             self.notes = wide
             if wide.value.size <= _KEPT_NOTES:
                 _own.notes = wide
-        if room is not self.room or lacks_notes:
-            self.room = room
+        if memory is not self.memory or lacks_notes:
+            self.memory = memory
             self._prepare()
-        return room
+        return memory
 
     def _prepare(self) -> None:
         """Prepare the calls of the kernels."""
-        room = self.room
-        scratch = Scratch(room.stack, room.key, np.full(self.plan.elements.size, -1, np.int32))
-        lines = Lines(room.rows, room.suspects, self.restarts)
-        self._index = prepared(index_block, room.data, room.index, self.state)
-        self._walk = prepared(
-            walk_lines, room.data, room.index, self.plan, self.notes, lines, scratch, self.state
-        )
+        memory = self.memory
+        scratch = Scratch(memory.stack, memory.key, np.full(self.plan.elements.size, -1, np.int32))
+        lines = Lines(memory.rows, memory.suspects, self.restarts)
+        data, index, state = memory.data, memory.index, self.state
+        self._index = prepared(index_block, data, index, state)
+        self._walk = prepared(walk_lines, data, index, self.plan, self.notes, lines, scratch, state)
 
-    def walk_room(self, size: int, begin: int) -> None:
-        """Walk a block that stands in the room."""
-        room, state = self.room, self.state
+    def walk_reserved(self, size: int, begin: int) -> None:
+        """Walk a block that stands in memory."""
+        memory, state = self.memory, self.state
         rounded = -(-(size + 1) // BYTES_AFTER) * BYTES_AFTER
-        room.data[size] = _NEWLINE
-        room.data[size + 1 : rounded] = _SPACE
-        room.data[rounded : rounded + BYTES_AFTER] = _NEWLINE
-        room.index.counts[IS_UTF8] = self.is_utf8
+        memory.data[size] = _NEWLINE
+        memory.data[size + 1 : rounded] = _SPACE
+        memory.data[rounded : rounded + BYTES_AFTER] = _NEWLINE
+        memory.index.counts[IS_UTF8] = self.is_utf8
         state[SIZE], state[BEGIN] = size, begin
         if self.plan.n_cells > 0:
             state[N_NOTES] = 0
@@ -212,7 +211,7 @@ class Walker:
         self._index()
         self._walk()
         if state[N_SUSPECTS]:
-            good = self._judge(room, begin)
+            good = self._judge(memory, begin)
             if good:
                 state[_COUNTED] = counted
                 expected = int(state[N_SUSPECTS]) - good
@@ -221,20 +220,20 @@ class Walker:
                 if state[N_SUSPECTS] != expected:
                     raise RuntimeError("the index refuses a line that is JSON")
 
-    def _judge(self, room: Room, begin: int) -> int:
+    def _judge(self, memory: BlockMemory, begin: int) -> int:
         """Note the faults of suspected lines; mend those that have none, and return how many."""
         good = 0
-        suspects = room.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
+        suspects = memory.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
         for number, start, end in suspects.tolist():
-            line = room.data[start:end].tobytes()
+            line = memory.data[start:end].tobytes()
             judge = _judged if len(line) <= _SHORT_LINE else fault_of
             fault = judge(line, arrays=self.roots == CONTAINERS, values=self.roots == VALUES)
             if fault is None:
-                room.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
+                memory.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
                 good += 1
             else:
                 # nothing of it reaches into the line after it any more
-                room.data[start:end] = _NO_JSON
+                memory.data[start:end] = _NO_JSON
                 status, at = fault
                 place = (number, begin + start, begin + end, status, begin + start + at)
                 self.faults.extend(place)

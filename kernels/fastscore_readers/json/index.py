@@ -14,7 +14,7 @@ from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
 from fastscore_machine.memory import store_positions
-from fastscore_machine.views import BLOCK, block_at, item_at, put_item, room_at
+from fastscore_machine.views import BLOCK, address_of, block_at, item_at, put_item
 
 POSITION = 0x7FFFFFFF
 """The bits of a token that say where it stands."""
@@ -53,7 +53,7 @@ _60, _61, _62, _63 = (np.uint64(shift) for shift in (60, 61, 62, 63))
 
 
 class Index(NamedTuple):
-    """Room for the index of a block.
+    """Memory for the index of a block.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class Index(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def index_room(size: int) -> Index:
-    """Allocate room for blocks of up to ``size`` bytes."""
+def allocate_index(size: int) -> Index:
+    """Allocate memory for blocks of up to ``size`` bytes."""
     return Index(
         np.empty(size + TOKENS_AFTER + BLOCK, np.uint32),
         np.empty(size + 1 + BLOCK, np.uint32),
@@ -207,13 +207,13 @@ def index_block(data: Any, index: Any, state: Any) -> None:
         begins = scalars & ~((scalars << _1) | scalar_before)
         scalar_before = scalars >> _63
         bits = ((operators | ends) & ~strings) | quotes | begins
-        room = room_at(tokens, 4 * n, 4 * BLOCK)
+        place = address_of(tokens, 4 * n, 4 * BLOCK)
         if escaped != _NONE:
-            store_positions(room, at, bits)
+            store_positions(place, at, bits)
             _flag(tokens, n, bits, escaped)
             n += count_ones(bits)
         else:
-            n += store_positions(room, at, bits)
+            n += store_positions(place, at, bits)
     for after in range(TOKENS_AFTER):
         put_item(tokens, n + after, size)
     put_item(bad, n_bad, POSITION)

@@ -8,7 +8,7 @@ from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
 from fastscore_machine.memory import store_positions
 from fastscore_machine.validation import read_only
-from fastscore_machine.views import BLOCK, block_at, byte_at, put_item, room_at
+from fastscore_machine.views import BLOCK, address_of, block_at, byte_at, put_item
 
 from fastscore_readers.json.tokens import NEWLINE, RETURN
 
@@ -61,8 +61,8 @@ def _note_begins(data: Any, begins: Any) -> int:
     while at + BLOCK < size:
         newlines, returns = _end_marks(block_at(data, at))
         followed = newlines >> _1 | np.uint64(byte_at(data, at + BLOCK) == NEWLINE) << _63
-        room = room_at(begins, 4 * count, 4 * BLOCK)
-        count += store_positions(room, at + 1, newlines | (returns & ~followed))
+        place = address_of(begins, 4 * count, 4 * BLOCK)
+        count += store_positions(place, at + 1, newlines | (returns & ~followed))
         at += BLOCK
     while at < size:
         byte = byte_at(data, at)

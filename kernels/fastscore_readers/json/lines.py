@@ -14,7 +14,7 @@ from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import as_vector
 
-from fastscore_readers.fill import PLACES, column_room, fill_columns, with_room
+from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
 from fastscore_readers.json.shapes import plan_of_keys
 from fastscore_readers.json.tokens import ARRAY
@@ -61,18 +61,18 @@ def scan_jsonl(
     plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
     walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
-    columns = column_room([(fill or {}).get(key, PLACES) for key in keys])
-    call, room, begin = None, None, 0
+    columns = allocate_columns([(fill or {}).get(key, PLACES) for key in keys])
+    call, memory, begin = None, None, 0
     for end in block_ends(data):
         walker.walk(data[begin:end], begin)
         if array_key is not None:
             _put_arrays(walker, 1 + keys.index(array_key))
-        roomy = with_room(columns, walker.n_rows, end, data.size)
-        if roomy is not columns:
-            columns, call = roomy, None
-        if call is None or walker.room is not room:
-            room, cells = walker.room, walker.notes.value
-            call = prepared(fill_columns, room.data, cells, room.rows, columns, walker.state)
+        wider = with_capacity(columns, walker.n_rows, end, data.size)
+        if wider is not columns:
+            columns, call = wider, None
+        if call is None or walker.memory is not memory:
+            memory, cells = walker.memory, walker.notes.value
+            call = prepared(fill_columns, memory.data, cells, memory.rows, columns, walker.state)
         call()
         begin = end
     again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)

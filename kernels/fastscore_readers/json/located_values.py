@@ -8,7 +8,7 @@ from fastscore_machine.arrays import Bytes, Longs
 from fastscore_machine.compiling import always_inlined, kernel
 from fastscore_machine.memory import load_short, prefetch
 from fastscore_machine.validation import read_only
-from fastscore_machine.views import low_bytes, room_at, word_at
+from fastscore_machine.views import address_of, low_bytes, word_at
 
 from fastscore_readers.json.tokens import unescape
 
@@ -110,7 +110,7 @@ def _write_views(data: Any, starts: Any, ends: Any, buffer: int, words: Any) -> 
     for row in range(starts.size):
         ahead = min(row + _ROWS_AHEAD, starts.size - 1)
         if starts[ahead] >= 0:
-            prefetch(room_at(data, starts[ahead], 0))
+            prefetch(address_of(data, starts[ahead], 0))
         at = starts[row]
         if at >= 0:
             length = ends[row] - at

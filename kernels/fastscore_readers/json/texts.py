@@ -81,12 +81,12 @@ def walk_texts(
         before = int(after[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(after, before + BLOCK_BYTES, side="right")))
         size = int(after[last - 1]) - before
-        room = walker.room_for(size)
-        _gather(data, starts[first:last], ends[first:last], room.data)
+        memory = walker.reserve(size)
+        _gather(data, starts[first:last], ends[first:last], memory.data)
         walker.state[NUMBER] = first
-        walker.walk_room(size, 0)
-        numbered |= room.numbered
-        number = room.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
+        walker.walk_reserved(size, 0)
+        numbered |= memory.numbered
+        number = memory.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]
         good[:, 0] = number
         # where a text begins in the block: after all before it

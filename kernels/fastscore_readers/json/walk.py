@@ -122,7 +122,7 @@ class Lines(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room of the walk itself.
+    """Memory of the walk itself.
 
     Parameters
     ----------
@@ -174,15 +174,15 @@ def _forget(notes: Notes, first: Any, after: Any) -> None:
 
 
 @inlined
-def _key_at(data: Any, tokens: Any, token: Any, keys: Keys, room: Any) -> Any:
+def _key_at(data: Any, tokens: Any, token: Any, keys: Keys, buffer: Any) -> Any:
     """Find the number of the key at a token, -1 for one that is not wanted."""
     at = token_at(tokens, token) + 1
     closing = signed(item_at(tokens, token + 1))
     end = closing & POSITION
     if closing >> _ESCAPED_BIT == 0:
         return find_key(data, at, end - at, keys)
-    length = unescape(data, at, end, room, 0)
-    return find_key(room, 0, length, keys) if length >= 0 else -1
+    length = unescape(data, at, end, buffer, 0)
+    return find_key(buffer, 0, length, keys) if length >= 0 else -1
 
 
 @always_inlined
