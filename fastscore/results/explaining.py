@@ -96,13 +96,14 @@ def _rows(
                 working=working.text,
                 result=working.result,
                 evidence=working.evidence,
-                lines=_lines(dialogue, row.get("line")),
+                lines=_lines(dialogue, None if metric.table == LABEL_TABLE else row.get("line")),
             )
         )
     return found
 
 
 def _lines(dialogue: Dialogue, line: int | None) -> tuple[int, ...]:
+    """Return the line of a row, all lines of its dialogue where a row is one."""
     if line is not None:
         return (line,)
     return () if dialogue.raw is None else tuple(dialogue.raw["line"].unique().sort())

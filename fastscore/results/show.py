@@ -180,8 +180,10 @@ def _counted(run: Run) -> str:
 
 
 def _show_files(console: "Console", run: Run) -> None:
-    first = next(iter(run.manifest.tables))
-    console.print(f"tables     {run.path}/{{{','.join(run.manifest.tables)}}}/*.parquet")
+    first, *others = run.manifest.tables
+    # a shell takes no braces around one name
+    named = f"{{{','.join((first, *others))}}}" if others else first
+    console.print(f"tables     {run.path}/{named}/*.parquet")
     if run.manifest.counts.get("rejects", 0):
         console.print(f"rejects    {run.path / REJECTS}/*.parquet (file, line, reason)")
     if run.manifest.counts.get(CUT_TEXTS, 0):

@@ -1,5 +1,6 @@
 """Explanations: their numbers are the run's, and their evidence adds up to them."""
 
+import csv
 import io
 import itertools
 import json
@@ -14,6 +15,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.errors import InputError, UsageError
+from fastscore.examples import write_example
 from fastscore.results.dialogues import Dialogues, columns_of
 from fastscore.results.explaining import (
     choose_dialogue,
@@ -99,6 +101,21 @@ def _check(one: Explanation) -> set[str]:
         assert one.numerator is not None
         assert one.numerator / one.denominator == pytest.approx(one.value, abs=1e-6), one
     return {one.metric}
+
+
+def test_a_number_of_a_dialogue_stands_on_all_its_lines(tmp_path: Path) -> None:
+    write_example("guest_simulation", tmp_path)
+    run = fastscore.score(
+        tmp_path / "logs",
+        "guest_simulation",
+        output=tmp_path / "run",
+        personas=str(tmp_path / "personas.json"),
+        embedder=None,
+    )
+    dialogues = Dialogues(run)
+    (one,) = explain(dialogues, 0, ["PAS"])
+    with Path(dialogues.tables([0])[0]["dialogues"]["file"][0]).open(newline="") as log:
+        assert one.lines == tuple(range(2, 1 + sum(1 for _ in csv.reader(log))))
 
 
 def test_perplexities_follow_from_their_evidence(
