@@ -62,6 +62,8 @@ def attempt(limits: Limits, task: Callable[[Key], Done], key: Key) -> Done | Fai
         with own_stop_flag(), limit_memory(limits, worker):
             return task(key)
     except FastscoreError as error:
+        for each in filter(None, (error, error.__context__)):
+            traceback.clear_frames(each.__traceback__)  # a cycle may hold them
         error.__context__ = error.__cause__ = error.__traceback__ = None
         return Failure(error)
     except Exception:
