@@ -38,6 +38,7 @@ from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 _CELLS_PER_SHARD = 256
+_BATCHES_AT_ONCE = 8
 _NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
 # what a file costs beside its bytes
 _LEAST_FILE_BYTES = 8 << 10
@@ -169,9 +170,16 @@ def _index_names(
         (place, _lines(state, naming, shard_bytes, scratch)) for place, state in enumerate(states)
     )
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
+    found: list[_Runs] = []
     for batch in gather(streams):
         states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
-        spans.append(_batch_spans(batch, naming, stride))
+        found += _batch_runs(batch, naming, stride)
+        # asking polars of a batch costs what scanning it does
+        if len(found) == _BATCHES_AT_ONCE:
+            spans.append(_spans_of(_joined_runs(found), stride))
+            found.clear()
+    if found:
+        spans.append(_spans_of(_joined_runs(found), stride))
     return pl.concat(spans).with_columns(pl.col("file") + states[0].index)
 
 
@@ -231,27 +239,33 @@ def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> I
 
 def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     """Find the dialogues of a batch."""
+    runs = _batch_runs(batch, source, stride)
+    return _spans_of(runs[0], stride) if runs else pl.DataFrame(schema=SPAN_SCHEMA)
+
+
+def _batch_runs(batch: Batch, source: Source, stride: int) -> list["_Runs"]:
+    """Find the runs of rows of a batch, if it has a row."""
     if batch.alone:
-        return pl.DataFrame(schema=SPAN_SCHEMA)
+        return []
     columns, stored = key_columns(source), stored_source(source).columns
     keys = wanted_keys(stored)
     scan = batch.scan(keys, array_key(source), fills(stored))
     if scan.start.size == 0:
-        return pl.DataFrame(schema=SPAN_SCHEMA)
+        return []
     parts, offsets = batch.places(scan.start)
     named = [key_places(scan, keys, column) for column in columns]
-    return _spans(parts, offsets, scan.line, named, columns, stride)
+    return [_runs(parts, offsets, scan.line, named, columns, stride)]
 
 
-def _spans(
+def _runs(
     parts: Longs,
     offsets: Longs,
     lines: Longs,
     named: Sequence[Places],
     columns: Sequence[Column],
     stride: int,
-) -> pl.DataFrame:
-    """Make spans of runs of rows; rows that are dialogues are kept together by ``stride`` bytes."""
+) -> "_Runs":
+    """Find runs of rows; rows that are dialogues are kept together by ``stride`` bytes."""
     # neighbouring runs may be of one dialogue: only where its name changes is it read
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     if stride:
@@ -274,7 +288,7 @@ def _spans(
         rows=last - first + 1,
         keys=keys,
     )
-    return _spans_of(runs if good.all() else runs.where(good), stride)
+    return runs if good.all() else runs.where(good)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +312,19 @@ class _Runs:
             self.rows[chosen],
             [column.filter(pl.Series(chosen)) for column in self.keys],
         )
+
+
+def _joined_runs(found: Sequence[_Runs]) -> _Runs:
+    """Put runs of one key's columns one after another."""
+    columns = zip(*(runs.keys for runs in found), strict=True)
+    return _Runs(
+        file=np.concatenate([runs.file for runs in found]),
+        first=np.concatenate([runs.first for runs in found]),
+        last=np.concatenate([runs.last for runs in found]),
+        line=np.concatenate([runs.line for runs in found]),
+        rows=np.concatenate([runs.rows for runs in found]),
+        keys=[pl.concat(column) for column in columns],
+    )
 
 
 def changes(found: Places) -> Mask:
