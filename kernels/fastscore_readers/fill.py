@@ -252,14 +252,14 @@ def _is_empty(cells: Any, n_rows: Any, number: Any, width: Any) -> Any:
     return row == n_rows
 
 
-_COLUMNS = (
+COLUMNS = (
     "Columns(int8[:], out(uint64[:, :, :]), out(uint8[:, :]), out(int64[:]), out(int64[:, :]), "
     "out(uint8[:]), out(int64[:]))"
 )
 
 
-@kernel(f"uint8[:], uint64[:], int64[:], {_COLUMNS}, int64[:]", fastmath=False, allocates=False)
-def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
+@inlined
+def fill_rows(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
     """Fill columns with the cells of a block that was walked; see `walk.walk_lines`."""
     n_rows, begin, first = state[N_ROWS], state[BEGIN], columns.used[ROWS]
     for row in range(n_rows):
@@ -271,3 +271,9 @@ def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any)
         if not _is_empty(cells, n_rows, number, columns.kind.size + 1):
             _fill(data, cells, n_rows, columns, number, begin)
     columns.used[ROWS] = first + n_rows
+
+
+@kernel(f"uint8[:], uint64[:], int64[:], {COLUMNS}, int64[:]", fastmath=False, allocates=False)
+def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
+    """Fill columns as `fill_rows` does."""
+    fill_rows(data, cells, rows, columns, state)

@@ -9,9 +9,9 @@ import pytest
 
 BEYOND = """
 import numpy as np
-from fastscore_readers.json.index import index_block, allocate_index
+from fastscore_readers.json.line_ends import _note_begins
 try:
-    index_block(np.zeros(10, np.uint8), allocate_index(64), np.array([63]))
+    _note_begins(np.zeros(100, np.uint8), np.zeros(10, np.uint32))
 except IndexError as error:
     print(error)
 """
@@ -27,5 +27,5 @@ def test_an_access_out_of_bounds_names_kernel_index_and_length() -> None:
         check=True,
     )
     assert run.stdout == (
-        "kernel `fastscore_readers.json.index:index_block` touches 64 items at index 0 of 10\n"
+        "kernel `fastscore_readers.json.line_ends:_note_begins` touches 256 items at index 0 of 40\n"
     )

@@ -13,8 +13,24 @@ from functools import lru_cache
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import prepared
 
+from fastscore_readers.fill import Columns, allocate_columns, with_capacity
+from fastscore_readers.json.block_walk import (
+    ARRAYS,
+    BEFORE,
+    EXPECTED,
+    FITS,
+    FRESH,
+    IN_PLACE,
+    N_COUNTED,
+    NEXT,
+    ONCE,
+    STAGE,
+    STATE_ITEMS,
+    UNJUDGED,
+    Walk,
+    walk_blocks,
+)
 from fastscore_readers.json.faults import fault_of, spaces_for_white
 from fastscore_readers.json.index import (
     BYTES_AFTER,
@@ -22,7 +38,6 @@ from fastscore_readers.json.index import (
     NUMBERED,
     Index,
     allocate_index,
-    index_block,
 )
 from fastscore_readers.json.line_ends import count_line_ends, last_end
 from fastscore_readers.json.tokens import MAX_DEPTH
@@ -30,13 +45,10 @@ from fastscore_readers.json.walk import (
     BEGIN,
     CONTAINERS,
     MOST_BYTES,
-    N_BLANK,
-    N_LINES,
     N_NOTES,
     N_ROWS,
     N_SUSPECTS,
     NUMBER,
-    RESTART,
     ROOTS,
     SIZE,
     VALUES,
@@ -44,17 +56,15 @@ from fastscore_readers.json.walk import (
     Notes,
     Plan,
     Scratch,
-    walk_lines,
 )
 
 BLOCK_BYTES = 256 << 10
 FOREVER = (1 << 62, 0)
 """A restart after all data."""
-_NEWLINE, _SPACE, _NO_JSON = b"\n x"
+_NO_JSON = ord("x")
+_NO_DATA, _NO_COLUMNS = np.empty(0, np.uint8), allocate_columns([])
 _KEPT_BYTES, _KEPT_NOTES = 4 * BLOCK_BYTES, 1 << 23
-_STATE_ITEMS = 10
 _SHORT_LINE = 64
-_COUNTED = [NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES]
 
 
 class BlockMemory:
@@ -107,7 +117,7 @@ def own_memory(size: int, n_lines: int = 0) -> BlockMemory:
     return _own.memory
 
 
-def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
+def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> Longs:
     """Cut data after line ends, into blocks of about a size or of one longer line."""
     view, begin = data.data, 0
     ends: list[int] = []
@@ -118,7 +128,7 @@ def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> list[int]:
             length *= 2
         begin = begin + cut if cut else data.size
         ends.append(begin)
-    return ends
+    return np.array(ends, np.int64)
 
 
 @dataclass
@@ -135,13 +145,16 @@ class Walker:
         See `walk.Lines`.
     is_utf8
         Whether the data are known to be UTF-8.
+    arrays
+        The cell that takes lines that are arrays, 0 where none does.
     """
 
     plan: Plan
     roots: int
     restarts: Longs
     is_utf8: bool = False
-    state: Longs = field(default_factory=lambda: np.zeros(_STATE_ITEMS, np.int64))
+    arrays: int = 0
+    state: Longs = field(default_factory=lambda: np.zeros(STATE_ITEMS, np.int64))
     faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
@@ -149,17 +162,55 @@ class Walker:
     memory: BlockMemory = field(default_factory=lambda: _own.memory)
 
     def __post_init__(self) -> None:
-        self.state[NUMBER], self.state[ROOTS] = 1, self.roots
-        self._prepare()
+        self.state[NUMBER], self.state[ROOTS], self.state[ARRAYS] = 1, self.roots, self.arrays
 
-    def walk(self, block: Bytes, begin: int) -> BlockMemory:
-        """Walk a block of whole lines that begins at a position; it says what was noted."""
+    def walk(self, data: Bytes, ends: Longs, columns: Columns) -> Columns:
+        """Walk blocks of whole lines that end at some bytes; return the columns they were put into.
+
+        Parameters
+        ----------
+        data
+            The blocks.
+        ends
+            Where each ends, ascending.
+        columns
+            What is filled; with more memory, where that is needed, it is returned.
+        """
+        self.state[NEXT], self.state[EXPECTED] = 0, UNJUDGED
+        while True:
+            self._go_on(data, ends, columns)
+            block = int(self.state[NEXT])
+            if block == ends.size:
+                return columns
+            if self.state[STAGE] == FRESH:
+                begin = int(ends[block - 1]) if block else 0
+                self._fit(data[begin : ends[block]])
+            elif self.state[N_SUSPECTS] != max(self.state[EXPECTED], 0):
+                self._judge()
+            else:
+                columns = with_capacity(columns, self.n_rows, int(ends[block]), data.size)
+
+    def walk_reserved(self, size: int) -> None:
+        """Walk a block that stands in memory."""
+        self.state[STAGE], self.state[SIZE], self.state[BEGIN] = IN_PLACE, size, 0
+        self.walk(_NO_DATA, np.array([size]), _NO_COLUMNS)
+
+    def _go_on(self, data: Bytes, ends: Longs, columns: Columns) -> None:
+        """Walk blocks until all are, or one is to be decided on."""
+        memory, plan = self.memory, self.plan
+        memory.index.counts[IS_UTF8] = self.is_utf8
+        latest = np.full(plan.elements.size, -1, np.int32)
+        lines = Lines(memory.rows, memory.suspects, self.restarts)
+        walk = Walk(plan, self.notes, lines, Scratch(memory.stack, memory.key, latest))
+        walk_blocks(data, ends, memory.data, memory.index, walk, columns, self.state)
+
+    def _fit(self, block: Bytes) -> None:
+        """Reserve memory for a block, and for any that is no larger if that is kept."""
         # a large block is one line, or one and a few after it
         is_kept = block.size <= _KEPT_BYTES
         memory = self.reserve(block.size, 0 if is_kept else count_line_ends(block) + 2)
-        memory.data[: block.size] = block
-        self.walk_reserved(block.size, begin)
-        return memory
+        fits = memory.n_lines >= _most_lines(memory.size)
+        self.state[FITS], self.state[ONCE] = memory.size if fits else 0, block.size
 
     def reserve(self, size: int, n_lines: int = 2) -> BlockMemory:
         """Reserve memory for a block and its notes; of a large one the lines are given."""
@@ -173,8 +224,7 @@ class Walker:
         in_cells = self.plan.n_cells > 0
         kept = 0 if in_cells else self.n_notes
         needed = self.plan.n_cells * memory.n_lines if in_cells else kept + memory.size + 1
-        lacks_notes = self.notes.value.size < needed
-        if lacks_notes:
+        if self.notes.value.size < needed:
             wide = _notes(needed + kept)
             wide.value[:kept] = self.notes.value[:kept]
             wide.place[:kept] = self.notes.place[:kept]
@@ -182,48 +232,16 @@ class Walker:
             self.notes = wide
             if wide.value.size <= _KEPT_NOTES:
                 _own.notes = wide
-        if memory is not self.memory or lacks_notes:
-            self.memory = memory
-            self._prepare()
+        self.memory = memory
         return memory
 
-    def _prepare(self) -> None:
-        """Prepare the calls of the kernels."""
-        memory = self.memory
-        scratch = Scratch(memory.stack, memory.key, np.full(self.plan.elements.size, -1, np.int32))
-        lines = Lines(memory.rows, memory.suspects, self.restarts)
-        data, index, state = memory.data, memory.index, self.state
-        self._index = prepared(index_block, data, index, state)
-        self._walk = prepared(walk_lines, data, index, self.plan, self.notes, lines, scratch, state)
-
-    def walk_reserved(self, size: int, begin: int) -> None:
-        """Walk a block that stands in memory."""
+    def _judge(self) -> None:
+        """Note the faults of suspected lines; mend those that have none, to be walked again."""
         memory, state = self.memory, self.state
-        rounded = -(-(size + 1) // BYTES_AFTER) * BYTES_AFTER
-        memory.data[size] = _NEWLINE
-        memory.data[size + 1 : rounded] = _SPACE
-        memory.data[rounded : rounded + BYTES_AFTER] = _NEWLINE
-        memory.index.counts[IS_UTF8] = self.is_utf8
-        state[SIZE], state[BEGIN] = size, begin
-        if self.plan.n_cells > 0:
-            state[N_NOTES] = 0
-        counted = state[_COUNTED]
-        self._index()
-        self._walk()
-        if state[N_SUSPECTS]:
-            good = self._judge(memory, begin)
-            if good:
-                state[_COUNTED] = counted
-                expected = int(state[N_SUSPECTS]) - good
-                self._index()
-                self._walk()
-                if state[N_SUSPECTS] != expected:
-                    raise RuntimeError("the index refuses a line that is JSON")
-
-    def _judge(self, memory: BlockMemory, begin: int) -> int:
-        """Note the faults of suspected lines; mend those that have none, and return how many."""
-        good = 0
-        suspects = memory.suspects[: 3 * self.state[N_SUSPECTS]].reshape(-1, 3)
+        if state[EXPECTED] != UNJUDGED:
+            raise RuntimeError("the index refuses a line that is JSON")
+        begin, good = int(state[BEGIN]), 0
+        suspects = memory.suspects[: 3 * state[N_SUSPECTS]].reshape(-1, 3)
         for number, start, end in suspects.tolist():
             line = memory.data[start:end].tobytes()
             judge = _judged if len(line) <= _SHORT_LINE else fault_of
@@ -237,7 +255,10 @@ class Walker:
                 status, at = fault
                 place = (number, begin + start, begin + end, status, begin + start + at)
                 self.faults.extend(place)
-        return good
+        state[EXPECTED] = len(suspects) - good
+        if good:
+            state[NUMBER : NUMBER + N_COUNTED] = state[BEFORE : BEFORE + N_COUNTED]
+            state[STAGE] = IN_PLACE
 
     @property
     def n_rows(self) -> int:

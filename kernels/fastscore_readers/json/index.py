@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_machine.bits import count_ones, trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.memory import store_positions
 from fastscore_machine.views import BLOCK, address_of, block_at, item_at, put_item
 
@@ -153,7 +153,7 @@ INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
 """Types of an index that is written."""
 
 
-@kernel(f"uint8[:], {INDEX}, int64[:]", fastmath=False, allocates=False)
+@inlined
 def index_block(data: Any, index: Any, state: Any) -> None:
     """Index a block, whose size is the first number of ``state``, and the line end after it.
 

@@ -11,13 +11,11 @@ from functools import partial
 
 import numpy as np
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import prepared
 from fastscore_machine.validation import as_vector
 
-from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
+from fastscore_readers.fill import PLACES, allocate_columns
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
 from fastscore_readers.json.shapes import plan_of_keys
-from fastscore_readers.json.tokens import ARRAY
 from fastscore_readers.json.walk import CONTAINERS, N_BLANK, N_LINES, NUMBER, OBJECTS
 from fastscore_readers.line_scan import LineScan, scan_of
 
@@ -60,31 +58,12 @@ def scan_jsonl(
         raise ValueError(f"string views reach 2 GiB of data, found {data.size} bytes")
     plan = plan_of_keys(tuple(keys))
     table = np.append(np.asarray(restarts, np.int64).reshape(-1), FOREVER)
-    walker = Walker(plan, OBJECTS if array_key is None else CONTAINERS, table)
+    roots, arrays = (OBJECTS, 0) if array_key is None else (CONTAINERS, 1 + keys.index(array_key))
+    walker = Walker(plan, roots, table, arrays=arrays)
     columns = allocate_columns([(fill or {}).get(key, PLACES) for key in keys])
-    call, memory, begin = None, None, 0
-    for end in block_ends(data):
-        walker.walk(data[begin:end], begin)
-        if array_key is not None:
-            _put_arrays(walker, 1 + keys.index(array_key))
-        wider = with_capacity(columns, walker.n_rows, end, data.size)
-        if wider is not columns:
-            columns, call = wider, None
-        if call is None or walker.memory is not memory:
-            memory, cells = walker.memory, walker.notes.value
-            call = prepared(fill_columns, memory.data, cells, memory.rows, columns, walker.state)
-        call()
-        begin = end
+    columns = walker.walk(data, block_ends(data), columns)
     again = partial(scan_jsonl, data, keys, restarts=restarts, array_key=array_key)
     found = np.frombuffer(walker.faults, np.int64).reshape(-1, 5)
     faults = np.concatenate([found.T, np.zeros((1, len(found)), np.int64)])
     counts = walker.state[[N_LINES, N_BLANK, NUMBER]].tolist()
     return scan_of(data, columns, faults, 0, counts, again)
-
-
-def _put_arrays(walker: Walker, cell: int) -> None:
-    """Put lines that are arrays into a cell of theirs."""
-    width = walker.plan.n_cells
-    rows = walker.notes.value[: walker.n_rows * width].reshape(-1, width)
-    arrays = (rows[:, 0] & np.uint64(15)) == ARRAY
-    rows[arrays, cell] = rows[arrays, 0]

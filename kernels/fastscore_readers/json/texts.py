@@ -84,7 +84,7 @@ def walk_texts(
         memory = walker.reserve(size)
         _gather(data, starts[first:last], ends[first:last], memory.data)
         walker.state[NUMBER] = first
-        walker.walk_reserved(size, 0)
+        walker.walk_reserved(size)
         numbered |= memory.numbered
         number = memory.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]

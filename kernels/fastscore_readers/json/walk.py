@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs, Words
-from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.views import byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.index import POSITION, Index
@@ -159,8 +159,9 @@ def parted(values: Words) -> tuple[Bytes, Longs, Longs]:
 
 
 @always_inlined
-def _kind_of(notes: Notes, note: Any) -> Any:
-    return signed(item_at(notes.value, note) & _KINDS)
+def kind_of(value: Any) -> Any:
+    """Return the kind of a noted value."""
+    return signed(value & _KINDS)
 
 
 @inlined
@@ -274,7 +275,9 @@ def _walk_value(
             token += 1
             if byte == COMMA:
                 break
-            if byte != (CLOSE_OBJECT if _kind_of(notes, parent) == OBJECT else CLOSE_ARRAY):
+            if byte != (
+                CLOSE_OBJECT if kind_of(item_at(notes.value, parent)) == OBJECT else CLOSE_ARRAY
+            ):
                 return -1, count
             closed = item_at(notes.value, parent) | np.uint64(at + 1) << _END_BITS
             put_item(notes.value, parent, closed)
@@ -282,7 +285,7 @@ def _walk_value(
             if depth == 0:
                 return token, count
             parent = signed(item_at(notes.parent, parent))
-        if _kind_of(notes, parent) == OBJECT:
+        if kind_of(item_at(notes.value, parent)) == OBJECT:
             if not starts_member(data, tokens, token):
                 return -1, count
             place = _member_place(data, tokens, token, plan, notes, scratch, (parent, count))
@@ -314,18 +317,13 @@ def enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
     put_item(lines, 3 * index + END, end)
 
 
-_INDEX = "Index(uint32[:], uint32[:], int64[:])"
-_PLAN = "Plan(Keys(uint64[:], uint8[:]), int64, int32[:], int8[:], int32[:], int64)"
-_NOTES = "Notes(out(uint64[:]), out(int32[:]), out(int32[:]))"
-_LINES = "Lines(out(int64[:]), out(int64[:]), int64[:])"
-_SCRATCH = "Scratch(out(uint8[:]), out(uint8[:]), out(int32[:]))"
+PLAN = "Plan(Keys(uint64[:], uint8[:]), int64, int32[:], int8[:], int32[:], int64)"
+NOTES = "Notes(out(uint64[:]), out(int32[:]), out(int32[:]))"
+LINES = "Lines(out(int64[:]), out(int64[:]), int64[:])"
+SCRATCH = "Scratch(out(uint8[:]), out(uint8[:]), out(int32[:]))"
 
 
-@kernel(
-    f"uint8[:], {_INDEX}, {_PLAN}, {_NOTES}, {_LINES}, {_SCRATCH}, out(int64[:])",
-    fastmath=False,
-    allocates=False,
-)
+@inlined
 def walk_lines(
     data: Any, index: Index, plan: Plan, notes: Notes, lines: Lines, scratch: Scratch, state: Any
 ) -> None:
