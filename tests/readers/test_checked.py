@@ -11,7 +11,7 @@ BEYOND = """
 import numpy as np
 from fastscore_readers.json.line_ends import _note_begins
 try:
-    _note_begins(np.zeros(100, np.uint8), np.zeros(10, np.uint32))
+    _note_begins(np.zeros(100, np.uint8), np.zeros(1, np.uint32))
 except IndexError as error:
     print(error)
 """
@@ -27,5 +27,5 @@ def test_an_access_out_of_bounds_names_kernel_index_and_length() -> None:
         check=True,
     )
     assert run.stdout == (
-        "kernel `fastscore_readers.json.line_ends:_note_begins` touches 256 items at index 0 of 40\n"
+        "kernel `fastscore_readers.json.line_ends:_note_begins` touches 256 items at index 0 of 4\n"
     )
