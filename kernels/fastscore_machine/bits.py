@@ -1,9 +1,11 @@
-"""Bits of a word, counted."""
+"""Bits of a word: counted, and parted by their number."""
 
 from typing import Any
 
+import numpy as np
+
 from fastscore_machine import llvm, plain
-from fastscore_machine.compiling import instruction
+from fastscore_machine.compiling import always_inlined, instruction
 
 
 @instruction("uint64 -> int64", plain=plain.count_ones)
@@ -22,3 +24,14 @@ def trailing_zeros(builder: Any, word: Any) -> Any:
 def leading_zeros(builder: Any, word: Any) -> Any:
     """Count the zero bits above the highest set bit of a word that is not zero."""
     return builder.ctlz(word, llvm.constant(llvm.number(1), 1))
+
+
+@always_inlined
+def after_odd(bits: Any) -> Any:
+    """Mark where an odd number of bits is set, from the lowest on, the bit itself included."""
+    bits ^= bits << np.uint64(1)
+    bits ^= bits << np.uint64(2)
+    bits ^= bits << np.uint64(4)
+    bits ^= bits << np.uint64(8)
+    bits ^= bits << np.uint64(16)
+    return bits ^ (bits << np.uint64(32))

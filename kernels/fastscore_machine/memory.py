@@ -140,18 +140,18 @@ def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any
     return here
 
 
-def _compressed(builder: Any, bits: Any) -> Any:
-    """Bring the numbers of set bits to the front of a vector of 64 bytes."""
+def _compressed(builder: Any, values: Any, bits: Any) -> Any:
+    """Bring those of 64 bytes that have a set bit to the front."""
     block, lanes = llvm.vector(8, 64), llvm.vector(1, 64)
-    numbers = llvm.constant(block, list(range(64)))
-    given = [numbers, llvm.constant(block, 0), builder.bitcast(bits, lanes)]
+    given = [values, llvm.constant(block, 0), builder.bitcast(bits, lanes)]
     return llvm.call(builder, "llvm.x86.avx512.mask.compress.v64i8", block, given)
 
 
 @instruction("int64, int64, uint64 -> int64", plain=plain.store_positions)
 def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
     """Write as `store_positions` does; sixteen positions at a time, whatever stands after."""
-    packed, count = _compressed(builder, bits), builder.ctpop(bits)
+    numbers = llvm.constant(llvm.vector(8, 64), list(range(64)))
+    packed, count = _compressed(builder, numbers, bits), builder.ctpop(bits)
     base = llvm.broadcast(builder, builder.trunc(at, llvm.number(32)), 16)
 
     def write(part: int) -> None:
@@ -183,10 +183,38 @@ def _store_one_by_one(address: int, at: int, bits: Any) -> int:
     return count  # type: ignore[no-any-return]
 
 
+@instruction("bytes(64), bytes(64), uint64 -> int64", plain=plain.copy_chosen)
+def _copy_compressed(builder: Any, target: Any, source: Any, bits: Any) -> Any:
+    """Copy as `copy_chosen` does."""
+    block = llvm.load(builder, source, llvm.vector(8, 64))
+    llvm.store(builder, _compressed(builder, block, bits), target)
+    return builder.ctpop(bits)
+
+
+@always_inlined
+def _copy_runs(target: Base, to: int, source: Base, at: int, bits: Any) -> int:
+    """Copy as `copy_chosen` does, run by run of set bits; up to 63 bytes more are read."""
+    count = 0
+    while bits != np.uint64(0):
+        first = trailing_zeros(bits)
+        copy_block(source, at + first, target, to + count)
+        # a carry passes over the run
+        after = bits + (np.uint64(1) << np.uint64(first))
+        count += count_ones(bits & ~after)
+        bits &= after
+    return count
+
+
 _BY_COMPRESSING = JIT_DISABLED or has_feature("avx512_vbmi2")
 
 store_positions = _store_compressed if _BY_COMPRESSING else _store_one_by_one
 """Write the positions of set bits, plus a number, as 32-bit integers to an address: how many.
 
 Room for 64 of them is needed, whatever their number.
+"""
+
+copy_chosen = _copy_compressed if _BY_COMPRESSING else _copy_runs
+"""Copy those of the 64 bytes at an index that have a set bit to an index after a base: how many.
+
+64 bytes can be written after the last one, and read.
 """

@@ -147,3 +147,11 @@ def store_positions(address: int, at: int, bits: Any) -> int:
     places = [at + place for place in range(64) if int(bits) >> place & 1]
     ctypes.memmove(int(address), np.array(places, np.uint32).tobytes(), 4 * len(places))
     return len(places)
+
+
+def copy_chosen(target: Any, to: int, source: Any, at: int, bits: Any) -> int:
+    """Copy those of 64 bytes that have a set bit: how many."""
+    block = _block(source, at)
+    kept = bytes(byte for place, byte in enumerate(block) if int(bits) >> place & 1)
+    ctypes.memmove(address_of(target, to, 64), kept, len(kept))
+    return len(kept)

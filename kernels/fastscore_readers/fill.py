@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.bits import after_odd
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined, kernel
+from fastscore_machine.memory import copy_chosen
 from fastscore_machine.views import (
     BLOCK,
     block_at,
@@ -42,7 +43,7 @@ _MORE_ROWS = 64
 _MOST_DIGITS = 18
 _HALF = np.uint64(32)
 _quotes = byte_marks(b'"')
-_NONE = np.uint64(0)
+_NONE, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
 
 
 class Columns(NamedTuple):
@@ -173,14 +174,17 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
 @inlined
 def _unquote(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
     """Write a cell's text, its doubled quotes once: position after it. Blocks are written."""
+    parted = _NONE
     while at < end:
-        put_block(out, to, data, at)
         quotes = _quotes(block_at(data, at))
-        length = trailing_zeros(quotes) + 1 if quotes != _NONE else BLOCK
-        length = min(length, end - at)
-        to += length
-        # of two quotes the other one is passed
-        at += length + (quotes != _NONE)
+        # of two quotes the first counts; all ones where the blocks part them
+        first = after_odd(quotes) ^ parted
+        parted = ~(first >> _63) + _1
+        chosen = ~quotes | first
+        if end - at < BLOCK:
+            chosen &= (_1 << np.uint64(end - at)) - _1
+        to += copy_chosen(out, to, data, at, chosen)
+        at += BLOCK
     return to
 
 

@@ -229,12 +229,13 @@ def keys_alone(source: Source) -> Source:
 
 def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
-    if state.file.format == "jsonl":
-        return read_lines(file_line_blocks(state, shard_bytes, scratch))
-    blocks = file_blocks(state, shard_bytes, scratch)
+    if state.file.format == "json":
+        blocks = file_blocks(state, shard_bytes, scratch)
+        return read_document(blocks, state.file.path, whole_array=keys.array_column is not None)
+    lines = file_line_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
-        return read_records(blocks, state.file.path, stored_source(keys).columns)
-    return read_document(blocks, state.file.path, whole_array=keys.array_column is not None)
+        return read_records(lines, state.file.path, stored_source(keys).columns)
+    return read_lines(lines)
 
 
 def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:

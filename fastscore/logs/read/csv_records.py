@@ -8,6 +8,7 @@ file whose header cannot serve is one reject.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from fastscore_machine.arrays import Longs
@@ -32,11 +33,13 @@ _LONG_ENOUGH = 64
 """Bytes of a record for which what is noted of it takes little memory."""
 _NO_CELLS = np.empty(0, np.int64)
 
+Block: TypeAlias = bytes | memoryview
+
 
 class _Stream:
     """Blocks without their byte order mark; their damage is kept as data."""
 
-    def __init__(self, blocks: Iterator[bytes], at_start: bool, damage: Damage | None) -> None:
+    def __init__(self, blocks: Iterator[Block], at_start: bool, damage: Damage | None) -> None:
         self.damage = damage
         self.ended = False
         self.mark = 0
@@ -48,9 +51,9 @@ class _Stream:
         """Whether everything was read and nothing is missing."""
         return self.ended and self.damage is None
 
-    def more(self, least: int = 1) -> bytes:
-        """Return the next blocks, of ``least`` bytes together unless the stream ends."""
-        joined: list[bytes] = []
+    def more(self, least: int = 1, before: Block = b"") -> Block:
+        """Return the next blocks after ``before``, ``least`` bytes unless the stream ends."""
+        joined: list[Block] = [before] if len(before) else []
         size = 0
         while not self.ended and size < max(least, 1):
             try:
@@ -60,7 +63,7 @@ class _Stream:
             if block is None:
                 self.ended = True
                 break
-            if self._at_start and block.startswith(BOM):
+            if self._at_start and block[: len(BOM)] == BOM:
                 block, self.mark = block[len(BOM) :], len(BOM)
             self._at_start = False
             joined.append(block)
@@ -69,7 +72,7 @@ class _Stream:
 
 
 def read_records(
-    blocks: Iterator[bytes],
+    blocks: Iterator[Block],
     file: str,
     columns: Sequence[Column],
     *,
@@ -126,7 +129,7 @@ def read_records(
 
 def _read(
     stream: _Stream,
-    first: tuple[bytes, int],
+    first: tuple[Block, int],
     wish: tuple[Longs, Sequence[int]],
     file: str,
     offset: int,
@@ -159,15 +162,16 @@ def _read(
             pending, begin = pending[begin:], 0
             if stream.ended:
                 break
-            pending += stream.more(min(len(pending), MAX_RECORD_BYTES + 1 - len(pending)))
+            wanted = min(len(pending), MAX_RECORD_BYTES + 1 - len(pending))
+            pending = stream.more(wanted, pending)
     if stream.damage is not None:
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
 
 
-def _after_line(stream: _Stream) -> tuple[bytes, int]:
+def _after_line(stream: _Stream) -> tuple[Block, int]:
     """Read on after the line that goes on: what was read after it, and the bytes before."""
     dropped = 0
-    pending = stream.more()
+    pending = bytes(stream.more())
     while True:
         end, after = first_end(pending)
         if end >= 0:
@@ -177,10 +181,10 @@ def _after_line(stream: _Stream) -> tuple[bytes, int]:
         # a return at the very end may be half of a line end
         kept = pending[-1:] if pending.endswith(b"\r") else b""
         dropped += len(pending) - len(kept)
-        pending = kept + stream.more()
+        pending = bytes(stream.more(before=kept))
 
 
-def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: bytes) -> Reject:
+def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> Reject:
     """Name what is missing after the last whole record."""
     return Reject(
         file,
@@ -190,11 +194,11 @@ def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: bytes) -> 
         damage.reason,
         damage.found,
         "a whole compressed file",
-        decode(rest),
+        decode(bytes(rest)),
     )
 
 
-def _first_record(stream: _Stream, pending: bytes) -> tuple[LineScan, bytes]:
+def _first_record(stream: _Stream, pending: Block) -> tuple[LineScan, Block]:
     """Scan the first record, whose width is not known: a fault that tells it."""
     while True:
         buffer = np.frombuffer(pending, np.uint8)
@@ -203,14 +207,14 @@ def _first_record(stream: _Stream, pending: bytes) -> tuple[LineScan, bytes]:
         )
         if scan.fault_line.size or stream.ended:
             return scan, pending
-        pending += stream.more(len(pending))
+        pending = stream.more(len(pending), pending)
 
 
-def _record(scan: LineScan, data: bytes) -> bytes:
+def _record(scan: LineScan, data: Block) -> bytes:
     """Bytes of the record that was scanned, none when it is broken."""
     if not scan.fault_line.size or scan.fault_status[0] != WRONG_CELL_COUNT:
         return b""
-    return data[scan.fault_start[0] : scan.fault_end[0]]
+    return bytes(data[scan.fault_start[0] : scan.fault_end[0]])
 
 
 def csv_header(path: str) -> bytes:
@@ -242,7 +246,7 @@ def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Longs:
 
 
 def _refusal(
-    found: LineScan, header: bytes, data: bytes, file: str, offset: int, columns: Sequence[Column]
+    found: LineScan, header: bytes, data: Block, file: str, offset: int, columns: Sequence[Column]
 ) -> Reject | None:
     """Say why no record of a file can be read, by its header; None when they can."""
 
@@ -252,7 +256,7 @@ def _refusal(
             if found.fault_line.size
             else (1, 0)
         )
-        raw = decode(data[start : start + 8 * FOUND_CHARACTERS])
+        raw = decode(bytes(data[start : start + 8 * FOUND_CHARACTERS]))
         return Reject(file, line, offset + start, field, reason, what, expected, raw)
 
     if not found.fault_line.size:

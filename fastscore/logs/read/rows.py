@@ -210,20 +210,22 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 
 def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
     """Stream the lines of a byte range that is not Parquet."""
-    if byte_range.format == "jsonl" and byte_range.compression == "none":
-        return _lines_of(byte_range, verified_lines(byte_range))
-    blocks = verified_blocks(byte_range)
     if byte_range.format == "json":
         whole_array = source.array_column is not None
         in_array = byte_range.header == b"[" and not whole_array
         entry = Entry(byte_range.start, byte_range.first_line, in_array, byte_range.goes_on)
         return read_document(
-            blocks,
+            verified_blocks(byte_range),
             byte_range.file,
             whole_array=whole_array,
             damage=byte_range.damage,
             entry=entry,
         )
+    blocks: Iterator[bytes | memoryview] = (
+        verified_lines(byte_range)
+        if byte_range.compression == "none"
+        else verified_blocks(byte_range)
+    )
     if byte_range.format == "csv":
         stored = stored_source(source)
         return read_records(
@@ -239,9 +241,7 @@ def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
     return _lines_of(byte_range, blocks)
 
 
-def _lines_of(
-    byte_range: ByteRange, blocks: Iterator[bytes] | Iterator[bytes | memoryview]
-) -> Iterator[Lines]:
+def _lines_of(byte_range: ByteRange, blocks: Iterator[bytes | memoryview]) -> Iterator[Lines]:
     return read_lines(
         blocks,
         offset=byte_range.start,

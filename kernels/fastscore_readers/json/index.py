@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.bits import count_ones, trailing_zeros
+from fastscore_machine.bits import after_odd, count_ones, trailing_zeros
 from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import always_inlined, inlined
 from fastscore_machine.memory import store_positions
@@ -48,7 +48,7 @@ _character_marks = byte_marks(
 )
 
 _NONE, _ALL, _EVEN = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x5555555555555555)
-_1, _2, _3, _4, _8, _16, _32 = (np.uint64(shift) for shift in (1, 2, 3, 4, 8, 16, 32))
+_1, _2, _3, _4 = (np.uint64(shift) for shift in (1, 2, 3, 4))
 _60, _61, _62, _63 = (np.uint64(shift) for shift in (60, 61, 62, 63))
 
 
@@ -78,17 +78,6 @@ def allocate_index(size: int) -> Index:
         np.empty(size + 1 + BLOCK, np.uint32),
         np.zeros(4, np.int64),
     )
-
-
-@always_inlined
-def _after_odd(quotes: Any) -> Any:
-    """Mark the bytes after an odd number of quotes, opening quotes among them."""
-    quotes ^= quotes << _1
-    quotes ^= quotes << _2
-    quotes ^= quotes << _4
-    quotes ^= quotes << _8
-    quotes ^= quotes << _16
-    return quotes ^ (quotes << _32)
 
 
 @always_inlined
@@ -172,7 +161,7 @@ def index_block(data: Any, index: Any, state: Any) -> None:
         if slashes | odd != _NONE:
             slashes, taken, odd = _escaped_bytes(slashes, odd)
             quotes &= ~taken
-        strings = _after_odd(quotes) ^ inside
+        strings = after_odd(quotes) ^ inside
         broken = ends & strings
         while broken != _NONE:
             # a line end ends a string that is not closed
