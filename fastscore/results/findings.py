@@ -12,7 +12,6 @@ from fastscore.results.number_text import counted, decimals_for, number_text
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
-from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL, NORMAL_QUANTILE
@@ -62,7 +61,7 @@ def find(run: Run) -> list[Finding]:
     headline = [metric for metric in suite.metrics if metric.id in whole and not metric.part]
     return [
         *_extremes(headline, whole),
-        *_groups(suite, headline, summary),
+        *_groups(headline, summary),
         *_nulls(headline, whole),
         *_rejects(run),
     ]
@@ -160,7 +159,7 @@ def _nearest_to_ends(
     ]
 
 
-def _groups(suite: Suite, metrics: Sequence[Metric], summary: pl.DataFrame) -> list[Finding]:
+def _groups(metrics: Sequence[Metric], summary: pl.DataFrame) -> list[Finding]:
     """Name the clearest differences between the best and the worst group of each metric.
 
     Rows are dialogues, groups independent: the interval is that of two normal means.

@@ -90,7 +90,7 @@ def show_summary(
     more: list[str] = []
     if not by:
         grids = [whole_grid(suite, summary, ids, everything=everything), *_cases(suite, run)]
-        shown, more = _first_groups(suite, run, summary, ids, average)
+        shown, more = _first_groups(suite, summary, ids, average)
         grids += shown
     if format == "table":
         console = result_console()
@@ -106,7 +106,7 @@ def show_summary(
 
 
 def _first_groups(
-    suite: Suite, run: Run, summary: pl.DataFrame, ids: Sequence[str], average: str
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], average: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
     labels = {

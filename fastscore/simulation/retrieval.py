@@ -94,10 +94,10 @@ class Retrieval:
     _titles: Any
     _answers: dict[Any, Rows] = field(default_factory=dict)
 
-    def available_genres(self, least: int = 3) -> tuple[str, ...]:
-        """Return the genres of at least so many entries, repeats counted, and over 2 characters."""
+    def available_genres(self) -> tuple[str, ...]:
+        """Return the genres of at least 3 entries, repeats counted, and over 2 characters."""
         entries = self.index.get(GENRE, {}).items()
-        return tuple(genre for genre, rows in entries if len(rows) >= least and len(genre) > 2)
+        return tuple(genre for genre, rows in entries if len(rows) >= 3 and len(genre) > 2)
 
     def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
         """Return by field the value that appeared first of those that stand in a text.

@@ -40,7 +40,7 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
             i -= 1
         else:
             j -= 1
-    return join_places(sorted(kept), label="matched")
+    return _join_places(sorted(kept), label="matched")
 
 
 def edit_distance(text: str, other: str) -> int:
@@ -48,17 +48,6 @@ def edit_distance(text: str, other: str) -> int:
     if max(len(text), len(other)) > LONGEST:
         return int(levenshtein_pairs(pl.Series([text]), pl.Series([other]))[0])
     return _distances(text, other)[-1][-1]
-
-
-def join_places(places: list[int], *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
-    """Join ascending places of characters into marks."""
-    marks: list[Mark] = []
-    for place in places:
-        if marks and marks[-1].stop == place:
-            marks[-1] = Mark(marks[-1].start, place + 1, good, label)
-        else:
-            marks.append(Mark(place, place + 1, good, label))
-    return tuple(marks)
 
 
 def occurrences(text: str, words: str, *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
@@ -83,6 +72,17 @@ def disjoint(marks: Sequence[Mark]) -> tuple[Mark, ...]:
         if all(mark.stop <= other.start or mark.start >= other.stop for other in kept):
             kept.append(mark)
     return tuple(sorted(kept, key=lambda mark: mark.start))
+
+
+def _join_places(places: list[int], *, label: str) -> tuple[Mark, ...]:
+    """Join ascending places of characters into marks."""
+    marks: list[Mark] = []
+    for place in places:
+        if marks and marks[-1].stop == place:
+            marks[-1] = Mark(marks[-1].start, place + 1, label=label)
+        else:
+            marks.append(Mark(place, place + 1, label=label))
+    return tuple(marks)
 
 
 def _distances(text: str, other: str) -> list[list[int]]:

@@ -91,11 +91,9 @@ def string_views(
     return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(out), buffers))
 
 
-def expect_texts(
-    values: JsonValues, problems: Problems, *, or_empty: bool, expected: str = "a string"
-) -> pl.Series:
+def expect_texts(values: JsonValues, problems: Problems, *, or_empty: bool) -> pl.Series:
     """Return strings, null (or empty) where a value is missing; note values of other types."""
-    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), expected)
+    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), "a string")
     return texts(values, problems, or_empty=or_empty)
 
 

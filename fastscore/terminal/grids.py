@@ -121,7 +121,7 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
     least = groups[:2]
     for column in sorted((c for c in fixed if c.drop is not None), key=lambda c: c.drop or 0):
         wrapped = column.drop is not None and column.drop >= 0
-        if _least_width(grid, [*fixed, *least], wrapped=wrapped) <= width:
+        if _least_width([*fixed, *least], wrapped=wrapped) <= width:
             continue
         fixed.remove(column)
     if not groups:
@@ -129,7 +129,7 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
     while groups:
         taken = groups[:1]
         while len(taken) < len(groups) and (
-            _least_width(grid, [*fixed, *groups[: len(taken) + 1]]) <= width
+            _least_width([*fixed, *groups[: len(taken) + 1]]) <= width
         ):
             taken = groups[: len(taken) + 1]
         groups = groups[len(taken) :]
@@ -165,7 +165,7 @@ def latex(grid: Grid) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _least_width(grid: Grid, columns: Sequence[Column], *, wrapped: bool = True) -> int:
+def _least_width(columns: Sequence[Column], *, wrapped: bool = True) -> int:
     """Return the width of columns side by side, with words wrapped as far as they may be."""
     widths = [_width(column) for column in columns]
     if wrapped:
@@ -185,7 +185,7 @@ def _width(column: Column) -> int:
 
 
 def _rich_table(grid: Grid, width: int) -> RichTable:
-    excess = max(0, _least_width(grid, grid.columns, wrapped=False) - width)
+    excess = max(0, _least_width(grid.columns, wrapped=False) - width)
     table = RichTable(
         box=SIMPLE_HEAD,
         title=Text(plain(grid.title), style="bold") if grid.title else None,

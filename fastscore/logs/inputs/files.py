@@ -244,7 +244,7 @@ def _walk(
 
 
 def _input_file(
-    path: str, formats: tuple[str, ...], pattern: str, named_format: Format | None = None
+    path: str, formats: tuple[str, ...], pattern: str, named_format: Format | None
 ) -> InputFile:
     """Check a file and describe it."""
     kind = _kind(path, formats)

@@ -83,7 +83,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     if not kept:
         raise foreign_error(suite, source, left)
     _check_together(suite, source, kept)
-    notes = [_left_note(suite, source, left)] if left else []
+    notes = [_left_note(suite, left)] if left else []
     aside = {seen.file.path for seen, _ in left}
     read = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(read, kept)
@@ -136,9 +136,7 @@ def _may_occur(seen: FileSample, need: Need) -> bool:
     return any(may_follow(file, need) for file in seen.files)
 
 
-def _left_note(
-    suite: str, source: Source, left: Sequence[tuple[FileSample, Sequence[Need]]]
-) -> str:
+def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[Need]]]) -> str:
     names = []
     for seen, lacking in left[:SHOWN]:
         if not lacking:

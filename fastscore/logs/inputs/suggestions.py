@@ -87,7 +87,7 @@ def to_type(
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
-        flags += _item_flags(source, lacking, advice, found)
+        flags += _item_flags(lacking, advice, found)
     if flags:
         return f"Type {' '.join(dict.fromkeys(flags))}."
     return (
@@ -106,9 +106,7 @@ def _is_array_of_rows(source: Source, found: FoundKeys) -> bool:
     )
 
 
-def _item_flags(
-    source: Source, lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys
-) -> list[str]:
+def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys) -> list[str]:
     """Name the columns of an array that was probably found under another name."""
     flags = []
     for need in lacking:

@@ -46,7 +46,7 @@ def count_conversation(
     dialogues = frames["dialogues"]
     parts = (
         _count_turns(frames["turns"], dialogues.height, lexicon),
-        _count_syntheses(frames, lexicon),
+        _count_syntheses(frames),
         _count_divergence(frames, wishes, informative, lexicon),
     )
     counts = dialogues.select("dialogue_row", "multi_user", "member_count", "listed_members")
@@ -113,7 +113,7 @@ def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.
     )
 
 
-def _count_syntheses(frames: dict[str, pl.DataFrame], lexicon: Lexicon) -> pl.DataFrame:
+def _count_syntheses(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Count the slots that are synthesised, explained, in conflict and given feedback."""
     codes, texts = distinct(frames["synthesis"]["utterance"])
     normal = normalise(texts)

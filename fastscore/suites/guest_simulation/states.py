@@ -262,7 +262,7 @@ def read_final_orders(
     final = np.full(n_conversations, -1, np.int64)
     # numpy assigns in order, so the last message's place stays
     final[conversation[has_items]] = np.flatnonzero(has_items)
-    return _read_finals(lists, source, final, order_source, has_items, conversation)
+    return _read_finals(lists, source, final, order_source, has_items)
 
 
 def _read_finals(
@@ -271,7 +271,6 @@ def _read_finals(
     final: Indices,
     order_source: Indices,
     has_items: Mask,
-    conversation: Indices,
 ) -> FinalOrders:
     parts = []
     broken = np.zeros(len(final), np.bool_)

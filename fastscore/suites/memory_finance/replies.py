@@ -161,7 +161,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     }
 
 
-def score_rubric(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
+def score_rubric(frames: Frames, replies: Replies) -> Columns:
     """Count required elements of explanation that replies have (M5).
 
     Returns

@@ -63,7 +63,7 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
         **score_memory_keys(frames),
         **score_risk(frames, replies, lexicon),
         **score_compliance(frames, replies, lexicon),
-        **score_rubric(frames, replies, lexicon),
+        **score_rubric(frames, replies),
         "constraint_contradiction": find_contradictions(frames, replies, lexicon),
         "eligible_m2": np.zeros(turns.height, np.bool_),
         "eligible_m4": ok,

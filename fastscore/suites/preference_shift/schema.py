@@ -16,7 +16,6 @@ from fastscore.suites.output_columns import (
 )
 
 SPEAKERS = USER, SYSTEM = "USER", "SYSTEM"
-LABELS = ("model", "true_genre")
 GROUPS = ("model",)
 SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
 SEGMENT_SOURCE_DTYPE = pl.Enum(SEGMENT_SOURCES)

@@ -210,7 +210,7 @@ def _turns_table(
         pl.when("has_user_text").then("user_text").alias("user_text"),
         pl.when("has_system_text").then("system_text").alias("system_text"),
         pl.Series("segment", 1 + segments.of_turn - segments.of_turn[first]),
-        pl.Series("is_shift", _is_shift(owner, turns["turn"].to_numpy(), shifts)),
+        pl.Series("is_shift", _is_shift(owner, shifts)),
         pl.when(turns["has_gold"])
         .then("gold_concepts")
         .otherwise(without_constraints)
@@ -226,7 +226,7 @@ def _turns_table(
     )
 
 
-def _is_shift(owner: Indices, turn: Indices, shifts: pl.DataFrame) -> Mask:
+def _is_shift(owner: Indices, shifts: pl.DataFrame) -> Mask:
     """Whether a turn is a shift point of its conversation."""
     marked = np.zeros(len(owner), np.bool_)
     marked[shift_rows(owner, shifts)] = True
