@@ -53,31 +53,6 @@ def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     return {word: count for word, count in counts if not column.is_known(word)}
 
 
-def group_offsets(rows: Indices, size: int) -> Indices:
-    """Return the offsets of the runs of ascending row numbers below ``size``, int64 (size + 1,)."""
-    offsets = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=size), out=offsets[1:])
-    return offsets
-
-
-def counts_of(rows: Indices, size: int) -> Indices:
-    """Count how often each row number below ``size`` stands there, int64 (size,)."""
-    return np.bincount(rows, minlength=size).astype(np.int64, copy=False)
-
-
-def first_of_group(group: npt.NDArray[Any]) -> Indices:
-    """Return for each row the first row of the run of equal values that it stands in."""
-    begins = np.zeros(len(group), np.int64)
-    begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
-    return np.maximum.accumulate(begins)
-
-
-def place_in_group(group: npt.NDArray[Any]) -> Indices:
-    """Return for each row its place, from 0, in the run of equal values that it stands in."""
-    places: Indices = np.arange(len(group)) - first_of_group(group)
-    return places
-
-
 def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -> pl.Series:
     """Make a column ``null_reasons`` of one reason.
 

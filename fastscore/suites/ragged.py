@@ -1,5 +1,7 @@
 """Rows of varying length as flat arrays: values, and offsets at which each row begins."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from fastscore_kernels import number_hashes
@@ -14,6 +16,29 @@ def offsets_of(sizes: npt.NDArray[np.integer]) -> Indices:
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def group_offsets(rows: Indices, size: int) -> Indices:
+    """Return the offsets of the runs of ascending row numbers below ``size``, int64 (size + 1,)."""
+    return offsets_of(np.bincount(rows, minlength=size))
+
+
+def counts_of(rows: Indices, size: int) -> Indices:
+    """Count how often each row number below ``size`` stands there, int64 (size,)."""
+    return np.bincount(rows, minlength=size).astype(np.int64, copy=False)
+
+
+def first_of_group(group: npt.NDArray[Any]) -> Indices:
+    """Return for each row the first row of the run of equal values that it stands in."""
+    begins = np.zeros(len(group), np.int64)
+    begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
+    return np.maximum.accumulate(begins)
+
+
+def place_in_group(group: npt.NDArray[Any]) -> Indices:
+    """Return for each row its place, from 0, in the run of equal values that it stands in."""
+    places: Indices = np.arange(len(group)) - first_of_group(group)
+    return places
 
 
 def group_rows(owners: Indices, n_owners: int) -> Ragged:

@@ -7,10 +7,10 @@ import polars as pl
 from fastscore_machine.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
 from fastscore.suites.group_travel.faults import faults, shortfalls
+from fastscore.suites.ragged import place_in_group
 
 MEALS = ("breakfast", "lunch", "dinner")
 STOP = "stop"

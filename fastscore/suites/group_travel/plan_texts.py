@@ -3,11 +3,10 @@
 import numpy as np
 import polars as pl
 
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.plans import Plans
 from fastscore.suites.group_travel.turns import PRESENT_PLAN
-from fastscore.suites.ragged import first_of_each, offsets_of, take
+from fastscore.suites.ragged import first_of_each, offsets_of, place_in_group, take
 
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"

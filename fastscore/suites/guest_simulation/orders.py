@@ -15,11 +15,7 @@ from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
 from fastscore_readers.line_scan import LineScan
 
-from fastscore.suites.columns import (
-    counts_of,
-    gather_or_null,
-    replace_lone_surrogates,
-)
+from fastscore.suites.columns import gather_or_null, replace_lone_surrogates
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import (
     texts_between,
@@ -31,7 +27,7 @@ from fastscore.suites.guest_simulation.nearly_python.item_lists import (
     list_places,
 )
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
-from fastscore.suites.ragged import group_rows, offsets_of, take
+from fastscore.suites.ragged import counts_of, group_rows, offsets_of, take
 
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")

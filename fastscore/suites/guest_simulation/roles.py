@@ -10,10 +10,7 @@ from fastscore_kernels import number_hashes
 from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
-from fastscore.suites.columns import (
-    first_of_group,
-    gather_or_null,
-)
+from fastscore.suites.columns import gather_or_null
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.cell_bytes import texts_between
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
@@ -29,6 +26,7 @@ from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import WHOLE_TEXT, texts
 from fastscore.suites.json_values import LONGEST_EXCERPT, JsonValues, Problem, Problems, members
+from fastscore.suites.ragged import first_of_group
 
 _ABSENT = ("", "null", "none", "nan")
 _LONGEST_ABSENT = max(map(len, _ABSENT))

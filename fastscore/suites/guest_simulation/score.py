@@ -11,12 +11,7 @@ from fastscore_kernels import number_hashes
 from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import (
-    all_null_reasons,
-    counts_of,
-    gather_or_null,
-    where,
-)
+from fastscore.suites.columns import all_null_reasons, gather_or_null, where
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
@@ -29,6 +24,7 @@ from fastscore.suites.guest_simulation.schema import (
     STATE_COLUMNS,
     TOOL_COLUMNS,
 )
+from fastscore.suites.ragged import counts_of
 
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
 OPTIMAL_RATE = (1, 5)

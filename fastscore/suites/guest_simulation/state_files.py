@@ -17,13 +17,11 @@ import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.errors import UsageError
-from fastscore.suites.columns import (
-    first_of_group,
-)
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem
+from fastscore.suites.ragged import first_of_group
 
 FILES = "exp*/*_states.csv"
 """The files of a folder that are states."""

@@ -17,7 +17,7 @@ from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import counts_of, unknown_words
+from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, empty_rejects
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
@@ -49,6 +49,7 @@ from fastscore.suites.memory_finance.schema import (
     SOURCE,
     TURN_STATUS,
 )
+from fastscore.suites.ragged import counts_of
 
 _TURN: Shape = {
     "turn_pair_id": None,

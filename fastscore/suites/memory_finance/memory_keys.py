@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.columns import counts_of, group_offsets, list_column
+from fastscore.suites.columns import list_column
 from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
@@ -17,6 +17,7 @@ from fastscore.suites.memory_finance.schema import (
     RESOLVERS,
     SOURCE_HITS_DTYPE,
 )
+from fastscore.suites.ragged import counts_of, group_offsets
 
 Frames = Mapping[str, pl.DataFrame]
 

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.columns import counts_of
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
 from fastscore.suites.memory_finance.matching import contains
@@ -14,7 +13,7 @@ from fastscore.suites.memory_finance.replies import (
     Replies,
     expand,
 )
-from fastscore.suites.ragged import first_of_each, number_keys
+from fastscore.suites.ragged import counts_of, first_of_each, number_keys
 
 Frames = Mapping[str, pl.DataFrame]
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.columns import counts_of, group_offsets, list_column
+from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
@@ -23,6 +23,7 @@ from fastscore.suites.memory_finance.matching import (
     match_groups,
 )
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
+from fastscore.suites.ragged import counts_of, group_offsets
 
 Frames = Mapping[str, pl.DataFrame]
 Columns = dict[str, pl.Series | Indices | Reals]

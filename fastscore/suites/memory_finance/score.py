@@ -9,7 +9,7 @@ import polars.selectors as cs
 from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import all_null_reasons, counts_of, filled, where
+from fastscore.suites.columns import all_null_reasons, filled, where
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
@@ -31,6 +31,7 @@ from fastscore.suites.memory_finance.schema import (
     RATIOS,
     TURNS,
 )
+from fastscore.suites.ragged import counts_of
 
 
 def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.DataFrame]:

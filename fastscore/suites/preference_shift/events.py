@@ -15,7 +15,7 @@ from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import place_in_group, unknown_words
+from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import python_texts, raw_texts, whole_numbers
@@ -28,6 +28,7 @@ from fastscore.suites.preference_shift.turns import (
     pair_turns,
     read_turns,
 )
+from fastscore.suites.ragged import place_in_group
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"

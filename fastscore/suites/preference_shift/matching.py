@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.code_points import (
     CodePoints,
     code_points,
@@ -23,6 +22,7 @@ from fastscore.suites.preference_shift.code_points import (
     join_lower,
 )
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
+from fastscore.suites.ragged import place_in_group
 
 PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""

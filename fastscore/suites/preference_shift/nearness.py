@@ -9,11 +9,11 @@ from fastscore_kernels import cosine_pairs
 from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.topics import joined_topics
+from fastscore.suites.ragged import place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -10,8 +10,8 @@ import polars as pl
 from fastscore_kernels import first_recovery
 from fastscore_machine.arrays import Indices, Mask, Reals
 
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.ragged import place_in_group
 
 
 def recover_shifts(

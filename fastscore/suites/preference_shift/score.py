@@ -16,12 +16,7 @@ from fastscore_machine.arrays import Indices, Mask, Reals
 from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import (
-    all_null_reasons,
-    first_of_group,
-    null_reasons,
-    place_in_group,
-)
+from fastscore.suites.columns import all_null_reasons, null_reasons
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
@@ -47,6 +42,7 @@ from fastscore.suites.preference_shift.topic_recovery import (
     topic_scores,
     with_boundaries,
 )
+from fastscore.suites.ragged import first_of_group, place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -18,11 +18,11 @@ import polars as pl
 from fastscore_kernels import cosine_pairs, jaccard_csr
 from fastscore_machine.arrays import Indices, Reals
 
-from fastscore.suites.columns import place_in_group
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.segments import Segments
 from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
+from fastscore.suites.ragged import place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

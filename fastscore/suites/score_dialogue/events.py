@@ -19,6 +19,7 @@ from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECT_SCHEMA
+from fastscore.suites.ragged import offsets_of
 from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 
@@ -319,8 +320,7 @@ def _lay_out_steps(
 
     The raw row is the last one of that step, or -1.
     """
-    offsets = np.zeros(len(completed) + 1, dtype=np.int64)
-    np.cumsum(total_steps, out=offsets[1:])
+    offsets = offsets_of(total_steps)
     utterance_row = np.repeat(np.arange(len(completed)), total_steps)
     step = np.arange(offsets[-1]) - offsets[utterance_row]
 
