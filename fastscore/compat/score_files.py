@@ -2,12 +2,13 @@
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from fastscore.durable import committed
 
 _logger = logging.getLogger("score_dialogue")
 
@@ -39,13 +40,10 @@ def log_to(path: str) -> Iterator[None]:
 
 def write_document(document: dict[str, Any], path: str) -> None:
     """Write the JSON file whole or not at all; a failure is logged, as published."""
-    temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(document, file, ensure_ascii=False, indent=2)
-        os.replace(temporary, path)
+        with committed(Path(path)) as file:
+            file.write(json.dumps(document, ensure_ascii=False, indent=2).encode())
     except (OSError, ValueError) as error:
-        Path(temporary).unlink(missing_ok=True)
         _logger.error("Failed to write JSON summary: %s", error)
     else:
         _logger.info("Wrote JSON summary: %s", path)
