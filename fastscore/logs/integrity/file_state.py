@@ -2,21 +2,26 @@
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
+
+import numpy as np
 
 from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.byte_ranges import Damage
-from fastscore.logs.plan.plain_blocks import map_blocks
+from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.blocks import line_blocks, read_blocks, unreadable
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.unpacking import DamageError
+
+PLAIN_BLOCK_BYTES = 4 << 20
 
 Result = TypeVar("Result")
 _Block = TypeVar("_Block", bytes, bytes | memoryview)
@@ -137,12 +142,77 @@ def map_stream(
             state.observe(block)
             state.size += len(block)
 
-        yield from map_blocks(state.path, observe, look, threads)
+        yield from map_plain_blocks(state.path, observe, look, threads)
     else:
         begin = 0
         for block in file_blocks(state, shard_bytes, scratch):
             yield look(begin, block)
             begin += len(block)
+
+
+def map_plain_blocks(
+    path: str,
+    observe: Callable[[memoryview], object],
+    look: Callable[[int, memoryview], Result],
+    threads: int,
+) -> Iterator[Result]:
+    """Yield, in order, what is seen in the blocks of a file that is not compressed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    observe
+        Called with each block, in order, by one thread at a time.
+    look
+        Called with each block's place in the file and the block, which is overwritten afterwards.
+    threads
+        How many threads look at blocks; the blocks do not depend on it.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read.
+    """
+    own = threading.local()
+
+    def look_at(begin: int, before: threading.Event, after: threading.Event) -> Result:
+        try:
+            if not hasattr(own, "buffer"):
+                own.buffer = np.empty(min(size, PLAIN_BLOCK_BYTES), np.uint8).data
+            block = _read_block(file.fileno(), begin, own.buffer)
+            before.wait()
+            observe(block)
+        finally:
+            after.set()
+        return look(begin, block)
+
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            begins = range(0, size, PLAIN_BLOCK_BYTES)
+            turns = _ordering_events(begins)
+            yield from map_ordered(lambda turn: look_at(*turn), turns, min(threads, len(begins)))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
+    """Fill a buffer, less at the file's end, and return what is filled."""
+    filled = 0
+    while count := os.preadv(file, [buffer[filled:]], begin + filled):
+        filled += count
+    return buffer[:filled]
+
+
+def _ordering_events(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:
+    """Give each block what tells that the one before, and that itself was observed."""
+    before = threading.Event()
+    before.set()
+    for begin in begins:
+        after = threading.Event()
+        yield begin, before, after
+        before = after
 
 
 def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:

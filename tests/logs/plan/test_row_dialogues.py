@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity import file_state
 from fastscore.logs.integrity.file_state import FileState
-from fastscore.logs.plan import plain_blocks
 from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.line_strides import block_strides, line_strides
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -35,7 +35,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
-    monkeypatch.setattr(plain_blocks, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(file_state, "PLAIN_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 
@@ -141,7 +141,7 @@ def test_blocks_are_observed_in_order_whoever_looks_at_them(tmp_path: Path, thre
         return begin, bytes(block)
 
     seen = list(
-        plain_blocks.map_blocks(
+        file_state.map_plain_blocks(
             str(path), lambda block: observed.append(bytes(block)), look, threads
         )
     )
