@@ -15,58 +15,17 @@ import numpy.typing as npt
 from scipy import stats
 
 from fastscore.processors import available_processors
-from fastscore.statistics.samples import LEAST_EXPONENT, Values, finite, paired
+from fastscore.statistics.samples import LEAST_EXPONENT, Values, paired
 from fastscore.statistics.significance import LEVEL, Interval, kendall, spearman
 
 SAMPLES = 2_000
 SEED = 0
-_BLOCK_CELLS = 2_000_000
+_BLOCK_VALUES = 2_000_000
 _LARGEST_PAIR_TABLE = 2_000
-_KEPT_CELLS = 1_000_000
+_KEPT_VALUES = 1_000_000
 
 Estimator = Callable[[Values], Values]
 """From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
-
-
-def bootstrap_mean(
-    values: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
-) -> Interval:
-    """Return the mean of rows and its percentile interval over resampled clusters.
-
-    Parameters
-    ----------
-    values
-        Shape (n,), finite.
-    clusters
-        Shape (n,): each row's cluster, integers or text.
-    samples
-        How many times clusters are drawn with replacement, as many as there are.
-    seed
-        Seed of the draws.
-    level
-        The interval's coverage.
-
-    Returns
-    -------
-    Interval
-        No mean without values; no ends for fewer than two clusters.
-    """
-    array = finite(values, "values")
-    clustered, codes = number_clusters(clusters, array.size)
-    if not clustered:
-        return Interval(None, None, None, "too_few_values")
-    order = np.lexsort((array, codes))
-    sums = _sum_by_cluster(array[order], codes[order], clustered)
-    counts = _sum_by_cluster(np.ones(array.size), codes, clustered)
-    resampled = resample_means(sums[:, None], counts[:, None], samples=samples, seed=seed)
-    return percentile_interval(
-        float(sums.sum() / counts.sum()), resampled[:, 0], clusters=clustered, level=level
-    )
 
 
 def bootstrap_spearman(
@@ -82,8 +41,16 @@ def bootstrap_spearman(
 
     Parameters
     ----------
-    a, b, clusters
-        Shape (n,) each: a pair and its cluster. The others are those of `bootstrap_mean`.
+    a, b
+        Shape (n,) each, finite: the pairs.
+    clusters
+        Shape (n,): each pair's cluster, integers or text.
+    samples
+        How many times clusters are drawn with replacement, as many as there are.
+    seed
+        Seed of the draws.
+    level
+        The interval's coverage.
 
     Returns
     -------
@@ -137,7 +104,7 @@ def resample_means(
         Shape (clusters, columns): each cluster's sum of values and their number, in the order of
         the clusters' sorted labels.
     samples, seed
-        As in `bootstrap_mean`.
+        As in `bootstrap_spearman`.
     stream
         Tells apart draws that must be independent of each other under one seed.
 
@@ -179,16 +146,12 @@ def number_clusters(clusters: npt.ArrayLike, rows: int) -> tuple[int, npt.NDArra
     return distinct.size, codes.astype(np.int64)
 
 
-def _sum_by_cluster(values: Values, codes: npt.NDArray[np.int64], clusters: int) -> Values:
-    return np.bincount(codes, weights=values, minlength=clusters).astype(np.float64)
-
-
 def _resample(
     estimator: Estimator, clusters: int, rows: int, *, samples: int, seed: int, stream: int = 0
 ) -> Values:
     """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
-    block = max(1, _BLOCK_CELLS // max(clusters, rows))
-    small = samples * clusters <= _KEPT_CELLS
+    block = max(1, _BLOCK_VALUES // max(clusters, rows))
+    small = samples * clusters <= _KEPT_VALUES
     kept = _kept_draws(samples, clusters, seed, stream) if small else None
 
     def estimate(start: int) -> Values:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +14,11 @@ from scipy import stats
 from fastscore.statistics import bootstrap
 from fastscore.statistics.bootstrap import (
     bootstrap_kendall,
-    bootstrap_mean,
     bootstrap_spearman,
     resample_means,
 )
 from fastscore.statistics.significance import Interval
+from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 
 SAMPLES = 60
 ROWS = st.lists(
@@ -24,6 +26,16 @@ ROWS = st.lists(
     min_size=3,
     max_size=14,
 )
+
+
+def mean_interval(
+    values: npt.ArrayLike, clusters: npt.ArrayLike, *, samples: int = 2_000, seed: int = 0
+) -> Interval:
+    """Return the interval of a mean as analyses have it, of one column."""
+    frame = pl.DataFrame(
+        {"x": np.asarray(values, np.float64), "cluster": pl.Series(np.asarray(clusters))}
+    )
+    return mean_intervals(frame, ["x"], samples=samples, seed=seed)[0]
 
 
 def written_out(
@@ -62,7 +74,7 @@ def matches(found: Interval, expected: tuple[float, float] | None) -> bool:
 @given(ROWS, st.integers(0, 5))
 def test_mean_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
     x, _, labels = zip(*rows, strict=True)
-    found = bootstrap_mean(x, labels, samples=SAMPLES, seed=seed)
+    found = mean_interval(x, labels, samples=SAMPLES, seed=seed)
     assert found.value == pytest.approx(np.mean(x))
     assert matches(found, written_out(lambda part: float(part[:, 0].mean()), rows, seed))
 
@@ -93,13 +105,13 @@ def test_kendall_without_a_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_rows_of_a_cluster_stay_together() -> None:
     # two clusters: samples have mean 0, 1/2 or 1 with probability 1/4, 1/2, 1/4
-    found = bootstrap_mean([0.0, 0.0, 1.0, 1.0], [7, 7, 9, 9])
+    found = mean_interval([0.0, 0.0, 1.0, 1.0], [7, 7, 9, 9])
     assert found == Interval(0.5, 0.0, 1.0)
 
 
 def test_single_rows_give_the_interval_of_the_normal_law() -> None:
     values = np.random.default_rng(3).normal(size=4_000)
-    found = bootstrap_mean(values, np.arange(4_000), samples=4_000)
+    found = mean_interval(values, np.arange(4_000), samples=4_000)
     half = 1.96 * values.std() / math.sqrt(4_000)
     assert (found.low, found.high) == pytest.approx(
         (values.mean() - half, values.mean() + half), abs=half / 10
@@ -112,13 +124,13 @@ def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -
     clusters = generator.integers(0, 40, size=300)
     order = generator.permutation(300)
     for block in (1, 1_000, 10**9):
-        monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", block)
-        found = bootstrap_mean(values[order], clusters[order], samples=100)
-        assert found == bootstrap_mean(values, clusters, samples=100)
+        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
+        found = mean_interval(values[order], clusters[order], samples=100)
+        assert found == mean_interval(values, clusters, samples=100)
         assert bootstrap_spearman(
             values[order], others[order], clusters[order], samples=100
         ) == bootstrap_spearman(values, others, clusters, samples=100)
-    assert bootstrap_mean(values, clusters, seed=1) != bootstrap_mean(values, clusters, seed=2)
+    assert mean_interval(values, clusters, seed=1) != mean_interval(values, clusters, seed=2)
 
 
 def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +143,7 @@ def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyP
         expected = [math.fsum(column[drawn]) for column in sums.T] / counts[drawn].sum(axis=0)
         assert found[sample].tolist() == expected.tolist()
     for block in (2_100, 900, 1):
-        monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", block)
+        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
         assert np.array_equal(resample_means(sums, counts, samples=40), found)
     for k in range(5):
         alone = resample_means(sums[:, [k]], counts[:, [k]], samples=40)
@@ -139,10 +151,10 @@ def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyP
 
 
 def test_too_little_to_resample() -> None:
-    assert bootstrap_mean([], []) == Interval(None, None, None, "too_few_values")
-    assert bootstrap_mean([1.0, 2.0], ["a", "a"]) == Interval(1.5, None, None, "too_few_values")
+    assert mean_interval([], []) == Interval(None, None, None, "too_few_values")
+    assert mean_interval([1.0, 2.0], ["a", "a"]) == Interval(1.5, None, None, "too_few_values")
     with pytest.raises(ValueError, match=r"clusters has shape \(1,\), expected \(2,\)"):
-        bootstrap_mean([1.0, 2.0], ["a"])
+        bootstrap_spearman([1.0, 2.0], [1.0, 2.0], ["a"])
 
 
 def test_draws_that_are_kept_are_those_that_are_drawn_again(
@@ -150,6 +162,6 @@ def test_draws_that_are_kept_are_those_that_are_drawn_again(
 ) -> None:
     rng = np.random.default_rng(2)
     x, y, clusters = rng.normal(size=40), rng.normal(size=40), np.arange(40) // 3
-    kept = [bootstrap_mean(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)]
-    monkeypatch.setattr(bootstrap, "_KEPT_CELLS", 0)
-    assert [bootstrap_mean(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)] == kept
+    kept = [mean_interval(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)]
+    monkeypatch.setattr(bootstrap, "_KEPT_VALUES", 0)
+    assert [mean_interval(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)] == kept

@@ -22,7 +22,7 @@ def mean_intervals(
     columns
         Names of columns of numbers.
     samples, seed
-        As in `fastscore.statistics.bootstrap.bootstrap_mean`.
+        As in `fastscore.statistics.bootstrap.resample_means`.
 
     Returns
     -------
