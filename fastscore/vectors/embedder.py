@@ -39,7 +39,7 @@ from fastscore.vectors.precisions import (
     calls_at_once,
     check_precision,
     graph_sha256,
-    load_run,
+    load_inference,
 )
 from fastscore.vectors.runtimes import Inference, Inputs
 from fastscore.vectors.text_ids import as_series
@@ -191,7 +191,7 @@ class Embedder:
                 except ModelExportError as error:
                     raise ModelError(error.message, error.hint) from error
                 self._loaded = (
-                    load_run(exported, self.precision, self.threads),
+                    load_inference(exported, self.precision, self.threads),
                     load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens),
                 )
             return self._loaded

@@ -68,7 +68,7 @@ def graph_sha256(exported: "ExportedModel", precision: str) -> str:
     return find_int8(exported).sha256 if precision == "int8" else exported.onnx_sha256
 
 
-def load_run(exported: "ExportedModel", precision: str, threads: int) -> "Inference":
+def load_inference(exported: "ExportedModel", precision: str, threads: int) -> "Inference":
     """Load an exported model's graph in a precision.
 
     Parameters

@@ -19,7 +19,7 @@ _free = ctypes.CDLL(None).free
 _free.argtypes = (ctypes.c_void_p,)
 
 
-class Bound:
+class LoadedKernel:
     """A compiled kernel in a library, to be called.
 
     Parameters
@@ -55,8 +55,8 @@ class Bound:
         return call
 
 
-def bound(kernel: Kernel, library: Path) -> Bound:
-    """Return what calls the compiled kernel in a library."""
+def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
+    """Load a compiled kernel from its library."""
     names = kernel.function.__globals__
     parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
     writers = [
@@ -86,7 +86,7 @@ def bound(kernel: Kernel, library: Path) -> Bound:
         values = [_result(kind, found) for kind in returns]
         return values[0] if len(values) == 1 else tuple(values)
 
-    return Bound(pack, run)
+    return LoadedKernel(pack, run)
 
 
 def entry_of(library: Path) -> Callable[[bytes, Any], int]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from fastscore_machine.calling import Bound
+    from fastscore_machine.calling import LoadedKernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ class Kernel:
         self.parameters, self.returns = parameters, returns
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function
-        self._loaded: Bound | None = None
+        self._loaded: LoadedKernel | None = None
         self._lock = threading.Lock()
 
     @property
@@ -71,14 +71,14 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.identity}({self.parameters}) -> {self.returns or 'None'}>"
 
-    def load(self) -> "Bound":
+    def load(self) -> "LoadedKernel":
         """Return the compiled function, loaded once in a process; compiled if need be."""
-        from fastscore_machine.calling import bound
+        from fastscore_machine.calling import load_kernel
         from fastscore_machine.workers import compiled_library
 
         with self._lock:
             if self._loaded is None:
-                self._loaded = bound(self, compiled_library(self))
+                self._loaded = load_kernel(self, compiled_library(self))
         return self._loaded
 
 

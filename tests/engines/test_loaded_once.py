@@ -18,9 +18,9 @@ import os, sys
 from importlib.abc import MetaPathFinder
 
 WATCHED = {
-    "fastscore.vectors.embedder": "load_run",
+    "fastscore.vectors.embedder": "load_inference",
     "fastscore_machine.worker": "make_library",
-    "fastscore_machine.calling": "bound",
+    "fastscore_machine.calling": "load_kernel",
 }
 
 
@@ -82,8 +82,8 @@ def test_a_worker_loads_the_model_once_and_a_machine_compiles_a_kernel_once(
     by_kind: dict[str, list[str]] = {}
     for line in loaded:
         kind, what, process_id = line.split()
-        by_kind.setdefault(kind, []).append(process_id if kind == "load_run" else what)
-    assert set(by_kind["load_run"]) <= processes
+        by_kind.setdefault(kind, []).append(process_id if kind == "load_inference" else what)
+    assert set(by_kind["load_inference"]) <= processes
     assert sorted(name.replace(":", ".") for name in by_kind["make_library"]) == sorted(MISSING)
 
 

@@ -73,13 +73,13 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
     shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
     expected = shared.encode(["w1 w2"])
     loads = []
-    plain = embedder.load_run
+    plain = embedder.load_inference
 
-    def load_run(exported: ExportedModel, precision: str, threads: int):
+    def load_inference(exported: ExportedModel, precision: str, threads: int):
         loads.append(exported)
         return plain(exported, precision, threads)
 
-    monkeypatch.setattr(embedder, "load_run", load_run)
+    monkeypatch.setattr(embedder, "load_inference", load_inference)
     shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
     together = threading.Barrier(THREADS)
 
