@@ -17,7 +17,7 @@ from fastscore_machine.memory import subview
 from fastscore_machine.threads import run_chunks
 from fastscore_machine.validation import read_only, same_length
 
-from fastscore_kernels._words import BLOCK, KEY_BYTES, words
+from fastscore_kernels._word_scan import BLOCK, KEY_BYTES, scan_words
 
 _ROWS_PER_CHUNK = 1 << 12
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +33,7 @@ class _Column(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """The words of a system's turn and of a user's, by side (2, words); see `_words.words`.
+    """The words of a system's turn and of a user's, by side (2, words); see `scan_words`.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def _find_words(column, row, side, turns, scratch):  # type: ignore[no-untyped-d
     data, offsets = column
     folded, begins, sizes, keys, _ = turns
     text = subview(data, offsets[row], offsets[row + 1] - offsets[row])
-    return words(
+    return scan_words(
         text, folded[side], scratch.inside, scratch.spare, begins[side], sizes[side], keys[side]
     )
 

@@ -97,7 +97,7 @@ def _key(folded, begin, size):  # type: ignore[no-untyped-def]
 
 
 @always_inlined
-def _vector_words(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
+def _scan_by_blocks(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
     """Note begin, size and key of each word of a row; return how many there are.
 
     ``folded`` has room for the row and two blocks, ``inside`` a word a block of it and one more,
@@ -119,8 +119,8 @@ def _vector_words(text, folded, inside, spare, begins, sizes, keys):  # type: ig
     return count
 
 
-def _plain_words(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
-    """Do what `_vector_words` does where nothing is compiled."""
+def _scan_by_pattern(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
+    """Do what `_scan_by_blocks` does where nothing is compiled."""
     row = bytes(load_byte(text, at) for at in range(text.length))
     count = 0
     for word in re.finditer(rb"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", row):
@@ -132,4 +132,4 @@ def _plain_words(text, folded, inside, spare, begins, sizes, keys):  # type: ign
     return count
 
 
-words = _plain_words if JIT_DISABLED else _vector_words
+scan_words = _scan_by_pattern if JIT_DISABLED else _scan_by_blocks
