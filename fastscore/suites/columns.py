@@ -128,5 +128,5 @@ def _listed(kinds: tuple[tuple[tuple[str, NullReason], ...], ...]) -> pl.Series:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Return a text with U+FFFD for each half of a surrogate pair, which no column can hold."""
+    """Return a text with U+FFFD for each lone surrogate, which no column can hold."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

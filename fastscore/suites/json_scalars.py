@@ -26,7 +26,7 @@ _WHOLE_NUMBER = "a whole number of at most 64 bits"
 def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:
     """Return strings as a String column, null (or empty) where a value is none.
 
-    Half of a surrogate pair, which no file could hold, is noted.
+    A lone surrogate, which no file could hold, is noted.
     """
     present = values.is_text
     if not present.any():

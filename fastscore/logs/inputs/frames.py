@@ -119,7 +119,7 @@ def _encoded(row: Any, number: int) -> bytes:
     except TypeError:
         pass
     try:
-        # integers of more than 64 bits, halves of surrogate pairs: the reader judges them
+        # integers of more than 64 bits, lone surrogates: the reader judges them
         return json.dumps(row).encode()
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -155,7 +155,7 @@ class CellTrees:
         return JsonValues(self.data, tags, start, end, np.arange(len(tags)), str)
 
     def texts(self, rows: Indices) -> pl.Series:
-        """Return strings, null where a node is none; half a surrogate pair is U+FFFD."""
+        """Return strings, null where a node is none; a lone surrogate is U+FFFD."""
         values, problems = self._values(rows), Problems()
         found = texts(values, problems)
         for row in problems.by_dialogue:

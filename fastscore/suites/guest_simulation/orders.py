@@ -103,7 +103,7 @@ def _unescape(name: str) -> str:
         if len(escape) == 1 or not escape:
             return _CONTROL.get(escape, escape)
         character = chr(int(escape[1:], 16))
-        # half of a surrogate pair is no letter of any name
+        # a lone surrogate is no letter of any name
         return " " if "\ud800" <= character <= "\udfff" else character
 
     return _ESCAPE.sub(undo, name)
@@ -162,7 +162,7 @@ def _json_lists(cells: pl.Series) -> pl.Series:
 
 
 def _unescaped_texts(data: Bytes, start: Indices, end: Indices) -> pl.Series:
-    """Unescape JSON strings; half of a surrogate pair, no letter of any name, is U+FFFD."""
+    """Unescape JSON strings; a lone surrogate, no letter of any name, is U+FFFD."""
     texts, begins, ends = unescaped(data, start, end)
     halved = np.flatnonzero(ends < 0)
     ends[halved] = begins[halved]

@@ -189,7 +189,7 @@ def _text(path: str, entry: Mapping[str, Any], place: str, key: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Tell whether a text can be written: it has no half of a surrogate pair."""
+    """Tell whether a text can be written: it has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

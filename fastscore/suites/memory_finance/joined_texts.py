@@ -37,7 +37,7 @@ _SLASH = 0x2F
 def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
     """Return the insides of strings as they are written, and how (`PLAIN` ...).
 
-    What is missing is the empty text; values of other types, and half of a surrogate pair, are
+    What is missing is the empty text; values of other types, and a lone surrogate, are
     noted.
 
     Parameters
@@ -73,7 +73,7 @@ def joined_contain(
         The insides of valid JSON strings as they are written: strings (n,) without nulls, as
         `fastscore_machine.arrow.string_column` takes them.
     escapes
-        How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); half of a surrogate pair
+        How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); a lone surrogate
         makes the empty text.
     offsets
         Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
@@ -210,7 +210,7 @@ def _search(
                         put_byte(scratch, size, NEWLINE)
                         size += 1
                     written = View(parts.addresses[part], parts.lengths[part])
-                    # half of a surrogate pair makes the empty text
+                    # a lone surrogate makes the empty text
                     size = max(size, unescape(written, 0, written.length, scratch, size))
                 text = subview(scratch, 0, size)
         found[pair] = _find(text, needle) >= 0

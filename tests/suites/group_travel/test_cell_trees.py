@@ -79,7 +79,7 @@ def _boolean_text(value: Any) -> bool | None:
     return isinstance(value, int | float) and value == 1
 
 
-def test_half_a_surrogate_pair_and_numbers_without_end() -> None:
+def test_a_lone_surrogate_and_numbers_without_end() -> None:
     many = "1" * 5000
     _, trees = read_trees(pl.Series(['{"a": "x\\ud800"}', f'{{"a": {many}}}']))
     assert trees.scalars(trees.members(trees.roots, ("a",))["a"]).to_list() == ["x\ufffd", many]

@@ -234,7 +234,7 @@ def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
     assert counted.select("value", "n").rows() == [("C3", 1), ("C5", 1)]
 
 
-def test_half_a_surrogate_pair_in_any_cell_costs_no_dialogue() -> None:
+def test_a_lone_surrogate_in_any_cell_costs_no_dialogue() -> None:
     half = "cut \\ud83d"
     cells = {
         "metadata": f'{{"group_type": "{half}", "dialogue_id": "trip"}}',

@@ -77,7 +77,7 @@ def test_a_persona_in_a_column_that_cannot_be_read(persona: Any) -> None:
 
 
 @pytest.mark.parametrize("field", ["guest_persona", "target_order"])
-def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
+def test_a_lone_surrogate_in_a_column_is_rejected_where_it_stands(
     field: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "messages.jsonl"
@@ -89,7 +89,7 @@ def test_half_a_surrogate_in_a_column_is_rejected_where_it_stands(
 
 
 @pytest.mark.parametrize("profile", ["default", "published"])
-def test_half_a_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) -> None:
     path = tmp_path / "messages.jsonl"
     order = json.dumps([{"name": "Iced Latte"}])
     row = state(current_items_in_order="[{'name': 'Iced\ud800Latte'}]", target_order=order)

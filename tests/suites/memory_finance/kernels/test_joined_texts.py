@@ -61,7 +61,7 @@ def test_what_stands_in_a_text_is_found_wherever_it_stands(text: str, at: int, s
     assert joined_contain(*written([[text]], ascii=False), pairs, needles).tolist() == [True, False]
 
 
-def test_half_a_surrogate_pair_makes_the_empty_text() -> None:
+def test_a_lone_surrogate_makes_the_empty_text() -> None:
     parts = pl.Series(["a", "b\\ud83d", "c"])
     escaped, offsets = np.array([0, 2, 0], np.uint8), np.array([0, 3])
     needles = pl.Series(["a\n\nc", "b", ""])
