@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from fastscore_machine.arrays import Bytes, Indices, Longs, Mask
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import (
@@ -27,7 +28,12 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
-from fastscore.suites.declarations import RejectReason
+from fastscore.suites.declarations import (
+    REJECT_SCHEMA,
+    ROW_SCHEMA,
+    RejectReason,
+    empty_rejects,
+)
 
 LONGEST_EXCERPT = 60
 _READABLE_NUMBERS = "whole numbers of at most 4300 digits"
@@ -75,6 +81,21 @@ class Problems:
         for dialogue, row in zip(dialogues.tolist(), rows[first].tolist(), strict=True):
             problem = Problem(values.path(row), reason, values.describe(row), expected)
             self.by_dialogue.setdefault(dialogue, problem)
+
+    def rejects(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of dialogues with a problem as rejects, in `REJECT_SCHEMA`."""
+        if not self.by_dialogue:
+            return empty_rejects()
+        noted = sorted(self.by_dialogue.items())
+        fields = ("field", "reason", "found", "expected")
+        told = {name: [getattr(problem, name) for _, problem in noted] for name in fields}
+        return (
+            raw[[row for row, _ in noted]]
+            .select(*ROW_SCHEMA)
+            .hstack(pl.DataFrame(told, schema=dict.fromkeys(fields, pl.String)))
+            .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
+            .select(*(pl.col(name).cast(dtype) for name, dtype in REJECT_SCHEMA.items()))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,7 +274,7 @@ def _turns_of(
         }
     )
     cells = {name: _cells(turn[name], problems) for name in CELLS}
-    return (frame, cells), _rejects(rows, problems)
+    return (frame, cells), problems.rejects(rows)
 
 
 def _texts(values: JsonValues, problems: Problems) -> pl.Series:
@@ -305,19 +305,6 @@ def _cells(values: JsonValues, problems: Problems) -> pl.DataFrame:
     present = values.take(turn)
     written = replace(present, tags=np.where(present.is_text, present.tags, STRING))
     return pl.DataFrame({"turn": turn, "cell": texts(written, problems)}).drop_nulls("cell")
-
-
-def _rejects(rows: pl.DataFrame, problems: Problems) -> pl.DataFrame:
-    noted = sorted(problems.by_dialogue.items())
-    fields = ("field", "reason", "found", "expected")
-    told = {name: [getattr(problem, name) for _, problem in noted] for name in fields}
-    return (
-        rows[[row for row, _ in noted]]
-        .select(*ROW_SCHEMA)
-        .hstack(pl.DataFrame(told, schema=dict.fromkeys(fields, pl.String)))
-        .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
-        .select(*REJECT_SCHEMA)
-    )
 
 
 def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,6 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, empty_rejects
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
@@ -104,7 +103,7 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
     as_empty = options.published
-    return Events(frames, _rejects(raw, problems), counts, nulls_are_empty=as_empty)
+    return Events(frames, problems.rejects(raw), counts, nulls_are_empty=as_empty)
 
 
 def _sources(
@@ -253,21 +252,3 @@ def _order_problem(messages: Rows, at: int, source: int, files: StateFiles | Non
     found = repr(f"...{cell[-57:]}" if len(cell) > 60 else cell)
     place = "" if files is None else f"{files.place[at]}: "
     return Problem(field, "wrong_type", f"{place}{found}", _ORDER_EXPECTED)
-
-
-def _rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:
-    if not problems.by_dialogue:
-        return empty_rejects()
-    rows = sorted(problems.by_dialogue)
-    noted = [problems.by_dialogue[row] for row in rows]
-    columns = {
-        name: [getattr(problem, name) for problem in noted]
-        for name in ("field", "reason", "found", "expected")
-    }
-    return (
-        raw[rows]
-        .select(*ROW_SCHEMA)
-        .hstack(pl.DataFrame(columns))
-        .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
-        .select(*REJECT_SCHEMA)
-    )

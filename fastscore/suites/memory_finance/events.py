@@ -18,7 +18,6 @@ from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
-from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA, empty_rejects
 from fastscore.suites.distinct import distinct_of_columns
 from fastscore.suites.json_columns import checked_values, line_values
 from fastscore.suites.json_scalars import (
@@ -31,7 +30,6 @@ from fastscore.suites.json_scalars import (
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
-    Problem,
     Problems,
     elements,
     expect,
@@ -118,9 +116,8 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
         ``context`` s * turns + t. Rejected are lines with a value that the definitions cannot use.
     """
     frames, problems = _read(raw, options)
-    rejects = empty_rejects()
+    rejects = problems.rejects(raw)
     if problems.by_dialogue:
-        rejects = _rejects(raw, problems)
         sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
         frames, _ = _read(raw[sound], options)
     as_empty = options.nulls_are_empty
@@ -153,22 +150,6 @@ def turns_of_status(frames: Mapping[str, pl.DataFrame], status: str | None) -> M
 
 def _counts(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
     return {"dialogues": frames["dialogues"].height, "turns": frames["turns"].height}
-
-
-def _rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:
-    rows = sorted(problems.by_dialogue)
-    noted: list[Problem] = [problems.by_dialogue[row] for row in rows]
-    columns: dict[str, Any] = {
-        name: [getattr(problem, name) for problem in noted]
-        for name in ("field", "reason", "found", "expected")
-    }
-    return (
-        raw[rows]
-        .select(*ROW_SCHEMA)
-        .hstack(pl.DataFrame(columns))
-        .with_columns(pl.lit(None, dtype=pl.String).alias("raw"))
-        .select(*REJECT_SCHEMA)
-    )
 
 
 def _read(

@@ -58,7 +58,7 @@ def read_logs(raw: pl.DataFrame, options: PreferenceShiftOptions) -> Events:
     read = _read(raw, options)
     if not read.problems.by_dialogue:
         return _events(read, [read.rejects], options)
-    whole = _problem_rejects(raw, read.problems)
+    whole = read.problems.rejects(raw)
     sound = np.setdiff1d(np.arange(raw.height), list(read.problems.by_dialogue))
     read = _read(raw[sound], options)
     return _events(read, [whole, read.rejects], options)
@@ -290,19 +290,6 @@ def _unpaired_rejects(raw: pl.DataFrame, turns: Turns, unpaired: Indices) -> pl.
         reason="unpaired_turn",
         found=about["found"],
         expected="USER at an even place (from 0) with SYSTEM after it",
-    )
-
-
-def _problem_rejects(raw: pl.DataFrame, problems: Problems) -> pl.DataFrame:
-    rows = sorted(problems.by_dialogue)
-    noted = [problems.by_dialogue[row] for row in rows]
-    return _rejects(
-        raw,
-        np.array(rows, np.int64),
-        field=[problem.field for problem in noted],
-        reason=[problem.reason for problem in noted],
-        found=[problem.found for problem in noted],
-        expected=[problem.expected for problem in noted],
     )
 
 
