@@ -1,7 +1,7 @@
 """Values of a block as columns, while it is in the cache: Arrow's views of texts, integers, places.
 
 Texts are copied out of the block, one that is as in the row before only once. What no column of
-its kind takes as it is (another type, half of a surrogate pair, an integer beyond 18 digits) is
+its kind takes as it is (another type, a lone surrogate, an integer beyond 18 digits) is
 counted as odd and left to whoever knows what becomes of it.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.

@@ -37,7 +37,7 @@ from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
-_CELLS_PER_SHARD = 256
+_STRIDES_PER_SHARD = 256
 _BATCHES_AT_ONCE = 8
 _NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
 # what a file costs beside its bytes
@@ -108,7 +108,7 @@ def _index_lines(
     keys = keys_alone(source)
     stride = 0
     if states[0].file.format in source.row_dialogues:
-        stride = max(1, shard_bytes // _CELLS_PER_SHARD)
+        stride = max(1, shard_bytes // _STRIDES_PER_SHARD)
     streams = (
         (part, _lines(state, keys, shard_bytes, scratch)) for part, state in enumerate(states)
     )
@@ -138,7 +138,7 @@ def _index_rows(
     states: tuple[FileState, ...], shard_bytes: int, scratch: Path, threads: int
 ) -> pl.DataFrame:
     """Index files each line of which is a dialogue of its own: none is read for that."""
-    width = max(1, shard_bytes // _CELLS_PER_SHARD)
+    width = max(1, shard_bytes // _STRIDES_PER_SHARD)
     look = partial(block_strides, stride=width)
     found = [
         line_strides(map_stream(state, look, shard_bytes, scratch, threads), width)
@@ -165,21 +165,21 @@ def _index_names(
 ) -> pl.DataFrame:
     """Index files of JSON Lines by what the lines name."""
     naming = _names_alone(source)
-    stride = max(1, shard_bytes // _CELLS_PER_SHARD) if "jsonl" in source.row_dialogues else 0
+    stride = max(1, shard_bytes // _STRIDES_PER_SHARD) if "jsonl" in source.row_dialogues else 0
     streams = (
         (place, _lines(state, naming, shard_bytes, scratch)) for place, state in enumerate(states)
     )
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
-    found: list[_Runs] = []
+    found: list[_Sequences] = []
     for batch in gather(streams):
         states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
-        found += _batch_runs(batch, naming, stride)
+        found += _batch_sequences(batch, naming, stride)
         # asking polars of a batch costs what scanning it does
         if len(found) == _BATCHES_AT_ONCE:
-            spans.append(_spans_of(_joined_runs(found), stride))
+            spans.append(_spans_of(_joined_sequences(found), stride))
             found.clear()
     if found:
-        spans.append(_spans_of(_joined_runs(found), stride))
+        spans.append(_spans_of(_joined_sequences(found), stride))
     return pl.concat(spans).with_columns(pl.col("file") + states[0].index)
 
 
@@ -194,7 +194,7 @@ def _index_parquet(
     stride = 0
     if "parquet" in source.row_dialogues:
         size = max(state.file.size, ROW_BYTES * state.size, 1)
-        stride = max(1, shard_bytes * state.size // (_CELLS_PER_SHARD * size))
+        stride = max(1, shard_bytes * state.size // (_STRIDES_PER_SHARD * size))
     naming = _names_alone(source)
     names = [f"key{index}" for index in range(len(naming.columns))]
     new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}
@@ -205,7 +205,7 @@ def _index_parquet(
         row = frame["line"].to_numpy() - 1
         file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
         keys = [frame[name] for name in names]
-        found.add(_spans_of(_Runs(file, row, row, row + 1, one, keys), stride))
+        found.add(_spans_of(_Sequences(file, row, row, row + 1, one, keys), stride))
     return state, found.joined()
 
 
@@ -240,12 +240,12 @@ def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> I
 
 def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
     """Find the dialogues of a batch."""
-    runs = _batch_runs(batch, source, stride)
-    return _spans_of(runs[0], stride) if runs else pl.DataFrame(schema=SPAN_SCHEMA)
+    sequences = _batch_sequences(batch, source, stride)
+    return _spans_of(sequences[0], stride) if sequences else pl.DataFrame(schema=SPAN_SCHEMA)
 
 
-def _batch_runs(batch: Batch, source: Source, stride: int) -> list["_Runs"]:
-    """Find the runs of rows of a batch, if it has a row."""
+def _batch_sequences(batch: Batch, source: Source, stride: int) -> list["_Sequences"]:
+    """Find the sequences of rows of a batch, if it has a row."""
     if batch.alone:
         return []
     columns, stored = key_columns(source), stored_source(source).columns
@@ -255,19 +255,19 @@ def _batch_runs(batch: Batch, source: Source, stride: int) -> list["_Runs"]:
         return []
     parts, offsets = batch.places(scan.start)
     named = [key_places(scan, keys, column) for column in columns]
-    return [_runs(parts, offsets, scan.line, named, columns, stride)]
+    return [_sequences(parts, offsets, scan.line, named, columns, stride)]
 
 
-def _runs(
+def _sequences(
     parts: Longs,
     offsets: Longs,
     lines: Longs,
     named: Sequence[Places],
     columns: Sequence[Column],
     stride: int,
-) -> "_Runs":
-    """Find runs of rows; rows that are dialogues are kept together by ``stride`` bytes."""
-    # neighbouring runs may be of one dialogue: only where its name changes is it read
+) -> "_Sequences":
+    """Find sequences of rows; rows that are dialogues are kept together by ``stride`` bytes."""
+    # neighbouring sequences may be of one dialogue: only where its name changes is it read
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     if stride:
         begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
@@ -281,7 +281,7 @@ def _runs(
         converted = convert(place.at(first), column)
         keys.append(converted.values)
         good &= converted.faults == 0
-    runs = _Runs(
+    sequences = _Sequences(
         file=parts[first],
         first=offsets[first],
         last=offsets[last],
@@ -289,12 +289,12 @@ def _runs(
         rows=last - first + 1,
         keys=keys,
     )
-    return runs if good.all() else runs.where(good)
+    return sequences if good.all() else sequences.where(good)
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
-    """Rows that follow each other and have one key: n runs as int64 (n,), columns of their keys."""
+class _Sequences:
+    """Rows that follow each other with one key: n sequences as int64 (n,), columns of keys."""
 
     file: Longs
     first: Longs
@@ -303,9 +303,9 @@ class _Runs:
     rows: Longs
     keys: Sequence[pl.Series]
 
-    def where(self, chosen: Mask) -> "_Runs":
-        """Return some of the runs."""
-        return _Runs(
+    def where(self, chosen: Mask) -> "_Sequences":
+        """Return some of the sequences."""
+        return _Sequences(
             self.file[chosen],
             self.first[chosen],
             self.last[chosen],
@@ -315,15 +315,15 @@ class _Runs:
         )
 
 
-def _joined_runs(found: Sequence[_Runs]) -> _Runs:
-    """Put runs of one key's columns one after another."""
-    columns = zip(*(runs.keys for runs in found), strict=True)
-    return _Runs(
-        file=np.concatenate([runs.file for runs in found]),
-        first=np.concatenate([runs.first for runs in found]),
-        last=np.concatenate([runs.last for runs in found]),
-        line=np.concatenate([runs.line for runs in found]),
-        rows=np.concatenate([runs.rows for runs in found]),
+def _joined_sequences(found: Sequence[_Sequences]) -> _Sequences:
+    """Put sequences of one key's columns one after another."""
+    columns = zip(*(sequences.keys for sequences in found), strict=True)
+    return _Sequences(
+        file=np.concatenate([sequences.file for sequences in found]),
+        first=np.concatenate([sequences.first for sequences in found]),
+        last=np.concatenate([sequences.last for sequences in found]),
+        line=np.concatenate([sequences.line for sequences in found]),
+        rows=np.concatenate([sequences.rows for sequences in found]),
         keys=[pl.concat(column) for column in columns],
     )
 
@@ -346,32 +346,32 @@ def changes(found: Places) -> Mask:
     return changed
 
 
-def _spans_of(runs: _Runs, stride: int) -> pl.DataFrame:
-    """Make spans of runs of rows.
+def _spans_of(sequences: _Sequences, stride: int) -> pl.DataFrame:
+    """Make spans of sequences of rows.
 
     Rows without a key are those of the file's dialogue; or, with a ``stride`` (bytes, or rows of
     Parquet), dialogues of their own, which are kept together by the stride that they start in.
     """
-    is_local = np.ones(runs.first.size, np.bool_)
-    if runs.keys:
-        is_local = runs.keys[0].is_null().to_numpy()
-    # runs of one dialogue may come by turns with others': `Spans` joins them
-    keys = _key_hashes(runs.keys, runs.first.size)
+    is_local = np.ones(sequences.first.size, np.bool_)
+    if sequences.keys:
+        is_local = sequences.keys[0].is_null().to_numpy()
+    # sequences of one dialogue may come by turns with others': `Spans` joins them
+    keys = _key_hashes(sequences.keys, sequences.first.size)
     keys[is_local] = 0
     if stride:
-        keys[is_local, 1] = runs.first[is_local] // stride
+        keys[is_local, 1] = sequences.first[is_local] // stride
     else:
         keys[is_local] = FILE_KEY
     return pl.DataFrame(
         {
-            "file": runs.file,
+            "file": sequences.file,
             "is_local": is_local,
             "key_high": keys[:, 0],
             "key_low": keys[:, 1],
-            "first": runs.first,
-            "last": runs.last,
-            "line": runs.line,
-            "dialogues": runs.rows,
+            "first": sequences.first,
+            "last": sequences.last,
+            "line": sequences.line,
+            "dialogues": sequences.rows,
         },
         schema=SPAN_SCHEMA,
     )

@@ -314,7 +314,7 @@ def _read(found: Places, rows: Longs, kind: pl.DataType) -> pl.Series:
 
 
 def _unquoted(found: Places, row: int) -> str | None:
-    """Text of a row's string, None when it holds half of a surrogate pair."""
+    """Text of a row's string, None when it holds a lone surrogate."""
     text, _, ends = found.unescaped(np.array([row]))
     return None if ends[0] < 0 else text.tobytes().decode()
 

@@ -147,6 +147,6 @@ def _select_columns(source: Source, names: Sequence[str] | None) -> Source:
 
 def _can_reject(column: Column) -> bool:
     """Tell whether a value, or none, in the column can make a row a reject."""
-    if column.required or column.kind == "text":  # half of a surrogate pair is no text
+    if column.required or column.kind == "text":  # a lone surrogate is no text
         return True
     return column.kind != "json" and column.otherwise == "reject"

@@ -38,7 +38,7 @@ def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Lo
     -------
     tuple of arrays
         UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each; the end is -1
-        where a string holds half of a surrogate pair, which UTF-8 cannot.
+        where a string holds a lone surrogate, which UTF-8 cannot.
     """
     data, starts, ends = _ranges(data, starts, ends)
     out = np.empty(int((ends - starts).sum()), np.uint8)

@@ -308,7 +308,7 @@ def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
     """Write the text of a valid string with escapes to ``out`` from ``to`` on: position after it.
 
-    -1 if it holds half of a surrogate pair. There is room for the string as it is written.
+    -1 if it holds a lone surrogate. There is room for the string as it is written.
     """
     while at < end:
         length = _copy_plain(data, at, end, out, to)

@@ -89,7 +89,7 @@ def _translate_text(data: Any, at: Any, end: Any, out: Any, to: Any) -> tuple[An
             escape = byte_at(data, at)
             at += 1
             byte = _AFTER_BACKSLASH[escape]
-            # a half of a surrogate pair stays one in Python
+            # a lone surrogate stays one in Python
             is_half = escape == _U and at + 1 < end and byte_at(data, at) | 0x20 == 0x64
             if byte == 0 or (is_half and byte_at(data, at + 1) > 0x37):
                 return -1, to
