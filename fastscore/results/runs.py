@@ -12,9 +12,22 @@ from fastscore.errors import RunError, UsageError, nearest
 from fastscore.processors import available_processors
 from fastscore.run.commit import Committed
 from fastscore.run.compared_texts import CUT_SCHEMA
-from fastscore.run.layout import CUT_TEXTS, RECEIPTS, REJECTS, SUMMARY_PARQUET, part_name
+from fastscore.run.layout import (
+    CUT_TEXTS,
+    RECEIPTS,
+    REJECTS,
+    SUMMARY_JSON,
+    SUMMARY_PARQUET,
+    part_name,
+)
 from fastscore.run.manifest import Manifest, read_manifest
-from fastscore.run.receipts import is_intact, load_receipt, receipt_path
+from fastscore.run.receipts import (
+    Receipt,
+    hash_of_outputs,
+    is_intact,
+    load_receipt,
+    receipt_path,
+)
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
@@ -91,6 +104,24 @@ class Run:
             ) from error
 
     @property
+    def summary_json(self) -> str:
+        """The text of ``summary.json``: the signature, and the summary as objects.
+
+        Raises
+        ------
+        RunError
+            It is missing or not what was committed.
+        """
+        self._verify_beside_parts(SUMMARY_JSON)
+        try:
+            return (self.path / SUMMARY_JSON).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(
+                f"{self.path / SUMMARY_JSON}: missing or damaged ({error}).",
+                "Run its `fastscore score` command again.",
+            ) from error
+
+    @property
     def rejects(self) -> pl.LazyFrame:
         """The rejected rows, in input order.
 
@@ -162,14 +193,16 @@ class Run:
     def damaged(self) -> list[str]:
         """Return the files whose content is no longer what was committed, sorted."""
         committed = [Committed(**output) for output in self.manifest.outputs]
-        damaged = []
-        for index in range(self.manifest.shards):
-            path = receipt_path(self.path / RECEIPTS, "score", index)
-            receipt = load_receipt(path)
-            if receipt is None:
-                damaged.append(path.relative_to(self.path).as_posix())
-            else:
-                committed += receipt.outputs
+        receipts = {path: load_receipt(path) for path in self._receipt_paths()}
+        whole = [receipt for receipt in receipts.values() if receipt is not None]
+        damaged = [
+            path.relative_to(self.path).as_posix()
+            for path, receipt in receipts.items()
+            if receipt is None
+        ]
+        if not damaged and not self._are_ours(whole):
+            damaged.append(RECEIPTS)
+        committed += (output for receipt in whole for output in receipt.outputs)
         damaged += [output.path for output in committed if not is_intact(self.path, output)]
         return sorted(damaged)
 
@@ -187,14 +220,26 @@ class Run:
         """Take in what was committed of all tables, once."""
         if self._committed_files:
             return
-        stated: dict[str, Committed] = {}
-        for index in range(self.manifest.shards):
-            path = receipt_path(self.path / RECEIPTS, "score", index)
+        receipts = []
+        for path in self._receipt_paths():
             receipt = load_receipt(path)
             if receipt is None:
                 raise _damaged(path)
-            stated |= {output.path: output for output in receipt.outputs}
-        self._committed_files.update(stated)
+            receipts.append(receipt)
+        if not self._are_ours(receipts):
+            raise _damaged(self.path / RECEIPTS)
+        self._committed_files.update(
+            {output.path: output for receipt in receipts for output in receipt.outputs}
+        )
+
+    def _receipt_paths(self) -> list[Path]:
+        folder = self.path / RECEIPTS
+        return [receipt_path(folder, "score", index) for index in range(self.manifest.shards)]
+
+    def _are_ours(self, receipts: Iterable[Receipt]) -> bool:
+        """Tell whether receipts are those that the manifest was made of, each in its place."""
+        stated = self.manifest.parts_hash
+        return not stated or hash_of_outputs(receipts) == stated
 
     def _verify_part(self, name: str) -> None:
         stated = self._committed_files.get(name)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.errors import RunError
 from fastscore.results.groups import summarise_by
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
@@ -19,7 +18,7 @@ from fastscore.results.summary_table import (
     summary_records,
     whole_grid,
 )
-from fastscore.run.layout import CUT_TEXTS, REJECTS, SUMMARY_JSON
+from fastscore.run.layout import CUT_TEXTS, REJECTS
 from fastscore.suites.base import CountsCases, Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
@@ -36,7 +35,7 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     """Show a run's summary, where its tables lie and what to type next."""
     run = open_run(path)
     if as_json:
-        write(_summary_json(path))
+        write(run.summary_json)
     for note in (*run.manifest.lacking, *run.manifest.notes):
         (write_note if as_json else write_line)(note)
     if as_json:
@@ -72,7 +71,7 @@ def show_summary(
         ``csv`` and ``json`` hold every statistic at full precision.
     """
     if format == "json" and not (by or metrics):
-        write(_summary_json(run.path))
+        write(run.summary_json)
         return
     suite = load_suite(run.manifest.suite)
     summary = summarise_by(run, by) if by else run.summary
@@ -144,16 +143,6 @@ def _cases(suite: Suite, run: Run) -> list[Grid]:
         for name in counts.columns
     ]
     return [Grid("cases", tuple(columns))]
-
-
-def _summary_json(path: Path) -> str:
-    try:
-        return (path / SUMMARY_JSON).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(
-            f"{path / SUMMARY_JSON}: missing or damaged ({error}).",
-            "Run its `fastscore score` command again.",
-        ) from error
 
 
 def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:

@@ -58,7 +58,13 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.memory import limit_memory
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
-from fastscore.run.receipts import Receipt, committed_receipt, load_receipt, receipt_path
+from fastscore.run.receipts import (
+    Receipt,
+    committed_receipt,
+    hash_of_outputs,
+    load_receipt,
+    receipt_path,
+)
 from fastscore.run.refusals import refusal
 from fastscore.run.side_tables import count_cut_texts, scan_unknown_words
 from fastscore.suites.base import Suite
@@ -385,3 +391,4 @@ def _describe(
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
+    run.manifest.parts_hash = hash_of_outputs(receipts)

@@ -54,6 +54,8 @@ class Manifest:
         Versions, host and processor count.
     outputs
         Name, size and content hash of the files beside the parts, which receipts name.
+    parts_hash
+        Hash of what all receipts state (`receipts.hash_of_outputs`), in a complete run.
     peak_memory_bytes
         The largest resident memory of a process of the run.
     """
@@ -76,6 +78,7 @@ class Manifest:
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
+    parts_hash: str = ""
     peak_memory_bytes: int = 0
     format: int = FORMAT
 

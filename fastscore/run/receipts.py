@@ -9,11 +9,13 @@ import dataclasses
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastscore.content_hash import hash_file
+import orjson
+
+from fastscore.content_hash import hash_bytes, hash_file
 from fastscore.run.checked_json import AlteredFileError, commit_checked, read_checked
 from fastscore.run.commit import Committed
 
@@ -111,6 +113,17 @@ def committed_receipt(
         if (run / name).exists():
             damaged(name)
     return None if altered else receipt
+
+
+def hash_of_outputs(receipts: Iterable[Receipt]) -> str:
+    """Return a hash of what receipts name, in order: what binds a manifest to its parts.
+
+    Each file by itself may be whole and yet another run's, of the same signature.
+    """
+    stated = [
+        (output.path, output.content_hash) for receipt in receipts for output in receipt.outputs
+    ]
+    return hash_bytes(orjson.dumps(stated))
 
 
 def is_intact(run: Path, output: Committed) -> bool:

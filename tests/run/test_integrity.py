@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def shown(run: Path) -> dict[str, bytes]:
     frames = {name: table.collect() for name, table in opened.tables.items()}
     frames |= {"summary": opened.summary, "rejects": opened.rejects.collect()}
     about = orjson.dumps([opened.signature, opened.manifest.counts, opened.manifest.inputs])
-    return {"manifest": about} | {
+    return {"manifest": about, "summary.json": opened.summary_json.encode()} | {
         name: frame.write_ipc(None).getvalue() for name, frame in frames.items()
     }
 
@@ -52,7 +53,7 @@ def flip(path: Path, rng: random.Random) -> None:
 
 def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
     before, expected = contents(run), shown(run)
-    whole = {name: (run / name).read_bytes() for name in before if name != "summary.json"}
+    whole = {name: (run / name).read_bytes() for name in before}
     rng = random.Random(0)
     refused = 0
     for _ in range(FLIPS):
@@ -94,6 +95,36 @@ def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> 
             stream.getvalue()
         )
         assert contents(run) == before, name
+
+
+@pytest.mark.parametrize("mixed", ["one part", "all parts", "all but parts"])
+def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
+    logs: list[Path], run: Path, tmp_path: Path, mixed: str
+) -> None:
+    """As a copy of one run over another leaves them where it ends midway."""
+    before, other = contents(run), tmp_path / "other"
+    alike = [tmp_path / "other_logs" / path.name for path in logs]
+    alike[0].parent.mkdir()
+    for path, copied in zip(logs, alike, strict=True):
+        copied.write_text(path.read_text().replace("station", "airport"))
+    run_lexical(alike, other, shard_bytes=1500)
+    for path in other.rglob("*.*"):
+        part = "part-" in path.name or "score-" in path.name
+        if (part and (mixed == "all parts" or "-00000" in path.name)) != (mixed == "all but parts"):
+            shutil.copyfile(path, run / path.relative_to(other))
+    opened = open_run(run)
+    assert "receipts" in opened.damaged()
+    with pytest.raises(RunError, match="receipts: missing, or not what was committed"):
+        opened.table("steps")
+    if mixed != "all but parts":
+        run_lexical(logs, run, shard_bytes=1500)
+        assert contents(run) == before
+
+
+def test_a_receipt_in_the_place_of_another_is_found(run: Path) -> None:
+    receipts = run / "receipts"
+    shutil.copyfile(receipts / "score-00000.json", receipts / "score-00001.json")
+    assert open_run(run).damaged() == ["receipts"]
 
 
 def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
