@@ -7,6 +7,7 @@ kept in the cache under the hash of the file's content.
 
 import contextlib
 import hashlib
+import io
 import json
 import math
 import re
@@ -20,6 +21,7 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
 from fastscore.paths import cache_root
 from fastscore.suites.preference_shift.catalogue_files import Record, read_records
@@ -40,7 +42,7 @@ PLOT_STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 _GENRE_SUFFIXES = (" film", " movie", " fiction")
-_ITEMS, _TERMS = "items.parquet", "terms.parquet"
+_ITEMS, _TERMS, _HASHES = "items.parquet", "terms.parquet", "hashes"
 _UNUSABLE = "fastscore.unusable"
 
 _ITEM_SCHEMA = {"title": pl.String}
@@ -169,11 +171,13 @@ def catalogue_folder(digest: str) -> Path:
 def _cached(digest: str) -> Catalogue | None:
     folder = catalogue_folder(digest)
     try:
-        items = pl.read_parquet(folder / _ITEMS)
-        terms = pl.read_parquet(folder / _TERMS)
-        unusable = json.loads(pl.read_parquet_metadata(folder / _TERMS)[_UNUSABLE])
+        written = [(folder / name).read_bytes() for name in (_ITEMS, _TERMS)]
+        if (folder / _HASHES).read_bytes() != _hashes(written):
+            return None  # damaged: it is compiled again
+        items, terms = map(pl.read_parquet, written)
+        unusable = json.loads(pl.read_parquet_metadata(io.BytesIO(written[1]))[_UNUSABLE])
     except (OSError, pl.exceptions.PolarsError, KeyError, ValueError):
-        return None  # not compiled yet, or damaged: it is compiled again
+        return None  # not compiled yet
     if items.schema != _ITEM_SCHEMA or terms.schema != _TERM_SCHEMA:
         return None
     return Catalogue(digest, items, terms, unusable)
@@ -195,11 +199,18 @@ def _save(catalogue: Catalogue) -> None:
         catalogue.items.write_parquet(made / _ITEMS)
         unusable = json.dumps(dict(catalogue.unusable))
         catalogue.terms.write_parquet(made / _TERMS, metadata={_UNUSABLE: unusable})
+        written = [(made / name).read_bytes() for name in (_ITEMS, _TERMS)]
+        (made / _HASHES).write_bytes(_hashes(written))
         if folder.exists():
             shutil.rmtree(folder)
         made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _hashes(written: Iterable[bytes]) -> bytes:
+    """Return what the hashes of the cache's files are kept as: a line each."""
+    return "".join(f"{hash_bytes(data)}\n" for data in written).encode()
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,25 @@ def test_a_damaged_copy_in_the_cache_is_made_again(
     monkeypatch.setattr(catalogues, "_recent", {})
     assert load_catalogue(path).terms.equals(first.terms)
     assert pl.read_parquet(terms).equals(first.terms)
+
+
+def test_no_flipped_bit_of_the_cache_is_taken_for_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_catalogue(tmp_path)
+    first = load_catalogue(path)
+    kept = {file: file.read_bytes() for file in catalogue_folder(first.digest).iterdir()}
+    rng = random.Random(0)
+    for _ in range(100):
+        file = rng.choice(sorted(kept))
+        data = bytearray(kept[file])
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+        monkeypatch.setattr(catalogues, "_recent", {})
+        again = load_catalogue(path)
+        assert again.terms.equals(first.terms), file
+        assert again.items.equals(first.items), file
+        assert {file: file.read_bytes() for file in kept} == kept, file
 
 
 def test_another_content_is_another_catalogue(tmp_path: Path) -> None:
