@@ -1,6 +1,5 @@
 """Old scores beside new: what a public script wrote against a run, number by number."""
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from fastscore.results.runs import Run
 from fastscore.suites import published_scores as published
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid
+from fastscore.unpacked import unpack
 
 _PLACES = ("utterance_index", "step", "turn_pair_id")
 _LABELS = ("experiment_level", "model")
@@ -189,7 +189,7 @@ def _read(suite: str, path: Path) -> pl.DataFrame:
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":
-            content = gzip.decompress(content)
+            content = unpack(content, path.suffix)
         if suite == "score_dialogue":
             return published.score_dialogue_scores(str(path), content)
         if suite == "memory_finance":

@@ -175,7 +175,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     RunConflictError
         The directory is held by another writer, has another signature or other inputs.
     """
-    suite, options = config.load()
+    with limit_memory(config.limits, "Reading the options"):
+        suite, options = config.load()
     source = map_source(suite.source, config.columns)
     files = named_inputs(config, source)
     kept = not any(must_be_kept(config, file) for file in files)

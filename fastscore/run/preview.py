@@ -30,7 +30,8 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
         already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
     """
-    suite, options = config.load()
+    with limit_memory(config.limits, "Reading the options"):
+        suite, options = config.load()
     identity = embedder_identity(config, suite, options)
     unread_inputs(config, suite, reporter.note)
     with (

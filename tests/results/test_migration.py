@@ -205,3 +205,11 @@ def test_no_score_file_is_refused(lexical: Run, tmp_path: Path) -> None:
     wrong.write_text("{}")
     with pytest.raises(InputError, match="not a score file of score_dialogue"):
         check_migration(lexical, [wrong])
+    packed = tmp_path / "scores.json.gz"
+    for content, found in (
+        (gzip.compress(b"{}")[:-3], "ended before"),
+        (gzip.compress(bytes(100 << 20)), "expected at most 250 times as much"),
+    ):
+        packed.write_bytes(content)
+        with pytest.raises(InputError, match=found):
+            check_migration(lexical, [packed])

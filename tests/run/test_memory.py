@@ -10,7 +10,10 @@ from fastscore_machine.stopping import StoppedError, clear_stop, raise_if_stoppe
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory
 from fastscore.run import drive, memory
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
 from fastscore.run.memory import limit_memory
+from fastscore.run.progress import SilentReporter
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -103,3 +106,19 @@ def test_a_run_beyond_its_memory_goes_on_with_more(
             run_lexical(logs, run, shard_bytes=1)
     run_lexical(logs, run, shard_bytes=1)
     assert contents(run) == contents(tmp_path / "whole")
+
+
+def test_options_that_take_too_much_are_an_error_before_a_run_begins(tmp_path: Path) -> None:
+    """As a catalogue of many items does, whose file is small."""
+    catalogue = tmp_path / "items.jsonl"
+    catalogue.write_text("".join(f'{{"name": "item {item}"}}\n' for item in range(20_000)))
+    config = RunConfig(
+        suite="preference_shift",
+        inputs=tuple(map(str, write_logs(tmp_path / "logs"))),
+        output=tmp_path / "run",
+        options={"catalogue": str(catalogue)},
+        limits=Limits(memory=1),
+    )
+    with pytest.raises(MemoryLimitError, match=r"Reading the options takes .* MiB of memory"):
+        execute(config, SilentReporter())
+    assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fastscore.allocation import give_back_freed_memory
 from fastscore.errors import InputError, MemoryLimitError
+from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
 
 MAX_RECORD_BYTES = 64 << 20
 """A line, a CSV record, an element of a document or the texts of a Parquet row are no longer."""
@@ -28,8 +29,6 @@ _CONTAINER = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-# below that, a ratio says little
-_SMALL_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Limits:
 
     memory: int | None = None
     unpacked: int = 100 << 10
-    ratio: float = 250.0
+    ratio: float = USUAL_RATIO
 
     @property
     def memory_bytes(self) -> int:
@@ -82,7 +81,7 @@ class Limits:
                 "--max-unpacked allows.",
                 "Raise it if the file is what it should be.",
             )
-        if unpacked > _SMALL_BYTES and unpacked > self.ratio * max(packed, 1):
+        if unpacked > SMALL_BYTES and unpacked > self.ratio * max(packed, 1):
             raise InputError(
                 f"The file {path!r} of {packed:,} bytes unpacks to more than {self.ratio:g} times "
                 f"as much ({unpacked:,} bytes so far), the most that --max-ratio allows.",

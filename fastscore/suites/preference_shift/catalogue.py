@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
+from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
@@ -235,6 +236,7 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
     found: dict[str, _Terms] = {}
     unusable: dict[str, str] = {}
     for item, record in enumerate(records):
+        raise_if_stopped()
         fields = record.fields
         if NAME not in fields:
             fields = {**fields, NAME: fields.get(TITLE) if record.key is None else record.key}

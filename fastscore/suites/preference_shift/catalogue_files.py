@@ -2,10 +2,8 @@
 
 import codecs
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,8 +11,10 @@ from typing import Any
 
 import orjson
 import polars as pl
+from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.errors import UsageError
+from fastscore.unpacked import SUFFIXES, UnpackingError, unpack
 
 LIST_SEPARATOR = "|"
 """Between the values of one CSV cell."""
@@ -59,7 +59,7 @@ def read_records(path: str, content: bytes) -> list[Record]:
         The suffix is not known, or the content is not of that format; names the place.
     """
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
-    compression = suffixes.pop() if suffixes and suffixes[-1] in _UNPACK else ""
+    compression = suffixes.pop() if suffixes and suffixes[-1] in SUFFIXES else ""
     suffix = suffixes[-1] if suffixes else ""
     if suffix not in _READERS:
         raise UsageError(
@@ -67,25 +67,16 @@ def read_records(path: str, content: bytes) -> list[Record]:
             "Formats: " + ", ".join(_READERS) + ", each also with .gz or .zst.",
         )
     try:
-        data = _UNPACK[compression](content) if compression else content
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+        data = unpack(content, compression) if compression else content
+    except UnpackingError as error:
         raise UsageError(f"{path}: cannot be unpacked: {error}.") from error
-    records = list(_READERS[suffix](path, data.removeprefix(codecs.BOM_UTF8)))
+    records = []
+    for record in _READERS[suffix](path, data.removeprefix(codecs.BOM_UTF8)):
+        raise_if_stopped()
+        records.append(record)
     if not records:
         raise UsageError(f"{path}: holds no item, expected at least one.")
     return records
-
-
-def _unpack_zstd(content: bytes) -> bytes:
-    import zstandard
-
-    try:
-        return zstandard.ZstdDecompressor().decompressobj().decompress(content)
-    except zstandard.ZstdError as error:
-        raise ValueError(str(error)) from error
-
-
-_UNPACK = {".gz": gzip.decompress, ".zst": _unpack_zstd}
 
 
 def _read_json(path: str, data: bytes) -> Iterator[Record]:
@@ -109,8 +100,9 @@ def _read_json(path: str, data: bytes) -> Iterator[Record]:
 
 
 def _read_json_lines(path: str, data: bytes) -> Iterator[Record]:
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(io.BytesIO(data), 1):
         if not line.strip():
+            raise_if_stopped()
             continue
         place = f"line {number}"
         try:

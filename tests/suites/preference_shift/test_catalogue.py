@@ -274,6 +274,25 @@ def test_what_is_no_catalogue_is_refused_with_its_place(
         load_catalogue(str(path))
 
 
+def test_every_frame_of_a_compressed_catalogue_is_read(tmp_path: Path) -> None:
+    lines = [json.dumps(record).encode() + b"\n" for record in RECORDS]
+    path = tmp_path / "items.jsonl.zst"
+    path.write_bytes(b"".join(map(zstandard.compress, lines)))
+    assert len(load_catalogue(str(path))) == len(RECORDS)
+    path.write_bytes(zstandard.compress(b"".join(lines))[:-1])
+    with pytest.raises(UsageError, match="ends early"):
+        load_catalogue(str(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path: Path, suffix: str) -> None:
+    packed = gzip.compress if suffix == ".gz" else zstandard.compress
+    path = tmp_path / f"items.jsonl{suffix}"
+    path.write_bytes(packed(bytes(100 << 20)))
+    with pytest.raises(UsageError, match=r"bytes unpack to \d+,\d{3},\d{3} and more.*250 times"):
+        load_catalogue(str(path))
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"--catalogue nowhere\.json: cannot be read"):
         load_catalogue("nowhere.json")
