@@ -4,7 +4,7 @@ A message is one sentence: what was found, where, what was expected. ``hint`` sa
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
@@ -79,8 +79,17 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"
 
 
+MOST_LISTED = 200
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names with commas between them; of very many the first."""
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name an unknown one probably meant, and list them all.
+    """Say which known name an unknown one probably meant, and list what is known.
 
     Returns
     -------
@@ -89,5 +98,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    listed = "Known: " + ", ".join(repr(candidate) for candidate in names) + "."
-    return f"Did you mean {close[0]!r}? {listed}" if close else listed
+    others = f"Known: {listed([*map(repr, names)])}."
+    return f"Did you mean {close[0]!r}? {others}" if close else others

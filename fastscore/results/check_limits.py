@@ -1,12 +1,12 @@
 """Limits that a run is checked against: from flags, and the table ``check`` of a TOML file."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError, nearest
 from fastscore.results.checks import CheckLimits
+from fastscore.toml_files import parse_toml
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 TABLES = ("min", "max", "max_null", "max_drop")
@@ -22,10 +22,7 @@ def read_table(path: Path) -> Mapping[str, Any]:
     UsageError
         No TOML, an unknown key, or a value of another kind.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not a TOML file ({error}).") from error
+    content = parse_toml(path.read_bytes(), str(path))
     table = content.get("check", {})
     if not isinstance(table, dict):
         raise UsageError(f"{path}: check is {table!r}, expected a table.")

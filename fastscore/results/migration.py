@@ -198,7 +198,9 @@ def _read(suite: str, path: Path) -> pl.DataFrame:
             return published.guest_simulation_scores(str(path), content)
         metrics = [one.id for one in load_suite(suite).metrics if one.table == "dialogues"]
         return published.preference_shift_scores(str(path), content, metrics)
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError
+    ) as error:  # fmt: skip
         raise InputError(
             f"{path}: not a score file of {suite} ({type(error).__name__}: {error}).",
             f"Expected {', '.join(_NAMES[suite])}.",

@@ -1,7 +1,6 @@
 """An experiment's TOML file: what is simulated, judged, scored and analysed."""
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from fastscore.errors import UsageError, nearest
 from fastscore.llm.options import ModelOptions
 from fastscore.simulation.models import MARK, OFF_CATALOGUE
 from fastscore.simulation.world import TEMPLATE
+from fastscore.toml_files import parse_toml
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")
 
@@ -96,11 +96,9 @@ def read_experiment(path: Path) -> Experiment:
         The file cannot be read, or a key or value in it is not what stands there.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = parse_toml(path.read_bytes(), str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}.") from error
     for name in _TABLES:
         if name in values and not isinstance(values[name], dict):
             raise UsageError(f"{path}: {name} is {values[name]!r:.60}, expected a table.")

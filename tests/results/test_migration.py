@@ -205,6 +205,9 @@ def test_no_score_file_is_refused(lexical: Run, tmp_path: Path) -> None:
     wrong.write_text("{}")
     with pytest.raises(InputError, match="not a score file of score_dialogue"):
         check_migration(lexical, [wrong])
+    wrong.write_text('{"a":' * 100_000)
+    with pytest.raises(InputError, match="not a score file of score_dialogue"):
+        check_migration(lexical, [wrong])
     packed = tmp_path / "scores.json.gz"
     for content, found in (
         (gzip.compress(b"{}")[:-3], "ended before"),

@@ -23,9 +23,9 @@ import polars as pl
 from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, listed, nearest
 from fastscore.paths import cache_root
-from fastscore.suites.preference_shift.catalogue_files import Record, read_records
+from fastscore.suites.preference_shift.catalogue_files import Record, read_records, shown
 
 PLOT = "plot"
 YEAR = "year"
@@ -248,7 +248,7 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
                 if isinstance(element, dict | list):
                     unusable.setdefault(
                         field_name,
-                        f"{record.place} has {json.dumps(element, default=str)[:60]} there, "
+                        f"{record.place} has {shown(element)} there, "
                         "expected a text, a number or a list of them.",
                     )
                 elif field_name == PLOT:
@@ -290,5 +290,5 @@ def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str
     if wanted and not there.union(catalogue.unusable).intersection(wanted):
         raise UsageError(
             f"The catalogue has none of the fields {', '.join(wanted)}.",
-            f"It has {', '.join(sorted(there)) or 'none at all'}: name some by --fields.",
+            f"It has {listed(sorted(there)) or 'none at all'}: name some by --fields.",
         )

@@ -114,10 +114,16 @@ def _read_json_lines(path: str, data: bytes) -> Iterator[Record]:
 
 def _object(path: str, place: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(
-            f"{path}: {place} is {json.dumps(value)[:60]}, expected an object of fields."
-        )
+        raise UsageError(f"{path}: {place} is {shown(value)}, expected an object of fields.")
     return value
+
+
+def shown(value: Any) -> str:
+    """Write a value as JSON for a message, cut short."""
+    try:
+        return json.dumps(value, default=str)[:60]
+    except RecursionError:
+        return f"a deeply nested {type(value).__name__}"
 
 
 def read_csv(path: str, data: bytes) -> Iterator[Record]:

@@ -19,6 +19,7 @@ from fastscore.suites.preference_shift.catalogue import (
     PLOT_STOP_WORDS,
     Catalogue,
     catalogue_folder,
+    check_fields,
     inverse_document_frequency,
     load_catalogue,
     normalise,
@@ -254,6 +255,7 @@ def test_another_content_is_another_catalogue(tmp_path: Path) -> None:
         ("a.json", b"[]", "holds no item"),
         ("a.json", b'{"Alien": 5}', "record 'Alien' is 5, expected an object of fields"),
         ("a.jsonl", b'{"name": "x"}\n\n[1]\n', r"line 3 is \[1\], expected an object"),
+        ("a.jsonl", b"[" * 1000 + b"]" * 1000, r"line 1 is a deeply nested list, expected an obj"),
         ("a.jsonl", b'{"name": "x"}\n{"name"\n', "line 2: not JSON"),
         ("a.csv", b"name,year\nAlien\n", "line 2: 1 cells, expected 2"),
         ("a.csv", b"name,Name\n", "line 1: a column name stands twice"),
@@ -303,6 +305,21 @@ def test_a_field_of_objects_is_refused_only_when_it_is_asked_for(tmp_path: Path)
     assert len(concepts_of(load_catalogue(path), options(path))) == 2
     with pytest.raises(UsageError, match=r"field 'cast' cannot be used: record 1 has"):
         concepts_of(load_catalogue(path), options(path, fields="cast"))
+
+
+def test_a_field_of_deeply_nested_lists_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b'{"name": "x", "genre": %b}' % (b"[" * 1000 + b"]" * 1000))
+    catalogue = load_catalogue(str(path))
+    assert catalogue.unusable["genre"].startswith("line 1 has a deeply nested list there, expected")
+
+
+def test_of_very_many_fields_some_are_listed(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path, [{f"field {number}": "x" for number in range(100_000)}])
+    for wanted, message in (("year", "has none of the fields year"), ("colour", "no field 'colo")):
+        with pytest.raises(UsageError, match=rf"{message}.*and 99,\d+ more[.:]") as refused:
+            check_fields(load_catalogue(path), [wanted], ["year"])
+        assert len(str(refused.value)) < 5000
 
 
 def test_unknown_fields_are_refused(tmp_path: Path) -> None:
