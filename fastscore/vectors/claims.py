@@ -6,18 +6,22 @@ was stopped, whoever waits embeds what is missing, and the store holds some vect
 """
 
 import fcntl
+import logging
 import os
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 CLAIMS_NAME = ".claims"
 PATIENCE_SECONDS = 120.0
+_NOTICE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _LOCK = "hhqqi"  # struct flock of Linux: type, from where, start, length, process
 _SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
+_logger = logging.getLogger("fastscore.vectors")
 
 
 @contextmanager
@@ -51,13 +55,28 @@ def claimed(
         yield  # what is embedded will say why the folder cannot be written
         return
     try:
-        deadline = time.monotonic() + patience
-        while not _locked(descriptor, low, high) and time.monotonic() < deadline:
+        started = time.monotonic()
+        while not _locked(descriptor, low, high):
+            waited = time.monotonic() - started
+            if waited >= patience:
+                break
+            if waited > _NOTICE_SECONDS:
+                _say_that_we_wait(folder, patience)
             watch()
             time.sleep(_POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)
+
+
+@cache  # once, not for each of many ranges
+def _say_that_we_wait(folder: Path, patience: float) -> None:
+    _logger.warning(
+        "Waiting for another process, which embeds the same texts into %s; each time for %.0f s "
+        "at most.",
+        folder,
+        patience,
+    )
 
 
 def _locked(descriptor: int, low: int, high: int) -> bool:

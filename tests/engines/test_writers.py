@@ -84,6 +84,19 @@ def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_d
         assert not waited
 
 
+def test_who_waits_for_more_than_a_second_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with claimed(tmp_path, 0, HIGHEST):
+        for patience in (0.5, 1.3, 1.3):
+            with claimed(tmp_path, 0, 5000, patience=patience):
+                pass
+    assert caplog.messages == [
+        f"Waiting for another process, which embeds the same texts into {tmp_path}; each time for "
+        "1 s at most."
+    ]
+
+
 def test_whoever_is_told_to_stop_waits_no_more(tmp_path: Path) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
