@@ -12,6 +12,7 @@ from typing import Any
 
 from fastscore_machine.compiling import Kernel, declared_kernels
 from fastscore_machine.objects import find_library, platform_folder
+from fastscore_machine.stopping import result_of
 from fastscore_machine.workers import CompilationError, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError
@@ -59,7 +60,7 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
         yield
         try:
             for future in asked:
-                future.result()
+                result_of(future)
         except CompilationError as error:
             raise FastscoreError(
                 f"A kernel cannot be compiled. {error}",

@@ -5,13 +5,13 @@ Nothing is padded or masked, so a text's result depends on the text alone, to th
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.stopping import POLL_SECONDS, raise_if_stopped
+from fastscore_machine.stopping import raise_if_stopped, result_of
 
 from fastscore.errors import ModelError
 from fastscore.vectors.runtimes import Calls, Inference, Inputs
@@ -145,17 +145,10 @@ def run_batches(
             # Enough in flight to keep threads busy while the next window is tokenised.
             while len(running) > 4 * threads:
                 future, done = running.popleft()
-                yield _output(future), done
+                yield result_of(future), done
         while running:
             future, done = running.popleft()
-            yield _output(future), done
+            yield result_of(future), done
     finally:
         calls.end()
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _output(future: "Future[npt.NDArray[np.float32]]") -> npt.NDArray[np.float32]:
-    """Wait for a batch's output, and look meanwhile whether it is still wanted."""
-    while not wait([future], POLL_SECONDS).done:
-        raise_if_stopped()
-    return future.result()

@@ -8,7 +8,7 @@ process, in another thread, ends by its own.
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar
@@ -103,6 +103,16 @@ def is_stopped(builder: Any, flag: Any) -> Any:
     """Read the flag anew, whatever the compiler knows of it."""
     place = llvm.pointer(builder, flag, llvm.number(64))
     return builder.load_atomic(place, "monotonic", 8)
+
+
+def result_of(future: Future[Result]) -> Result:
+    """Wait for a result, and look meanwhile whether it is still wanted.
+
+    A handler that others have put before Python's may leave a wait without an end as it is.
+    """
+    while not wait([future], POLL_SECONDS).done:
+        raise_if_stopped()
+    return future.result()
 
 
 def interruptible(work: Callable[[], Result]) -> Result:

@@ -20,6 +20,7 @@ from typing import Any
 
 from fastscore_machine import objects
 from fastscore_machine.compiling import Kernel, declared_kernels
+from fastscore_machine.stopping import result_of
 from fastscore_machine.threads import thread_count
 
 _PROGRAM = "from fastscore_machine.worker import main; main()"
@@ -66,7 +67,7 @@ def compiled_library(kernel: Kernel) -> Path:
         return found
     beside = [each for each in declared_kernels() if each.module == kernel.module]
     others = [each for each in missing_kernels(beside) if each is not kernel]
-    return request([kernel, *others], _announce_once())[0].result()
+    return result_of(request([kernel, *others], _announce_once())[0])
 
 
 def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:

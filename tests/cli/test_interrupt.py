@@ -1,6 +1,7 @@
 """Ctrl-C ends the command soon, whatever it is doing."""
 
 import json
+import os
 import random
 import resource
 import signal
@@ -73,6 +74,25 @@ def test_the_distance_of_two_megabytes_is_interrupted(
     assert process.returncode == code, said
     assert "Interrupted" in said
     assert "Traceback" not in said
+
+
+def test_compiling_is_interrupted(tmp_path: Path) -> None:
+    """Polars' handler leaves the main thread's wait for a kernel as it is."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LISTENING, "kernels", "compile", "score_dialogue"],
+        env={**os.environ, "FASTSCORE_CACHE": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    # nothing is compiled yet, and the first kernels are the ones that take longest
+    while not list(tmp_path.rglob("*.lock")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Interrupted" in said
+    assert not list(tmp_path.rglob("*.so")), "it waited for a kernel"
 
 
 def test_an_interrupt_that_another_language_made_a_panic_of_is_one() -> None:
