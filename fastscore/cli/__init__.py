@@ -13,7 +13,7 @@ from typing import NoReturn, cast
 import click
 
 from fastscore.cli.groups import SuggestingGroup
-from fastscore.errors import EXIT_INTERRUPTED, FastscoreError
+from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
 from fastscore.plugins import entry_points
 from fastscore.terminal import write_note
@@ -196,6 +196,12 @@ def _run(*, ends_process: bool = False) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _report_interruption()
+    except MemoryError:
+        write_note(
+            "Error: the machine, or a limit on this process, gives no more memory. Name less input "
+            "at once, or fewer --workers."
+        )
+        return EXIT_INCOMPLETE
     except BrokenPipeError:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

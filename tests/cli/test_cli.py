@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fastscore.cli import cli
+from fastscore.cli import _run, cli
+from fastscore.errors import EXIT_INCOMPLETE
 from tests.conftest import fastscore_command, fastscore_process
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs
@@ -48,6 +49,17 @@ def test_an_interrupt_within_an_eval_ends_with_the_documented_code(tmp_path: Pat
         130,
         "Interrupted; the same command finishes the work.\n",
     )
+
+
+def test_memory_that_is_not_to_be_had_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def take(*arguments: object, **options: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "main", take)
+    assert _run() == EXIT_INCOMPLETE
+    assert "gives no more memory" in capsys.readouterr().err
 
 
 def test_help_imports_no_engine() -> None:
