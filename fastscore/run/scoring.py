@@ -85,7 +85,8 @@ def read_events(loaded: Loaded, shard: Shard) -> tuple[Events, Counted]:
 def _read_rows(loaded: Loaded, shard: Shard) -> Rows:
     source, context = loaded.source, loaded.context
     chosen = context.chosen
-    parts = _within_limits(read_parts(shard.byte_ranges, source), context.limits, shard)
+    ranges = [replace(byte_range, limits=context.limits) for byte_range in shard.byte_ranges]
+    parts = _within_limits(read_parts(ranges, source), context.limits, shard)
     if chosen is not None:
         parts = (chosen.kept(part, source) for part in parts)
     return join_parts(parts, source)

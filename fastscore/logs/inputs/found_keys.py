@@ -10,6 +10,7 @@ from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.records import Record, json_of
 from fastscore.suites.declarations import Column, Source
 
+MOST_KEYS = 10_000
 SHOWN = 8
 """How many keys, words or files a message lists."""
 ROWS_COUNTED = 1000
@@ -57,7 +58,7 @@ class FoundKeys:
         How many rows were counted.
     keys
         By path: ``meta.text`` is a key of the object ``meta``, ``turns[].content`` one of the
-        objects in the array ``turns``.
+        objects in the array ``turns``. Of very many there are the first `MOST_KEYS`.
     """
 
     rows: int = 0
@@ -117,7 +118,8 @@ def listed(keys: Mapping[str, FoundKey]) -> str:
 
 def shortened(parts: Sequence[str], between: str = ", ") -> str:
     """Join parts, the first `SHOWN` of them and how many more there are."""
-    more = f" and {len(parts) - SHOWN:,} more" if len(parts) > SHOWN else ""
+    at_least = "at least " if len(parts) >= MOST_KEYS else ""
+    more = f" and {at_least}{len(parts) - SHOWN:,} more" if len(parts) > SHOWN else ""
     return between.join(parts[:SHOWN]) + more
 
 
@@ -129,6 +131,8 @@ def json_type(value: Any) -> str:
 def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> None:
     for name, stored in item.items():
         path = prefix + name
+        if path not in keys and len(keys) == MOST_KEYS:
+            continue
         key = keys.setdefault(path, FoundKey())
         key.count += 1
         value = json_of(stored)

@@ -225,8 +225,21 @@ def _parquet_rows(file: InputFile) -> Iterator[Record]:
         source.seek(0)
     scan = pl.scan_parquet(source, glob=False)
     n_rows = int(scan.select(pl.len()).collect().item())
+    if n_rows and _unpacked_size(source) > MAX_RECORD_BYTES * n_rows:
+        raise _GivenUpError
     for start in range(0, n_rows, _ROWS_AT_ONCE):
         yield from frame_records(scan.slice(start, _ROWS_AT_ONCE).collect())
+
+
+def _unpacked_size(source: Any) -> int:
+    """Return how many bytes the columns of a Parquet file are, unpacked; else an OSError."""
+    import pyarrow.parquet as pq  # late: it loads file systems of clouds
+
+    try:
+        footer = pq.read_metadata(source)
+    except ValueError as error:
+        raise OSError(str(error)) from error
+    return sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
 
 
 def frame_records(frame: pl.DataFrame) -> Iterator[Record]:

@@ -1,6 +1,7 @@
 """Which of the keys that were found a declared column probably is: for messages, never to read."""
 
 import difflib
+import itertools
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
@@ -9,6 +10,7 @@ from fastscore.logs.inputs.found_keys import FoundKey
 from fastscore.suites.declarations import Column
 
 _LEAST_SIMILARITY = 0.8
+_MOST_COMPARED = 2_000
 _SYNONYMS = (
     "text content utterance message value body sentence said transcript",
     "speaker role from author sender actor who name participant member agent user",
@@ -89,7 +91,7 @@ def nearest_key(
     """Return the path of the key that a column probably is, None where none is near.
 
     A key whose values the column could not take is not near, nor is a reference of what a model
-    wrote, nor what a model wrote of a reference.
+    wrote, nor what a model wrote of a reference. Of very many keys the first are looked at.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def nearest_key(
     """
     types, side = json_types(column), _side(column.name)
     best, best_score = None, 0.0
-    for path, found in keys.items():
+    for path, found in itertools.islice(keys.items(), _MOST_COMPARED):
         if path in taken or types.isdisjoint(found.types) or _side(path) == -side != 0:
             continue
         last = path.rpartition("]")[2].rpartition(".")[2]

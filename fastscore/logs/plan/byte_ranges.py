@@ -51,7 +51,7 @@ class ByteRange:
         What tells that the file is still as it was planned: the hash of the bytes, of a Parquet
         file its `fingerprints.stamp`; empty for what nobody else can change.
     limits
-        What unpacking may take where nothing was planned.
+        What reading may take; of unpacking, where nothing was planned.
     """
 
     file: str

@@ -190,7 +190,9 @@ def _index_parquet(
     # rows lie scattered
     read_whole(state, scratch)
     state.size = parquet_rows(state.path, state.file.path)
-    byte_range = ByteRange(state.file.path, state.path, "parquet", "none", 0, state.size)
+    byte_range = ByteRange(
+        state.file.path, state.path, "parquet", "none", 0, state.size, limits=state.limits
+    )
     stride = 0
     if "parquet" in source.row_dialogues:
         size = max(state.file.size, ROW_BYTES * state.size, 1)

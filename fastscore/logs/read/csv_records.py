@@ -228,7 +228,7 @@ def header_names(header: bytes) -> tuple[str, ...]:
     """Return a header's column names as they are compared: stripped, in lower case."""
     data = np.frombuffer(header, np.uint8)
     width = int(scan_csv(data, _NO_CELLS, ()).fault_cells[0])
-    scan = scan_csv(data, np.arange(width), [PLACES] * width)
+    scan = scan_csv(data, np.arange(width), [PLACES] * width, records=1)
     names = []
     for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
         cell = header[start[0] : end[0]]

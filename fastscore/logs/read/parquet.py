@@ -14,6 +14,8 @@ from fastscore.suites.declarations import Column
 
 MOST_ROWS = 1 << 18
 _READ_BYTES = 64 << 20
+_DECODED = 2
+"""What rows take while they are read: as they are unpacked, and as columns."""
 
 
 def parquet_rows(path: str, name: str) -> int:
@@ -47,11 +49,15 @@ def read_parquet(
     ------
     InputError
         When the file is damaged, lacks a required column or a column's type can never serve.
+    MemoryLimitError
+        When rows take more memory than there may be.
     """
     stored = _stored(byte_range, columns)
-    rows = rows or _rows_at_once(byte_range)
+    sizes = _group_sizes(byte_range, stored)
+    rows = rows or _rows_at_once(sizes)
     for start in range(byte_range.start, byte_range.stop, rows):
         count = min(rows, byte_range.stop - start)
+        byte_range.limits.check_memory(byte_range.file, _DECODED * _slice_size(sizes, start, count))
         raw = _read(byte_range, stored, start, count)
         frame, rejects = convert_stored(stored, raw, start + 1)
         long = _too_long(byte_range.file, raw, start + 1)
@@ -100,17 +106,37 @@ def _stored(byte_range: ByteRange, columns: Sequence[Column]) -> StoredColumns:
     return check_stored(byte_range.file, schema, columns, "Write the file again with that type.")
 
 
-def _rows_at_once(byte_range: ByteRange) -> int:
-    """Return how many rows are read together, by what a row takes in the mean."""
+def _group_sizes(byte_range: ByteRange, stored: StoredColumns) -> list[tuple[int, int]]:
+    """Return the rows of each row group, and the unpacked bytes of the wanted columns."""
     import pyarrow.parquet as pq  # late: it loads file systems of clouds
 
     try:
         footer = pq.read_metadata(byte_range.path)
     except (OSError, ValueError) as error:
         raise _unreadable(byte_range.file, error) from error
-    n_bytes = sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
-    rows = int(_READ_BYTES * footer.num_rows // max(n_bytes, 1))
-    return min(max(rows, 1), MOST_ROWS)
+    names = [footer.schema.column(place).path for place in range(footer.num_columns)]
+    wanted = [place for place, name in enumerate(names) if name.split(".")[0] in stored.dtypes]
+    groups = (footer.row_group(index) for index in range(footer.num_row_groups))
+    return [
+        (group.num_rows, sum(group.column(place).total_uncompressed_size for place in wanted))
+        for group in groups
+    ]
+
+
+def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:
+    """Return how many rows are read together, by what a row takes in the mean."""
+    n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+    return min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
+
+
+def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int:
+    """Estimate the unpacked bytes of some rows: of each row group their share."""
+    total = first = 0
+    for rows, size in sizes:
+        inside = min(start + count, first + rows) - max(start, first)
+        total += size * inside // rows if inside > 0 else 0
+        first += rows
+    return total
 
 
 def _read(byte_range: ByteRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:

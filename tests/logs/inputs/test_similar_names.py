@@ -1,10 +1,12 @@
 """Which key is proposed for a column, and which never is."""
 
+import itertools
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.found_keys import FoundKey
+from fastscore.logs.inputs.found_keys import MOST_KEYS, FoundKey, count_keys, listed
 from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
@@ -60,3 +62,14 @@ def test_keys_of_other_columns_are_taken_aliases_too() -> None:
     taken = keys_of_others(source.columns, "intent")
     assert {"utterance", "text", "speaker", "dialogue_id"} <= taken
     assert "intent" not in taken
+
+
+def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
+    class Endless(dict[str, FoundKey]):
+        def items(self) -> Any:
+            return ((f"key {n}", next(iter(self.values()))) for n in itertools.count())
+
+    assert nearest_key(text("utterance"), Endless(keys(a="string"))) is None
+    found = count_keys([{f"key {n}": n for n in range(2 * MOST_KEYS)}])
+    assert len(found.keys) == MOST_KEYS
+    assert listed(found.keys).endswith("and at least 9,992 more")

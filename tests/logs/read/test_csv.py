@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -373,3 +374,13 @@ def test_a_damaged_header_refuses_the_file(tmp_path: Path) -> None:
     _, rejects, counts = read_all(plan(tmp_path, str(path)))
     assert rejects["reason"].to_list() == ["truncated_compression"]
     assert counts == {"lines": 1, "blank": 0, "rows": 0, "rejects": 1}
+
+
+def test_a_header_takes_memory_for_one_record() -> None:
+    header = ",".join(f"column {number}" for number in range(2_000)).encode()
+    tracemalloc.start()
+    try:
+        assert csv_records.header_names(header)[-1] == "column 1999"
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()

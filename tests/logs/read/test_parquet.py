@@ -8,8 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.errors import InputError
+from fastscore.errors import InputError, MemoryLimitError
+from fastscore.logs.inputs import records as sampled
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES, Limits, own_memory
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import parquet
@@ -255,3 +257,27 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         except InputError as error:
             told = str(error)
         assert not told or "a.parquet" in told
+
+
+def test_rows_that_take_more_than_there_may_be_are_refused_before_they_are_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.parquet"
+    pl.DataFrame({"uid": ["a"], "text": ["x" * (80 << 20)]}).write_parquet(path)
+    limits = Limits(memory=(own_memory() >> 20) + 120)
+    byte_range = ByteRange(str(path), str(path), "parquet", "none", 0, 1, limits=limits)
+    with pytest.raises(MemoryLimitError, match=r"Reading .*log\.parquet takes"):
+        list(parquet.read_parquet(byte_range, SOURCE.columns))
+    # what is not asked for takes nothing
+    uid = [column for column in SOURCE.columns if column.name == "uid"]
+    ((count, frame, _),) = parquet.read_parquet(byte_range, uid)
+    assert (count, frame["uid"].to_list()) == (1, ["a"])
+
+
+def test_no_sample_is_taken_of_rows_that_are_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pl.DataFrame({"uid": ["a"], "text": ["x" * (MAX_RECORD_BYTES + 1)]}).write_parquet(path)
+    given_up: list[bool] = []
+    (file,) = resolve_inputs([str(path)])
+    assert list(sampled.records(file, given_up=lambda: given_up.append(True))) == []
+    assert given_up == [True]
