@@ -25,6 +25,7 @@ from benchmarks.harness import SEED, Case, main
 from benchmarks.memory_finance import SAMPLE
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.read.buffer_pool import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.memory_finance.events import read_traces
@@ -322,6 +323,7 @@ def _further_lines(rng: random.Random, folder: Path, size: float) -> Iterator[Ca
 
 def cases(scale: float) -> Iterator[Case]:
     """Compare readers on large cells, long texts, small rows and documents."""
+    keep_buffers()  # as a run does
     rng = random.Random(SEED)
     size = 40e6 * scale
     with tempfile.TemporaryDirectory() as folder:

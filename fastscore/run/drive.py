@@ -25,6 +25,7 @@ from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.read.buffer_pool import buffers_kept
 from fastscore.run import tasks
 from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove_temporaries
 from fastscore.run.config import RunConfig
@@ -163,6 +164,7 @@ class _Execution:
 
 
 @own_stop_flag()
+@buffers_kept()
 def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     """Score logs into a run directory, resuming what stands there.
 

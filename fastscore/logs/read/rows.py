@@ -27,6 +27,7 @@ from fastscore.logs.integrity.rejects import (
 )
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
+from fastscore.logs.read.buffer_pool import buffers_kept
 from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, read_document
@@ -153,15 +154,16 @@ def read_parts(
     InputError
         When a file cannot be read, or is not what was planned.
     """
-    for format, group in itertools.groupby(byte_ranges, lambda byte_range: byte_range.format):
-        if format == "parquet":
-            ranges: Iterable[Iterator[Part]] = (
-                _read_parquet(byte_range, source) for byte_range in group
-            )
-        else:
-            ranges = [_read_lines(tuple(group), source, threads)]
-        for part in itertools.chain.from_iterable(ranges):
-            yield replace(part, format=format)
+    with buffers_kept():
+        for format, group in itertools.groupby(byte_ranges, lambda byte_range: byte_range.format):
+            if format == "parquet":
+                ranges: Iterable[Iterator[Part]] = (
+                    _read_parquet(byte_range, source) for byte_range in group
+                )
+            else:
+                ranges = [_read_lines(tuple(group), source, threads)]
+            for part in itertools.chain.from_iterable(ranges):
+                yield replace(part, format=format)
 
 
 def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[Part]:

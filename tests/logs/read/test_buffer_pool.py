@@ -1,21 +1,31 @@
-"""Rooms that blocks are read into."""
+"""Buffers that blocks are read into."""
+
+import tracemalloc
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from fastscore.logs.read.buffer_pool import take_buffer
+from fastscore.logs.read.buffer_pool import buffers_kept, take_buffer
 
 SIZES = [1 << 20, (8 << 20) + 1, 40 << 20]
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    with buffers_kept():
+        yield
 
 
 def address(view: memoryview) -> int:
     return np.frombuffer(view, np.uint8).ctypes.data
 
 
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("size", SIZES)
-def test_a_room_is_used_again_when_nothing_uses_it_any_more(size: int) -> None:
+def test_a_buffer_is_used_again_when_nothing_uses_it_any_more(size: int) -> None:
     first = take_buffer(size)
     place = address(first)
     assert len(first) == size
@@ -24,8 +34,9 @@ def test_a_room_is_used_again_when_nothing_uses_it_any_more(size: int) -> None:
     assert place in {address(view) for view in [take_buffer(size) for _ in range(2)]}
 
 
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("size", SIZES)
-def test_a_room_is_not_used_again_while_a_column_shows_it(size: int) -> None:
+def test_a_buffer_is_not_used_again_while_a_column_shows_it(size: int) -> None:
     view = take_buffer(size)
     text = b"a text of more than twelve bytes"
     view[100 : 100 + len(text)] = text
@@ -44,6 +55,21 @@ def test_a_few_bytes_and_a_great_many_are_not_kept() -> None:
     assert len(take_buffer((64 << 20) + 1)) == (64 << 20) + 1
 
 
-def test_rooms_that_are_in_use_are_distinct() -> None:
+@pytest.mark.usefixtures("kept")
+def test_buffers_that_are_in_use_are_distinct() -> None:
     views = [take_buffer(1 << 20) for _ in range(40)]
     assert len({address(view) for view in views}) == len(views)
+
+
+def test_nothing_is_kept_when_nothing_reads() -> None:
+    tracemalloc.start()
+    try:
+        with buffers_kept():
+            view = take_buffer(40 << 20)
+            del view
+            assert tracemalloc.get_traced_memory()[0] > 64 << 20
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+        take_buffer(40 << 20)
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
