@@ -8,8 +8,9 @@ import pytest
 import fastscore
 from benchmarks.example_logs import write_examples
 from fastscore.errors import UsageError
-from fastscore.examples import example_names, write_example
+from fastscore.examples import example_names, example_options, write_example
 from fastscore.suites.registry import suite_names
+from tests.conftest import fastscore_process
 
 PACKAGED = Path(fastscore.__file__).parent / "example_logs"
 
@@ -56,3 +57,14 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["LICENSE.md"]
     with pytest.raises(UsageError, match="Did you mean 'score_dialogue'"):
         write_example("score_dialog", tmp_path)
+
+
+@pytest.mark.parametrize("suite", example_names())
+def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path: Path, suite: str) -> None:
+    """It takes a second, and pyarrow does so as it makes some arrays."""
+    (tmp_path / "pandas.py").write_text("raise SystemExit('pandas is imported')")
+    write_example(suite, tmp_path / "example")
+    asked = ["score", suite, tmp_path / "example" / "logs", "-o", tmp_path / "run", "-q"]
+    options = example_options(suite, tmp_path / "example")
+    done = fastscore_process([*asked, *options], PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")

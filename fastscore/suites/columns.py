@@ -18,7 +18,12 @@ def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
     import pyarrow as pa
 
     inner = values.to_arrow(compat_level=pl.CompatLevel.newest())
-    return pl.Series("", pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), inner))
+    # `pyarrow.array` would import pandas where that is installed
+    edges = pa.py_buffer(np.ascontiguousarray(offsets, np.int64))
+    lists = pa.Array.from_buffers(
+        pa.large_list(inner.type), len(offsets) - 1, [None, edges], children=[inner]
+    )
+    return pl.Series("", lists)
 
 
 def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
@@ -32,9 +37,7 @@ def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
 
 def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
     """Make a column of values that is null where they are not kept."""
-    import pyarrow as pa
-
-    return pl.Series("", pa.array(values, mask=~keep))
+    return pl.Series(values).set(pl.Series(~keep), None)
 
 
 def filled(values: pl.Series, value: Any) -> pl.Series:

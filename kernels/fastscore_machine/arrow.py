@@ -1,7 +1,7 @@
 """String columns as flat buffers: UTF-8 bytes and offsets, copied only where Arrow demands it."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_machine.addressed_texts import locate_rows
+from fastscore_machine.arrays import Mask
 from fastscore_machine.memory import Views
 from fastscore_machine.validation import read_only
 
@@ -177,8 +178,15 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
     column = addressed_strings(name, strings, nulls=nulls)
     addresses, lengths = locate_rows(column, 0, len(column))
     if nulls and column.array.null_count:
-        lengths[column.array.is_null().to_numpy(zero_copy_only=False)] = -1
+        lengths[_nulls(column.array)] = -1
     return TextRows(column.array, addresses, lengths)
+
+
+def _nulls(array: Any) -> Mask:
+    """Return which values are null; pyarrow's way imports pandas where that is installed."""
+    valid = np.frombuffer(array.buffers()[0], np.uint8)
+    bits = np.unpackbits(valid, count=array.offset + len(array), bitorder="little")
+    return np.equal(bits[array.offset :], 0)
 
 
 def _checked_strings(name: str, strings: Any, *, nulls: bool = False) -> Any:
@@ -221,13 +229,29 @@ def _arrow_array(name: str, strings: Any) -> Any:
         return pa.array(strings)
     else:
         try:
-            return pa.array(strings, pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            return _of_texts(strings)
+        except (AttributeError, TypeError) as error:
             raise TypeError(
                 f"`{name}` is {type(strings).__name__} of values that are not all strings "
                 f"({error}); expected a pyarrow array, a polars Series or a sequence of str"
             ) from None
     return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+
+def _of_texts(texts: Iterable[str | None]) -> Any:
+    """Return an Arrow array; `pyarrow.array` imports pandas where that is installed."""
+    import pyarrow as pa
+
+    if isinstance(texts, str):
+        raise TypeError("one text")
+    encoded = [None if text is None else text.encode() for text in texts]
+    sizes = [0 if text is None else len(text) for text in encoded]
+    present = np.array([text is not None for text in encoded], np.bool_)
+    valid = np.packbits(present, bitorder="little")
+    offsets = np.cumsum([0, *sizes], dtype=np.int64)
+    data = b"".join(text for text in encoded if text is not None)
+    buffers = [pa.py_buffer(each) for each in (valid, offsets, data)]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
 def _from_large_string(array: Any) -> StringColumn:
