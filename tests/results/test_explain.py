@@ -27,7 +27,7 @@ from fastscore.results.show_explanations import print_evidence, print_explanatio
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -36,7 +36,7 @@ _DST = {
     for part in ("precision", "recall", "f1", "joint_accuracy")
     for end in ("", "_mean")
 }
-PAIRS = 200
+PAIRS = often(100, 200)
 NEVER = {
     "score_dialogue": {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"},
     "preference_shift": _DST,
