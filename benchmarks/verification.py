@@ -75,6 +75,7 @@ def _repeated(run: Path, target: Path, times: int) -> Path:
     for folder in folders:
         (target / folder).mkdir(parents=True)
     (target / RECEIPTS).mkdir()
+    repeated = []
     for index in range(manifest.shards * times):
         receipt = load_receipt(receipt_path(run / RECEIPTS, "score", index % manifest.shards))
         assert receipt is not None
@@ -83,10 +84,10 @@ def _repeated(run: Path, target: Path, times: int) -> Path:
             path = f"{Path(output.path).parent}/{part_name(index)}"
             (target / path).write_bytes((run / output.path).read_bytes())
             outputs.append(dataclasses.replace(output, path=path))
-        save_receipt(
-            target / RECEIPTS, dataclasses.replace(receipt, index=index, outputs=tuple(outputs))
-        )
+        repeated.append(dataclasses.replace(receipt, index=index, outputs=tuple(outputs)))
+        save_receipt(target / RECEIPTS, repeated[-1])
     manifest.shards *= times
+    manifest.parts_hash = receipts.hash_of_outputs(repeated)
     manifest.save(target)
     return target
 
