@@ -92,7 +92,8 @@ def test_an_interrupted_run_ends_soon_and_is_finished_by_the_next(
         os.killpg(process.pid, 0)  # no process that it started outlives it
     if process.returncode != 0:  # it may have been done already
         assert process.returncode == code, stderr
-        assert "the same command finishes the work" in stderr
+        # of a run that was done when the signal came nothing is left to finish
+        assert "the same command finishes the work" in stderr or contents(run) == expected
         assert "Traceback" not in stderr
     assert not list(run.rglob("*.tmp"))
     finish_lexical(logs, run, "--workers", "2")
