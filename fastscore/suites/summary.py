@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -52,6 +51,9 @@ NORMAL_QUANTILE = 1.96
 """Half the width of a published 95 % interval, in standard errors."""
 COLUMNS_AT_ONCE = 16
 """A table is read ahead by some four million rows, whatever is done with them: so many columns."""
+_REASON_COUNTS = [f"n_{reason}" for reason in NULL_REASONS]
+_MOMENTS = "mean", "sd", "ci_low", "ci_high"
+_MICRO = "micro_numerator", "micro_denominator", "micro"
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
@@ -104,7 +106,7 @@ def summarise_metrics(
         if len(labelled) < len(of_table):
             of_dialogues = pool.submit(_find_strata, tables[label_table], key, groups)
 
-        def summarise(name: str) -> list[dict[str, Any]]:
+        def summarise(name: str) -> list[pl.DataFrame]:
             by_key = None if name in labelled else of_dialogues
             return _summarise_table(
                 tables[name],
@@ -115,14 +117,20 @@ def summarise_metrics(
                 sole_reasons,
             )
 
-        summaries = pool.map(summarise, of_table)
-        records = [{"suite": suite, **record} for summary in summaries for record in summary]
-    rank = {group: position for position, group in enumerate((ALL, *groups))}
-    order = {metric.id: position for position, metric in enumerate(metrics)}
-    records.sort(
-        key=lambda record: (rank[record["group"]], record["value"] or "", order[record["metric"]])
+        summaries = [frame for frames in pool.map(summarise, of_table) for frame in frames]
+    groups_in_order = pl.Enum([ALL, *groups])
+    metrics_in_order = pl.Enum([metric.id for metric in metrics])
+    return (
+        pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *summaries])
+        # the row of all rows stands even where there are none
+        .filter(pl.col("value").is_null() | (pl.col("n") + pl.col("n_null") > 0))
+        .with_columns(suite=pl.lit(suite))
+        .sort(
+            pl.col("group").cast(groups_in_order),
+            "value",
+            pl.col("metric").cast(metrics_in_order),
+        )
     )
-    return pl.DataFrame(records, schema=SUMMARY_SCHEMA, orient="row")
 
 
 def _find_strata(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> Strata:
@@ -137,7 +145,7 @@ def _summarise_table(
     find_strata: Callable[[Rows], Strata],
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
-) -> list[dict[str, Any]]:
+) -> list[pl.DataFrame]:
     """Sum once by combination of labels (a stratum), then by label over the few sums."""
     columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
     numbers = hold_if_small(rows.select(*named, pl.col(*columns).cast(pl.Float64)))
@@ -148,9 +156,9 @@ def _summarise_table(
     if reasons is None:
         reasons = _count_reasons(rows.select(*named, "null_reasons"), metrics, strata)
     return [
-        {"group": name, **record}
+        summary
         for name, group in {ALL: strata.whole, **strata.groups}.items()
-        for record in _records(group, metrics, n_rows, sums, reasons)
+        for summary in _summarise_group(name, group, metrics, n_rows, sums, reasons)
     ]
 
 
@@ -264,76 +272,68 @@ def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], strata: Strata
     return counted
 
 
-def _records(
+def _summarise_group(
+    name: str,
     group: Group,
     metrics: Sequence[Metric],
     n_rows: Longs,
     sums: Mapping[str, ExactSums],
     reasons: Longs,
-) -> Iterator[dict[str, Any]]:
-    """Yield a record for each metric and each value of a label that rows have."""
-    rows = group.add_counts(n_rows).tolist()
+) -> Iterator[pl.DataFrame]:
+    """Yield for each metric a row for each value of a label."""
+    rows = group.add_counts(n_rows)
     grouped = {column: group.add_sums(of_column) for column, of_column in sums.items()}
     totals = {column: of_column.totals() for column, of_column in grouped.items()}
-    names = [f"n_{reason}" for reason in NULL_REASONS]
-    counted = group.add_counts(reasons)
-    for metric, lacking in zip(metrics, counted, strict=True):
+    for metric, lacking in zip(metrics, group.add_counts(reasons), strict=True):
         found = grouped[metric.id]
-        squares = found.squares()
-        for place, value in enumerate(group.values):
-            # the record of all rows stands even where there are none
-            if not rows[place] and value is not None:
-                continue
-            count, (least, largest) = int(found.limbs[place, COUNT]), found.extremes[place].tolist()
-            yield {
-                "value": value,
-                "metric": metric.id,
-                "n": count,
-                "n_null": rows[place] - count,
-                **dict(zip(names, lacking[:, place].tolist(), strict=True)),
-                **_moments(count, totals[metric.id][place], squares[place], found.bits),
-                # no zero is negative: which of two equal ones came first is chance
-                "minimum": least + 0.0 if count else None,
-                "maximum": largest + 0.0 if count else None,
-                **_micro(metric, grouped, totals, place),
-            }
+        counts = found.limbs[:, COUNT]
+        each = zip(counts.tolist(), totals[metric.id], found.squares(), strict=True)
+        moments = zip(*(_moments(*of_value, found.bits) for of_value in each), strict=True)
+        # no zero is negative: which of two equal ones came first is chance
+        extremes = np.where(counts[:, np.newaxis] > 0, found.extremes + 0.0, np.nan)
+        columns = {
+            "value": group.values,
+            "n": counts,
+            "n_null": rows - counts,
+            **dict(zip(_REASON_COUNTS, lacking, strict=True)),
+            **dict(zip(_MOMENTS, moments, strict=True)),
+            "minimum": pl.Series(extremes[:, 0], nan_to_null=True),
+            "maximum": pl.Series(extremes[:, 1], nan_to_null=True),
+            **_micro(metric, grouped, totals),
+        }
+        named = {"suite": None, "group": name, "metric": metric.id}
+        yield pl.DataFrame({**named, **columns}, SUMMARY_SCHEMA)
 
 
-def _moments(count: int, total: int, squares: int, bits: int) -> dict[str, float]:
-    """Return the mean, and of two values or more the deviation and the interval."""
+def _moments(
+    count: int, total: int, squares: int, bits: int
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return the mean, and of two values or more the deviation and the ends of the interval."""
     if not count:
-        return {}
+        return None, None, None, None
     mean = _scaled(total, count, bits)
     if count == 1:
-        return {"mean": mean}
+        return mean, None, None, None
     deviation = _deviation(total, squares, count, bits)
     half_width = NORMAL_QUANTILE * deviation / math.sqrt(count)
-    return {
-        "mean": mean,
-        "sd": deviation,
-        "ci_low": mean - half_width,
-        "ci_high": mean + half_width,
-    }
+    return mean, deviation, mean - half_width, mean + half_width
 
 
 def _micro(
-    metric: Metric,
-    sums: Mapping[str, ExactSums],
-    totals: Mapping[str, Sequence[int]],
-    place: int,
-) -> dict[str, float | None]:
-    """Return the ratio of a metric's two sums, and both."""
+    metric: Metric, sums: Mapping[str, ExactSums], totals: Mapping[str, Sequence[int]]
+) -> dict[str, Sequence[float | None] | None]:
+    """Return by value the ratio of a metric's two sums, and both; None where it has none."""
     if metric.numerator is None or metric.denominator is None:
-        return {}
-    numerator, denominator = (
-        _scaled(totals[column][place], 1, sums[column].bits)
+        return dict.fromkeys(_MICRO)
+    numerators, denominators = (
+        [_scaled(total, 1, sums[column].bits) for total in totals[column]]
         for column in (metric.numerator, metric.denominator)
     )
-    return {
-        "micro_numerator": numerator,
-        "micro_denominator": denominator,
-        "micro": numerator / denominator if denominator else None,
-    }
+    ratios = [
+        numerator / denominator if denominator else None
+        for numerator, denominator in zip(numerators, denominators, strict=True)
+    ]
+    return dict(zip(_MICRO, (numerators, denominators, ratios), strict=True))
 
 
 def _scaled(total: int, count: int, bits: int) -> float:
