@@ -104,8 +104,20 @@ def _write_distances_plain(
 ) -> None:
     """Compute in Python: nothing can be read by address where nothing is compiled."""
     for row, (left, right) in enumerate(zip(a.array.to_pylist(), b.array.to_pylist(), strict=True)):
-        symbols = [np.array([ord(c) for c in text], np.int32) for text in (left, right)]
-        distance[row] = symbol_distance(symbols[0], len(left), symbols[1], len(right))
+        x, y = (np.array([ord(c) for c in text], np.int32) for text in (left, right))
+        # all of two texts of a million characters would take days
+        for _ in range(2):
+            begin = _common_prefix(x, y)
+            x, y = x[begin:][::-1], y[begin:][::-1]
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        distance[row] = symbol_distance(x, x.size, y, y.size)
         longest = max(len(left), len(right))
         if similarity is not None:
             similarity[row] = max(0.0, 1.0 - int(distance[row]) / longest) if longest else 0.0
+
+
+def _common_prefix(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> int:
+    """Return how many symbols two sequences begin with alike."""
+    shared = min(a.size, b.size)
+    differing = np.flatnonzero(a[:shared] != b[:shared])
+    return int(differing[0]) if differing.size else shared
