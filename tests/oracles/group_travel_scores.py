@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.oracles.group_travel_logs import ABSENT
 from tests.oracles.group_travel_plans import Row, record_name
 from tests.oracles.group_travel_words import Informative
 
@@ -77,9 +78,12 @@ def _cut(text: str) -> list[str]:
 
 def record_text(record: Row, kind: str) -> str:
     """Return what a record says of its place, without numbers and addresses."""
-    rooms = [str(record[key]) for key in ("roomtype", "houserules") if record.get(key)]
-    text = f"{record_name(record)}. {', '.join(categories(record, kind) or rooms)}"
-    return f"{text}. {record['description']}" if record.get("description") else text
+    about = [str(record.get(key) or "") for key in ("roomtype", "houserules", "description")]
+    # what says nothing in a cell says nothing in a record
+    *rooms, description = [None if text.strip().casefold() in ABSENT else text for text in about]
+    stay = [room for room in rooms if room is not None]
+    text = f"{record_name(record)}. {', '.join(categories(record, kind) or stay)}"
+    return text if description is None else f"{text}. {description}"
 
 
 @dataclass(frozen=True, slots=True)

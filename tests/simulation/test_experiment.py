@@ -201,7 +201,7 @@ def test_another_experiment_is_not_mixed_in(stub, tmp_path):
         ('["offline", "openai:tiny"]', '"offline"', "expected a list of texts"),
         ("turns = 5", "", "turns is missing"),
         ("[prices]", "[prizes]", "unknown key prizes"),
-        ("turns = 5", f"turns = {'[' * 5_000}", "nested too deeply"),
+        ("turns = 5", f"turns = {'[' * 100_000}", "nested too deeply"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(stub, tmp_path, old, new, message):
