@@ -26,7 +26,8 @@ ESSENTIALS = [
     BRIEF,
     "-k",
     # the last ones read megabytes, which is for the night
-    "(oracle or json or by_hand or known or layout) and not (long_lines or many_blocks or closer)",
+    "(oracle or json or by_hand or known or layout) and not "
+    "(very_long or many_blocks or closer or any_depth or many_keys)",
 ]
 
 
