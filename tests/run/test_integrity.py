@@ -21,6 +21,8 @@ from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
 FLIPS = often(1_500, 15_000)
+SHARD_BYTES = 8_000
+"""Three shards: more would be verified with every flip."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture
 def run(logs: list[Path], tmp_path: Path) -> Path:
-    run_lexical(logs, tmp_path / "run", shard_bytes=8000)
+    run_lexical(logs, tmp_path / "run", shard_bytes=SHARD_BYTES)
     return tmp_path / "run"
 
 
@@ -88,7 +90,7 @@ def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> 
             inputs=tuple(map(str, logs)),
             output=run,
             options={"lex_weight": 1.0},
-            shard_bytes=8000,
+            shard_bytes=SHARD_BYTES,
         )
         execute(config, LineReporter(stream))
         assert f"{run / name}: not what was committed; its shard is scored again" in (
@@ -107,7 +109,7 @@ def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
     alike[0].parent.mkdir()
     for path, copied in zip(logs, alike, strict=True):
         copied.write_text(path.read_text().replace("station", "airport"))
-    run_lexical(alike, other, shard_bytes=8000)
+    run_lexical(alike, other, shard_bytes=SHARD_BYTES)
     for path in other.rglob("*.*"):
         part = "part-" in path.name or "score-" in path.name
         if (part and (mixed == "all parts" or "-00000" in path.name)) != (mixed == "all but parts"):
@@ -117,7 +119,7 @@ def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
     with pytest.raises(RunError, match="receipts: missing, or not what was committed"):
         opened.table("steps")
     if mixed != "all but parts":
-        run_lexical(logs, run, shard_bytes=8000)
+        run_lexical(logs, run, shard_bytes=SHARD_BYTES)
         assert contents(run) == before
 
 
@@ -135,7 +137,7 @@ def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
     path.write_bytes(orjson.dumps(receipt))
     with pytest.raises(RunError, match=r"score-00001\.json: missing, or not what was committed"):
         open_run(run).table("steps")
-    run_lexical(logs, run, shard_bytes=8000)
+    run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert contents(run) == before
 
 
@@ -148,14 +150,14 @@ def test_an_edited_or_lost_manifest_is_made_anew_from_receipts(logs: list[Path],
     )
     with pytest.raises(RunError, match="its content differs from its checksum"):
         open_run(run)
-    run_lexical(logs, run, shard_bytes=8000)
+    run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert contents(run) == before
     manifest.unlink()
     with pytest.raises(RunError, match=r"manifest\.json is lost"):
         open_run(run)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run, options={"lex_weight": 0.5, "semantic": "jaccard"})
-    run_lexical(logs, run, shard_bytes=8000)
+    run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert contents(run) == before
     assert {path: path.stat().st_mtime_ns for path in (run / "receipts").iterdir()} == times
 
@@ -180,7 +182,7 @@ def test_only_temporaries_of_our_own_form_are_removed(logs: list[Path], run: Pat
     kept = elsewhere / "part-00000.parquet.123-0123abcd.tmp"
     kept.write_text("not this run's")
     (run / "receipts" / "linked").symlink_to(elsewhere)
-    run_lexical(logs, run, shard_bytes=8000)
+    run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert theirs.read_text() == "mine"
     assert kept.exists()
     assert not ours.exists()
@@ -199,7 +201,7 @@ def test_links_in_a_run_are_refused(logs: list[Path], run: Path, name: str) -> N
     (run / name).symlink_to(target)
     before = target.read_bytes() if target.is_file() else sorted(target.iterdir())
     with pytest.raises(RunConflictError, match="is a link"):
-        run_lexical(logs, run, shard_bytes=8000)
+        run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert (target.read_bytes() if target.is_file() else sorted(target.iterdir())) == before
 
 
@@ -244,7 +246,7 @@ def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path:
         "tasks.commit_table = stopping\n"
         "try:\n"
         "    run, *logs = map(Path, sys.argv[1:])\n"
-        "    run_lexical(logs, run, shard_bytes=8000)\n"
+        f"    run_lexical(logs, run, shard_bytes={SHARD_BYTES})\n"
         "except RunConflictError as error:\n"
         "    sys.exit(f'{len(done)} {error}')\n"
     )
@@ -255,7 +257,7 @@ def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path:
             assert stopped.poll() is None
             time.sleep(0.01)
         (run / ".lock").unlink()
-        run_lexical(logs, run, shard_bytes=8000)
+        run_lexical(logs, run, shard_bytes=SHARD_BYTES)
         before = contents(run)
         stopped.send_signal(signal.SIGCONT)
         _, message = stopped.communicate(timeout=60)
