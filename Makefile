@@ -11,8 +11,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
-# more than processors: many tests wait for processes that they kill, or for a browser
-WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
+WORKERS ?= auto
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
