@@ -24,7 +24,7 @@ from fastscore.results.runs import Run
 from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.scoring import compute_rows, vectors_of
+from fastscore.run.scoring import vectors_of
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
@@ -188,8 +188,10 @@ class Dialogues:
             found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
         return found
 
-    def rescore(self, row: int) -> Dialogue:
-        """Read a dialogue again and score it alone, by the functions that scored the run.
+    def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
+        """Read a dialogue again, by its rows of the run's tables, and score it alone.
+
+        The functions are those that scored the run.
 
         Raises
         ------
@@ -205,14 +207,12 @@ class Dialogues:
                 f"now.\n  run: {self.run.signature}\n  now: {context.signature}",
                 "Score the logs again.",
             )
-        (tables,) = self.tables([row])
-        raw = _Logs(self.run, context.source(self.suite)).rows_of(tables)
+        raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)
         events = self.suite.events(raw.frame, self.options)
-        loaded = context.load()
-        scored = compute_rows(loaded, raw, raw.frame["file"].unique(maintain_order=True).to_list())
         compared = ComparedTexts.of(self.suite, events, self.options)
-        vectors = vectors_of(loaded, events, compared)
-        return Dialogue(tables=scored.tables, raw=raw.frame, events=events, vectors=vectors)
+        vectors = vectors_of(context.load(), events, compared)
+        scored = self.suite.score(events, vectors, self.options)
+        return Dialogue(tables=scored, raw=raw.frame, events=events, vectors=vectors)
 
     def _context(self, *, scores: bool) -> RunContext:
         manifest = self.run.manifest

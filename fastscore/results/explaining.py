@@ -46,8 +46,8 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
                 f"Suite {dialogues.suite.name!r} has no metric {id!r}.", nearest(id, declared)
             )
     dialogues.run.require_declared()
-    dialogue = dialogues.rescore(row)
     (committed,) = dialogues.tables([row])
+    dialogue = dialogues.rescore(committed)
     found = []
     for id in metrics:
         metric = declared[id]
