@@ -31,7 +31,7 @@ BRIEF = "brief"
 
 EXAMPLES = {
     "suites": often(100, 1_000),
-    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(300, 4_000))),
+    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(150, 4_000))),
     BRIEF: 20,
 }
 """How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""

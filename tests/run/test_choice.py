@@ -19,6 +19,7 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from tests.conftest import often
 from tests.run.logs import dialogue_lines, write_logs
 from tests.suites.memory_finance.tracing import dialog, turn
 
@@ -77,7 +78,7 @@ def first_dialogues(files: list[list[str]], limit: int) -> list[list[str]]:
     return kept
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(8, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 1000),
     limit=st.integers(1, 8),
@@ -115,7 +116,7 @@ def test_a_limit_takes_the_first_dialogues_whole(
     assert counts["lines"] == sum(counts.get(name, 0) for name in parts)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(8, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     order=st.integers(0, 1000),
     size=st.integers(1, 14),
