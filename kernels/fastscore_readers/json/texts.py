@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Longs
+from fastscore_machine.bits import trailing_zeros
+from fastscore_machine.byte_sets import byte_marks
 from fastscore_machine.compiling import kernel
 from fastscore_machine.validation import as_vector, same_length
-from fastscore_machine.views import byte_at, item_at, put_byte
+from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 
 from fastscore_readers.json.blocks import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
@@ -20,6 +22,7 @@ from fastscore_readers.json.walk import LINE, NUMBER, VALUES, Notes, Plan
 
 BLOCK_BYTES = 512 << 10
 _NEWLINE, _TAB = 10, 9
+_line_ends = byte_marks(b"\n\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,17 @@ def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
     for text in range(starts.size):
         at = item_at(starts, text)
         length = item_at(ends, text) - at
-        for place in range(length):
+        done = 0
+        while length >= BLOCK and done < length:
+            # the last block begins within the one before
+            done = min(done, length - BLOCK)
+            put_block(out, to + done, data, at + done)
+            line_ends = _line_ends(block_at(data, at + done))
+            while line_ends != 0:
+                put_byte(out, to + done + trailing_zeros(line_ends), _TAB)
+                line_ends &= line_ends - np.uint64(1)
+            done += BLOCK
+        for place in range(done, length):
             byte = byte_at(data, at + place)
             put_byte(out, to + place, _TAB if ends_line(byte) else byte)
         put_byte(out, to + length, _NEWLINE)
