@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-others test-engines test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,8 +73,17 @@ kernels-checked: $(VENV)/run.installed
 
 setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, the model and compiled kernels; minutes, once
 
+BY_DAY := $(BIN)/python -m pytest -q --dist worksteal -m "not slow and not llm"
+
 test: setup  ## Set up and run all tests
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
+	@$(MAKE) --jobs 2 --no-print-directory test-engines test-others
+
+test-others: setup
+	$(BY_DAY) -n $(WORKERS) --ignore tests/engines
+
+# they mostly wait for processes of theirs, and so run beside the others; told when they have ended
+test-engines: setup
+	@told=$$($(BY_DAY) -n 2 tests/engines 2>&1); code=$$?; echo "tests/engines: $$told"; exit $$code
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 	$(INSTALL) --constraint requirements/bench.constraints ray
@@ -117,7 +126,7 @@ mutations: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Single mutat
 	$(BIN)/python -m tests.mutations --number $(MUTATIONS) --seed $(MUTATIONS_SEED)
 
 test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and kernels with the bounds of every access checked
-	FASTSCORE_CHECKED=1 FASTSCORE_EXAMPLES=150 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
+	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 
 # each test is named as it ends; where one takes longer than an hour and a half, all stacks are shown
 AT_NIGHT := -v -n $(WORKERS) --dist worksteal --durations 40 -o faulthandler_timeout=5400

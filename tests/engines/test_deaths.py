@@ -136,6 +136,9 @@ def test_a_call_interrupted_before_it_begins_says_nothing(
     assert loop.isEnabledFor(logging.CRITICAL)
 
 
+@pytest.mark.parametrize(
+    "engine", ["dask", pytest.param("ray", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -298,7 +301,11 @@ def end_nanny(nanny: Any) -> None:
     nanny.loop.add_callback(nanny.close)
 
 
-def test_an_address_where_nobody_answers_is_named(place: Path, tmp_path: Path) -> None:
-    words = ("--engine", "dask", "--address", "tcp://127.0.0.1:9")
-    stderr = finish(start_run(place, tmp_path / "run", *LEXICAL, *words), 4)
-    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in stderr
+def test_an_address_where_nobody_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = importlib.import_module("fastscore.run.engines.dask")
+    monkeypatch.setattr(engines, "CONNECT_SECONDS", 0.5)
+    with (
+        pytest.raises(RunError, match="No Dask scheduler answers at tcp"),
+        engines.open_engine("tcp://127.0.0.1:9", 1),
+    ):
+        pass

@@ -28,7 +28,7 @@ SUITES = (
     "preference_shift",
     "memory_finance",
 )
-SECOND, HOSTILE = "second", "hostile"
+SECOND = "second"
 PROFILES = (
     "preference_shift/published",
     "preference_shift/structured",
@@ -36,8 +36,14 @@ PROFILES = (
     "guest_simulation/published",
 )
 """Profiles that compute numbers in other ways: runs over the logs of their suites."""
-_WORDS = (" the ", " a ", " you ", "的", "风险")
-"""Words that second runs lack, and behind which hostile ones have something else."""
+_IN_OTHER_WORDS = {
+    " the ": " ",
+    " you ": " ",
+    "的": "",
+    " a ": f" a {ATTACK} ",
+    "风险": f"风险{ATTACK}",
+}
+"""What second runs lack, and where their texts would do harm, were a page to take them for HTML."""
 _TRACES = Path(__file__).parents[1] / "suites" / "memory_finance" / "published"
 
 
@@ -63,7 +69,7 @@ class SuiteRuns(Mapping[str, Run]):
         return len(SUITES)
 
     def second(self, suite: str) -> Run:
-        """Return a run over the same dialogues, said in fewer words."""
+        """Return a run over the same dialogues, said in other words, some of them hostile."""
         return self[f"{suite}/{SECOND}"]
 
     def _score_again(self, name: str) -> Run:
@@ -73,9 +79,9 @@ class SuiteRuns(Mapping[str, Run]):
         settings = {name: base.manifest.options[name] for name in named}
         logs = [Path(about["name"]) for about in base.manifest.inputs]
         output = self._folder / f"run-{suite}-{profile}"
-        if profile in (SECOND, HOSTILE):
+        if profile == SECOND:
             store = self._store if base.manifest.embedder else None
-            logs = [self._in_other_words(log, profile) for log in logs]
+            logs = [self._in_other_words(log) for log in logs]
             return fastscore.score(logs, suite, output=output, store=store, **settings)
         settings |= {"profile": profile}
         store = self._store if profile == "legacy" else None
@@ -84,13 +90,12 @@ class SuiteRuns(Mapping[str, Run]):
         embedder = {} if store else {"embedder": None}
         return fastscore.score(logs, suite, output=output, store=store, **embedder, **settings)
 
-    def _in_other_words(self, log: Path, profile: str) -> Path:
+    def _in_other_words(self, log: Path) -> Path:
         content = log.read_bytes()
         text = (gzip.decompress(content) if log.suffix == ".gz" else content).decode()
-        for word in _WORDS:
-            fewer = " " if word.isascii() else ""
-            text = text.replace(word, fewer if profile == SECOND else f"{word}{ATTACK}{fewer}")
-        copy = self._folder / profile / log.relative_to(self._folder)
+        for word, other in _IN_OTHER_WORDS.items():
+            text = text.replace(word, other)
+        copy = self._folder / SECOND / log.relative_to(self._folder)
         copy = copy.with_suffix("") if log.suffix == ".gz" else copy
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ from fastscore.vectors.accuracy import (
 )
 from fastscore.vectors.calibration import calibration_texts, export_int8
 from fastscore.vectors.models import verify_model
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
 
 HAS_VNNI = bool({"avx512_vnni", "avx_vnni"} & processor_flags())
 needs_vnni = pytest.mark.skipif(not HAS_VNNI, reason="the processor has no VNNI")
@@ -93,6 +93,7 @@ def test_calibration_saw_none_of_the_reference_texts():
     assert not set(calibration_texts()) & set(reference_texts())
 
 
+@pytest.mark.slow
 @needs_vnni
 def test_int8_is_near_fp32_and_independent_of_company(minilm, tmp_path):
     folder = tmp_path / "models" / "minilm-l6-v2"
@@ -119,9 +120,8 @@ def test_stores_of_two_precisions_never_mix(own_cache, any_processor):
 @needs_bfloat16
 def test_bf16_is_near_fp32_and_independent_of_company(minilm):
     pytest.importorskip("openvino")
-    texts = reference_texts()
+    texts = reference_texts()[: often(100, 500)]
     found = measure_accuracy(Embedder(precision="bf16", threads=2), texts, minilm.encode(texts))
-    assert found.texts == 500
     assert found.cosine_mean >= 0.9999
     assert found.cosine_min >= 0.9995
     assert found.difference_p99 <= 0.003
