@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-others test-engines test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-others test-waiting test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,16 +74,17 @@ kernels-checked: $(VENV)/run.installed
 setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, the model and compiled kernels; minutes, once
 
 BY_DAY := $(BIN)/python -m pytest -q --dist worksteal -m "not slow and not llm"
+# half of their time they wait for processes of theirs, and so run beside the others
+WAITING := tests/engines tests/run tests/simulation tests/cli/test_interrupt.py
 
 test: setup  ## Set up and run all tests
-	@$(MAKE) --jobs 2 --no-print-directory test-engines test-others
+	@$(MAKE) --jobs 2 --no-print-directory test-waiting test-others
 
 test-others: setup
-	$(BY_DAY) -n $(WORKERS) --ignore tests/engines
+	$(BY_DAY) -n $(WORKERS) $(WAITING:%=--ignore=%)
 
-# they mostly wait for processes of theirs, and so run beside the others; told when they have ended
-test-engines: setup
-	@told=$$($(BY_DAY) -n 2 tests/engines 2>&1); code=$$?; echo "tests/engines: $$told"; exit $$code
+test-waiting: setup
+	@told=$$($(BY_DAY) -n 2 $(WAITING) 2>&1); code=$$?; echo "$(WAITING): $$told"; exit $$code
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 	$(INSTALL) --constraint requirements/bench.constraints ray
