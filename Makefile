@@ -75,7 +75,7 @@ setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, th
 
 BY_DAY := $(BIN)/python -m pytest -q --dist worksteal -m "not slow and not llm"
 # half of their time they wait for processes of theirs, and so run beside the others
-WAITING := tests/engines tests/run tests/simulation tests/cli/test_interrupt.py
+WAITING := tests/engines tests/run tests/simulation tests/cli tests/machine tests/logs/test_memory_limits.py
 
 test: setup  ## Set up and run all tests
 	@$(MAKE) --jobs 2 --no-print-directory test-waiting test-others

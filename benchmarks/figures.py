@@ -74,7 +74,7 @@ def table(benchmark: str, figures: Sequence[Figure], *, judged: bool) -> Iterato
     for figure in figures:
         theirs = "" if figure.theirs is None else _number(figure.theirs)
         ratio = "" if figure.ratio is None else f"{figure.ratio:,.2f}x"
-        aim = "" if figure.aim is None else f"{figure.aim:g}x"
+        aim = "" if figure.aim is None else f"{figure.aim:.3g}x"
         held = {None: "", True: "held", False: "SHORT"}[figure.held if judged else None]
         yield (
             f"| {benchmark} | {figure.what} | {figure.rows:,} "
