@@ -112,12 +112,13 @@ def cases(scale: float) -> Iterator[Case]:
             {"verified": partial(_resumed, config), "not verified": partial(_unverified, config)},
             ("not verified", 0.97),
             _same,
+            times=5,
         )
-        times = max(1, round(_TABLE_BYTES * scale / _size(config.output)))
-        large = _repeated(config.output, folder / "large", times)
+        often = max(1, round(_TABLE_BYTES * scale / _size(config.output)))
+        large = _repeated(config.output, folder / "large", often)
         yield Case(
             f"opening and reading {_size(large) / 2**20:,.0f} MiB of tables",
-            rows * times,
+            rows * often,
             {
                 "verified": partial(_opened, large, verify=True),
                 "not verified": partial(_opened, large, verify=False),
