@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from fastscore.errors import EXIT_INCOMPLETE, RunError
-from tests.conftest import often
+from tests.conftest import fastscore_command, often
 from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import (
@@ -301,11 +301,14 @@ def end_nanny(nanny: Any) -> None:
     nanny.loop.add_callback(nanny.close)
 
 
-def test_an_address_where_nobody_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_where_nobody_answers_is_named(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engines = importlib.import_module("fastscore.run.engines.dask")
     monkeypatch.setattr(engines, "CONNECT_SECONDS", 0.5)
-    with (
-        pytest.raises(RunError, match="No Dask scheduler answers at tcp"),
-        engines.open_engine("tcp://127.0.0.1:9", 1),
-    ):
-        pass
+    monkeypatch.chdir(place)
+    words = ("--engine", "dask", "--address", "tcp://127.0.0.1:9", "-o", tmp_path / "run")
+    done = fastscore_command(["score", "score_dialogue", "logs", *LEXICAL, *words])
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in done.stderr

@@ -203,7 +203,7 @@ def read(log: Path) -> tuple[int, int, int, str]:
 
 
 def test_a_document_is_read_element_by_element(tmp_path: Path) -> None:
-    n_rows, text = often(30_000, 600_000), "a text of some length " * 60
+    n_rows, text = often(45_000, 600_000), "a text of some length " * 60
 
     def parts() -> Iterator[bytes]:
         yield b"["
@@ -213,7 +213,7 @@ def test_a_document_is_read_element_by_element(tmp_path: Path) -> None:
 
     shards, rows, rejects, _ = read(packed(tmp_path / "log.json.gz", parts()))
     assert (rows, rejects) == (n_rows, 0)
-    assert shards > 2
+    assert shards > 3
 
 
 def test_a_long_element_leaves_the_others(tmp_path: Path) -> None:
