@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from fastscore.processors import available_processors
 from fastscore.statistics.samples import LEAST_EXPONENT, Values, paired
@@ -254,5 +254,5 @@ def _repeated_kendall(
     for sample, drawn in enumerate(draws):
         x, y = (np.repeat(side, drawn[codes]) for side in (first, second))
         if np.ptp(x) > 0 and np.ptp(y) > 0:
-            estimates[sample] = stats.kendalltau(x, y, method="asymptotic").statistic
+            estimates[sample] = scipy.stats.kendalltau(x, y, method="asymptotic").statistic
     return estimates

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from fastscore.statistics.samples import (
     Values,
@@ -108,7 +108,11 @@ def mean_interval(
     if sample.size < 2:
         return Interval(float(sample[0]) if sample.size else None, None, None, "too_few_values")
     mean = float(sample.mean())
-    quantile = NORMAL_QUANTILE if method == "normal" else float(stats.t.isf(0.025, sample.size - 1))
+    quantile = (
+        NORMAL_QUANTILE
+        if method == "normal"
+        else -float(scipy.special.stdtrit(sample.size - 1, 0.025))
+    )
     half = quantile * deviation(sample, ddof) / np.sqrt(sample.size)
     return Interval(mean, float(mean - half), float(mean + half))
 
@@ -203,7 +207,7 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
         return Significance(None, None, reason="zero_variance")
     is_tied = np.unique(together).size < together.size
     if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
-        return _significance(stats.mannwhitneyu(first, second, method="asymptotic"))
+        return _significance(scipy.stats.mannwhitneyu(first, second, method="asymptotic"))
     return _exact_mann_whitney(first, second)
 
 
@@ -270,11 +274,11 @@ def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     differing = differences[differences != 0.0]
     if not differing.size:
         return Significance(None, None, reason="zero_variance")
-    ranks = stats.rankdata(np.abs(differing))
+    ranks = scipy.stats.rankdata(np.abs(differing))
     is_tied = np.unique(ranks).size < ranks.size
     if is_tied and differing.size <= EXACT_WITH_TIES:
         return _exact_signed_rank(differing, ranks)
-    return _significance(stats.wilcoxon(differing))
+    return _significance(scipy.stats.wilcoxon(differing))
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
@@ -290,7 +294,7 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Significance
         too_few_values below three pairs; zero_variance where either side is constant.
     """
-    return _correlation(stats.spearmanr, a, b)
+    return _correlation(scipy.stats.spearmanr, a, b)
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
@@ -298,7 +302,7 @@ def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
     Parameters and reasons are those of `spearman`.
     """
-    return _correlation(stats.kendalltau, a, b)
+    return _correlation(scipy.stats.kendalltau, a, b)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -336,7 +340,9 @@ def _no_spread(*samples: Values) -> StatisticReason | None:
 
 def _t_test(difference: float, standard_error: float, degrees_of_freedom: float) -> Significance:
     t = float(difference / standard_error)
-    return Significance(t, float(2 * stats.t.sf(abs(t), degrees_of_freedom)), degrees_of_freedom)
+    return Significance(
+        t, 2 * float(scipy.special.stdtr(degrees_of_freedom, -abs(t))), degrees_of_freedom
+    )
 
 
 def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
