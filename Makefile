@@ -11,11 +11,12 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
-WORKERS ?= auto
+# tests wait for processes of theirs and for clocks: two a processor keep it busy
+WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-others test-waiting test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,18 +74,8 @@ kernels-checked: $(VENV)/run.installed
 
 setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, the model and compiled kernels; minutes, once
 
-BY_DAY := $(BIN)/python -m pytest -q --dist worksteal -m "not slow and not llm"
-# half of their time they wait for processes of theirs, and so run beside the others
-WAITING := tests/engines tests/run tests/simulation tests/cli tests/machine tests/logs/test_memory_limits.py
-
 test: setup  ## Set up and run all tests
-	@$(MAKE) --jobs 2 --no-print-directory test-waiting test-others
-
-test-others: setup
-	$(BY_DAY) -n $(WORKERS) $(WAITING:%=--ignore=%)
-
-test-waiting: setup
-	@told=$$($(BY_DAY) -n 2 $(WAITING) 2>&1); code=$$?; echo "$(WAITING): $$told"; exit $$code
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
 
 $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 	$(INSTALL) --constraint requirements/bench.constraints ray
@@ -130,7 +121,7 @@ test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and
 	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 
 # each test is named as it ends; where one takes longer than an hour and a half, all stacks are shown
-AT_NIGHT := -v -n $(WORKERS) --dist worksteal --durations 40 -o faulthandler_timeout=5400
+AT_NIGHT := -v -n auto --dist worksteal --durations 40 -o faulthandler_timeout=5400
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
 test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; over an hour on two cores
