@@ -1,6 +1,7 @@
 """Where two texts agree: for showing single dialogues, not for scoring."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import polars as pl
 from fastscore_kernels import levenshtein_pairs
@@ -8,8 +9,11 @@ from fastscore_kernels import levenshtein_pairs
 from fastscore.suites.showing import Mark
 
 LONGEST = 2_000
+_KEPT = 1 << 12
+"""Every metric of a row is shown with the same texts."""
 
 
+@lru_cache(_KEPT)
 def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
     """Return the runs of a text's characters that a shortest edit leaves as they are.
 

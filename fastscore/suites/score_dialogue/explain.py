@@ -23,6 +23,11 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOpt
         return _baseline(dialogue, row, options)
     if metric == "U_best":
         return _best(dialogue, row)
+    if metric == "U_step":
+        return _utility(row, options)
+    if metric == "earliness":
+        step = row["step"]
+        return ratio(1, step + 1, [Evidence(what="step", found=step)], text=f"1 / ({step} + 1)")
     said = _ground_truth(dialogue, row)
     prediction = row["prediction"]
     texts = (
@@ -35,13 +40,8 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOpt
         return _cosine(dialogue, prediction, said, texts)
     if metric == "semantic_similarity":
         return _semantic(dialogue, row, options, texts)
-    if metric == "earliness":
-        step = row["step"]
-        return ratio(1, step + 1, [Evidence(what="step", found=step)], text=f"1 / ({step} + 1)")
     if metric == "pppl_penalty":
         return _penalty(row, options, texts)
-    if metric == "U_step":
-        return _utility(row, options)
     return _perplexity(dialogue, texts[0] if metric == "pppl_prediction" else texts[1])
 
 
