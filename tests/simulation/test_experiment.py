@@ -51,9 +51,9 @@ def no_pages(monkeypatch):
     leave_out_pages(monkeypatch)
 
 
-def leave_out_pages(monkeypatch):
+def leave_out_pages(monkeypatch, *names):
     """Leave out report and analysis, which draw for seconds what is no subject of a test."""
-    for name in ("write_report", "_analyse"):
+    for name in names or ("write_report", "_analyse"):
         monkeypatch.setattr(experiment_module, name, lambda _, folder: folder)
 
 
@@ -123,7 +123,8 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     assert contents(other) == before
 
 
-def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path):
+def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path, monkeypatch):
+    leave_out_pages(monkeypatch, "write_report")
     stub.answer = lambda body: "Fine." if body["model"] == "tiny" else "I would rather not say."
     summary = run(written(tmp_path, stub), tmp_path / "run")
     assert summary["spent"]["requests"] == 20 + 3 * 16  # each asked three times
@@ -135,6 +136,7 @@ def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path)
 def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
     key = "sk-not-to-be-told-0123456789"
     monkeypatch.setenv("OPENAI_API_KEY", key)
+    leave_out_pages(monkeypatch, "_analyse")  # the report has what it draws
     path, folder = written(tmp_path, stub), tmp_path / "run"
     plain = stub.answer
     stub.answer = lambda body: plain(body) if body["model"] == "judge" else f"Your key is {key}."
