@@ -17,6 +17,7 @@ from fastscore.compat.environment import read_environment
 from fastscore.compat.score_dialogue import main, prime_score_jsonl_events, score_jsonl
 from fastscore.compat.score_files import write_document
 from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
+from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.test_oracle import event_rows, plain_rows
 
@@ -287,7 +288,7 @@ def rounded(dialogue: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=often(40, 600), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.one_of(st.lists(event_rows(), max_size=25), st.lists(plain_rows(), max_size=25)))
 def test_the_document_equals_the_oracle(rows: list[dict[str, Any]]) -> None:
     labels = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")

@@ -18,6 +18,7 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.suites.registry import load_suite
+from tests.conftest import often
 
 Row = dict[str, Any]
 FORMATS = ("jsonl", "parquet")
@@ -60,7 +61,9 @@ texts = st.text(max_size=6) | st.sampled_from(
 
 
 @settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=often(25, 400),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
 )
 @given(
     rows=st.lists(
@@ -114,7 +117,9 @@ def test_nested_columns_are_read_as_if_they_stood_at_the_top(
 
 
 @settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=often(25, 400),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
 )
 @given(
     chats=st.lists(

@@ -90,7 +90,7 @@ def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None
         assert rows.counts[name] == sum(file[2][name] for file in expected)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=often(40, 600), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     contents=st.lists(files(), min_size=1, max_size=4), block=st.sampled_from([40, 200, 1 << 20])
 )

@@ -15,6 +15,7 @@ from fastscore.logs.read import batches, blocks
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.scan import RejectsWarning, scan_rejects, scan_rows
 from fastscore.suites.declarations import REJECTS_TABLE, Source
+from tests.conftest import often
 from tests.logs.read.test_rows import SOURCE, files
 from tests.oracles.logs import comparable, naive_read
 
@@ -47,7 +48,7 @@ def scanned(
     return scan_rows(read, source, "logs"), scan_rejects(read, source, "logs")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(40, 600), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     contents=st.lists(files(), min_size=1, max_size=3),
     block=st.sampled_from([40, 1 << 20]),

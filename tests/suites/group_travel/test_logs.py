@@ -13,6 +13,7 @@ import fastscore
 from fastscore.suites.group_travel import SUITE, GroupTravelOptions
 from fastscore.suites.group_travel.cells import parse_cell
 from fastscore.suites.json_columns import line_parts, line_values
+from tests.conftest import often
 from tests.suites.group_travel.travelling import (
     PLAN,
     RECORDS,
@@ -188,7 +189,7 @@ statements = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(10, 200), suppress_health_check=[HealthCheck.too_slow])
 @given(stated=statements, order=st.randoms())
 def test_what_holds_in_every_dialogue(stated: list[Any], order: Any) -> None:
     ends = [

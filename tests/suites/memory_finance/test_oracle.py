@@ -11,6 +11,7 @@ from benchmarks.memory_finance_traces import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
 from fastscore.suites.memory_finance.legacy import legacy_files
 from fastscore.vectors.view import VectorView
+from tests.conftest import often
 from tests.oracles import memory_finance as plain
 from tests.oracles.memory_finance_turns import score_turns
 from tests.suites.memory_finance.tracing import read, read_lines
@@ -108,7 +109,7 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
     return plain.summarise(traced, rows, WORDS, "set"), rows
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(60, 1_000), suppress_health_check=[HealthCheck.too_slow])
 @given(traced=traces, ignore_memory_keys=st.booleans())
 def test_the_published_files_are_those_of_the_plain_scorer(
     traced: list[Any], ignore_memory_keys: bool

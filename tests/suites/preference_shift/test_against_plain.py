@@ -25,6 +25,7 @@ from benchmarks.preference_shift_logs import (
     read_source,
     write_jsonl,
 )
+from tests.conftest import often
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 
@@ -253,7 +254,7 @@ SPOKEN = ([{"speaker": "USER", "text": "a"}, {"speaker": "SYSTEM", "text": "war"
 events = st.lists(st.integers(1, 8).map(lambda turn: {"turn": turn}), max_size=2)
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(30, 400), suppress_health_check=list(HealthCheck))
 @given(
     conversations=st.lists(
         st.tuples(exchanges | st.lists(turns, max_size=6), events), min_size=1, max_size=4

@@ -90,7 +90,7 @@ PIECES = (
 texts = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(30, 400), suppress_health_check=list(HealthCheck))
 @given(
     said=st.lists(texts, min_size=1, max_size=6, unique=True),
     values=st.lists(texts, min_size=1, max_size=8),

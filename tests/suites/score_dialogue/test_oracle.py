@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
 from fastscore.vectors.view import VectorView
+from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
 from tests.suites.score_dialogue.comparing import assert_tables_equal_oracle, score_frame
 from tests.suites.score_dialogue.raw_rows import raw_frame
@@ -99,7 +100,7 @@ def exact_view(texts: list[str]) -> VectorView:
 
 
 @pytest.mark.parametrize("semantic", ["calibrated", "cosine", "jaccard"])
-@settings(max_examples=150)
+@settings(max_examples=often(60, 1_000))
 @given(rows=logs(), weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]), seed=st.integers(-2, 2))
 def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed: int) -> None:
     options = ScoreDialogueOptions(
@@ -120,7 +121,7 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     assert_tables_equal_oracle(tables, expected, options)
 
 
-@settings(max_examples=100)
+@settings(max_examples=often(40, 600))
 @given(rows=logs(), data=st.data())
 def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject) -> None:
     options = ScoreDialogueOptions(lex_weight=0.25, baseline_pairs=50)
@@ -146,7 +147,7 @@ def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject
             assert found["U_step"] == pytest.approx(step["U_step"], abs=2e-6 / width)
 
 
-@settings(max_examples=100)
+@settings(max_examples=often(40, 600))
 @given(rows=logs(), data=st.data())
 def test_tables_do_not_depend_on_how_dialogues_are_cut_into_shards(
     rows: list[Row], data: st.DataObject
