@@ -57,7 +57,7 @@ class Measured:
     date
         The day, in UTC.
     commit
-        Of the repository, with ``-dirty`` where files were changed since.
+        Of the repository, with ``-dirty`` where files other than docs were changed since.
     host
         As `describe_host` says.
     figures
@@ -160,11 +160,13 @@ def _entry(found: dict[str, Any]) -> Measured:
 
 
 def _commit() -> str:
-    told = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=7"],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    return told.stdout.strip() or "unknown"
+    def told(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=ROOT, check=False, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    # the record itself changes with each benchmark
+    is_changed = told("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    commit = told("describe", "--always", "--abbrev=7")
+    return f"{commit}{'-dirty' if is_changed else ''}" if commit else "unknown"
