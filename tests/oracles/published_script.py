@@ -7,7 +7,7 @@ dynamic programme in Python, the baseline by pairs of tensor dot products, one i
 dialogue. It is kinder than the original in three places: torch is not imported at lexical weight
 1, one process scores many files, and nothing is printed for each utterance.
 
-Usage: python -m benchmarks.published_script INPUT... --output scores [--lex-weight 0.5]
+Usage: python -m tests.oracles.published_script INPUT... --output scores [--lex-weight 0.5]
 """
 
 import json
