@@ -27,10 +27,11 @@ def open_new(path: Path) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def committed(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path`, synced, when the block ends without error.
+def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
+    """Open a temporary file that becomes `path` when the block ends without error.
 
-    The folder is not synced: `sync_folder` does that for several files at once.
+    It is on disk then, unless that is not asked for. The folder is not synced: `sync_folder` does
+    that for several files at once.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
     temporary = path.with_name(path.name + unique)
@@ -38,7 +39,8 @@ def committed(path: Path) -> Iterator[BinaryIO]:
         with open_new(temporary) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from fastscore_machine.arrays import Vectors
-from fastscore_models.publishing import write_whole
 
+from fastscore.durable import committed
 from fastscore.errors import ModelError
 from fastscore.vectors.embedder import (
     Embedder,
@@ -159,7 +159,8 @@ def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
     """
     path = _path(embedder.exported.folder, accuracy.precision)
     try:
-        write_whole(path, f"{json.dumps(asdict(accuracy), indent=2)}\n".encode())
+        with committed(path) as file:
+            file.write(f"{json.dumps(asdict(accuracy), indent=2)}\n".encode())
     except OSError as error:
         raise ModelError(f"{path} cannot be written: {error.strerror}.") from error
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_models import ExportedModel, ModelExportError, check_hashes
-from fastscore_models.publishing import check_files, write_whole
+from fastscore_models.publishing import check_files
 
+from fastscore.durable import committed
 from fastscore.errors import ModelError
 from fastscore.vectors.batches import TOKENS_PER_BATCH, group_texts, load_tokenizer
 from fastscore.vectors.text_ids import as_series
@@ -58,9 +59,10 @@ def export_int8(exported: ExportedModel) -> Int8Model:
         "onnx_sha256": hashlib.sha256(content).hexdigest(),
     }
     try:
-        write_whole(exported.folder / INT8_FILE, content)
-        text = json.dumps(manifest, indent=2, sort_keys=True)
-        write_whole(exported.folder / _MANIFEST, f"{text}\n".encode())
+        with committed(exported.folder / INT8_FILE) as file:
+            file.write(content)
+        with committed(exported.folder / _MANIFEST) as file:
+            file.write(f"{json.dumps(manifest, indent=2, sort_keys=True)}\n".encode())
     except OSError as error:
         raise ModelError(
             f"The int8 form of {exported.recipe.name} could not be written to {exported.folder}: "

@@ -149,17 +149,6 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in its place, through to the disk: whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        write_synced(temporary, content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def _publish(built: Path, target: Path) -> None:
     """Rename a built export into its place, moving an older one out of the way."""
     while True:

@@ -4,8 +4,6 @@ A task indexes a group of neighbouring files. It writes arrays beside each other
 all processes see, and returns some hundred bytes a file, whatever the number of dialogues.
 """
 
-import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.durable import explain
+from fastscore.durable import committed, explain
 from fastscore.logs.inputs.files import Compression, InputFile
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
@@ -127,11 +125,9 @@ class GroupArrays:
             It cannot be written.
         """
         path = self._path(name)
-        temporary = path.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
-            with temporary.open("wb") as file:
+            with committed(path, synced=False) as file:
                 np.save(file, array)
-            os.replace(temporary, path)
         except OSError as error:
             raise explain(path, error) from error
 
