@@ -49,9 +49,7 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         summarise_metrics,
         groups=schema.GROUPS,
         suite="memory_finance",
-        sole_reasons=dict.fromkeys(
-            (*(ratio.id for ratio in schema.RATIOS), schema.JUDGE_SCORE.id), "not_applicable"
-        ),
+        sole_reasons=dict.fromkeys((ratio.id for ratio in schema.RATIOS), "not_applicable"),
     )
     with StoppablePool(max_workers=1) as pool:
         of_ids = pool.submit(

@@ -40,6 +40,19 @@ def test_micro_macro_and_groups() -> None:
     assert rows["all", None, "judge_score_1_5"]["n"] == 2
 
 
+def test_nulls_of_the_judge_score_have_the_reasons_of_the_table() -> None:
+    # two replies are missing, and of a turn that is answered nothing is required
+    answers = dialog(turn(None, rubric=["依据"]), turn("依据"), turn("依据", rubric=["依据"]))
+    tables = score(answers, dialog(turn(None, rubric=["没有", "依据"]), dialog_id="e"))
+    listed = [reason for row in tables["turns"]["null_reasons"].to_list() for reason in row]
+    assert {one["metric"] for one in listed} == {"judge_score_1_5"}
+    reasons = sorted(one["reason"] for one in listed)
+    assert reasons == ["missing_input", "missing_input", "not_applicable"]
+    found = summary_rows(tables)["all", None, "judge_score_1_5"]
+    assert (found["n"], found["n_null"]) == (1, 3)
+    assert (found["n_missing_input"], found["n_not_applicable"]) == (2, 1)
+
+
 def test_dialogues_of_one_id_count_together_but_not_in_m2() -> None:
     tables = score(
         rubric_dialog(1, 0, dialog_id="a", profile_gt={"preferences_gt": ["依据"]}),
