@@ -193,8 +193,9 @@ _RUNNING = (
         heading=HOW_IT_RUNS,
         type=click.IntRange(min=256),
         help="The most MiB of memory that the process may take in any stage; one that takes more "
-        "is ended with exit code 4, and the same command goes on with more. An engine's workers "
-        f"keep to it while they read.  [default: {MEMORY_SHARE:.0%} of the machine]",
+        "is ended with exit code 4, and the same command goes on with more. Each process of an "
+        "engine's workers keeps to it in every task.  "
+        f"[default: {MEMORY_SHARE:.0%} of the machine]",
     ),
     _option(
         "--max-unpacked",

@@ -57,8 +57,8 @@ def command(
     A row a metric: its name, whether more (↑) or less (↓) is better, its mean with a 95 %
     interval, how many values and nulls there are and why; then its means by the first label that
     tells dialogues apart. A table is as wide as the terminal, or COLUMNS: what does not fit is
-    dropped in the order sd, long ids, range, micro, ids, n, reading, and groups go on in a further
-    block.
+    dropped in the order long ids, sd, range, micro, short ids, n, reading, and groups go on in a
+    further block.
     """
     from fastscore.results.runs import open_run
     from fastscore.results.show import show_summary

@@ -154,7 +154,8 @@ METRICS = (
     _metric(
         "M6",
         "Member acceptance rate",
-        "members who accept / members who stated a preference, at most 1",
+        "members who accept / members who stated a preference (one with a single user, and never "
+        "fewer than one), at most 1",
         "not_applicable without a turn of acceptance; missing_input where who accepts or states a "
         "preference was not given",
         "M6",

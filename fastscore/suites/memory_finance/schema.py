@@ -200,7 +200,10 @@ TURNS = Table(
         column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
         column("rubric_required", TEXTS, "Required elements of explanation, in order."),
         column("rubric_hit_items", TEXTS, "Those of them that the reply has, in order."),
-        _metric_column("judge_score_1_5", "1 to 5 by the share of elements; null without any."),
+        _metric_column(
+            "judge_score_1_5",
+            "1 to 5 by the share of elements; null without any, or without a reply.",
+        ),
         NULL_REASONS_COLUMN,
     ),
 )
@@ -407,7 +410,8 @@ JUDGE_SCORE = Metric(
     minimum=1.0,
     maximum=5.0,
     better="higher",
-    null_rule="not_applicable where no element is required",
+    null_rule="not_applicable where no element is required; missing_input where a turn of status "
+    "ok has no reply (absent or null), never in the profile published",
     source=_M5,
     unit="points",
     part=True,

@@ -132,22 +132,23 @@ def _metric(
 
 
 _GOLD_RULE = (
-    "missing_input where the user turn's metadata has no constraints; never in the profile "
-    "structured, which takes the user's own concepts instead"
+    "missing_input where the user turn's metadata has no constraints or, in the profile default, "
+    "the system's text is absent or null; never in the profile structured, which takes the user's "
+    "own concepts instead"
 )
 _TEXTS_RULE = (
-    "missing_input where one of the two texts is absent or null; never in the profiles published "
-    "and structured, to which that is an empty text"
+    "missing_input where one of the two texts is absent or null; in every profile but default "
+    "that is an empty text, and this is never null"
 )
 _SEGMENT_RULE = "missing_input without a turn in it that has both texts"
 _TURNS_RULE = (
-    "not_applicable without a turn, missing_input without one that has both texts; 0 in the "
-    "profiles published and structured"
+    "not_applicable without a turn, missing_input without one that has both texts; 0 in every "
+    "profile but default"
 )
 _NO_SHIFTS = (
     "not_applicable without a shift or a turn, missing_input where it is unknown of every shift: "
-    "no turn of the window is known to meet the test and one of them lacks a text; 0 without a "
-    "shift in the profiles published and structured, to which an absent text is empty"
+    "no turn of the window is known to meet the test and one of them lacks a text; in every "
+    "profile but default an absent text is empty, and this is 0 without a shift"
 )
 _NO_RECOVERY = (
     "not_applicable where nothing was recovered, missing_input where that is unknown: a turn of "
