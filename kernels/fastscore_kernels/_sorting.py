@@ -10,7 +10,7 @@ _INSERTION_LIMIT = 16
 
 @inlined
 def insert_sorted(ordered, first, size, value):  # type: ignore[no-untyped-def]
-    """Insert a value behind so many that stand in ascending order."""
+    """Insert a value after so many that stand in ascending order."""
     at = first + size
     while at > first and ordered[at - 1] > value:
         ordered[at] = ordered[at - 1]

@@ -34,7 +34,7 @@ def _split_members(members: frozenset[int]) -> tuple[list[int], list[tuple[int, 
 
 
 def _compare_members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[Any]:
-    """Compare the bytes of a vector with sets: a vector of truths for each."""
+    """Compare the bytes of a vector with sets: a vector of booleans for each."""
     kind = block.type
 
     def of(value: int) -> Any:
@@ -88,8 +88,8 @@ def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
         words: list[Any] = [llvm.integer(0)] * len(wanted)
         for begin in range(0, BLOCK, _WIDTH):
             block = llvm.load(builder, builder.add(address, llvm.integer(begin)), kind)
-            for place, truths in enumerate(_compare_members(builder, block, wanted)):
-                bits = builder.bitcast(truths, llvm.number(_WIDTH))
+            for place, is_member in enumerate(_compare_members(builder, block, wanted)):
+                bits = builder.bitcast(is_member, llvm.number(_WIDTH))
                 if _WIDTH < BLOCK:
                     wide = builder.zext(bits, llvm.number(64))
                     bits = builder.shl(wide, llvm.integer(begin))

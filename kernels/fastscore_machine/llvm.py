@@ -61,7 +61,7 @@ def float32(lanes: int = 0) -> Any:
     return ir.VectorType(ir.FloatType(), lanes) if lanes else ir.FloatType()
 
 
-def nothing() -> Any:
+def void() -> Any:
     """Return the type of what returns nothing."""
     from llvmlite import ir
 

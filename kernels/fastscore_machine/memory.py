@@ -98,7 +98,7 @@ def prefetch(builder: Any, address: Any) -> None:
     to_read, to_keep, data = 0, 3, 1
     how = [llvm.constant(llvm.number(32), value) for value in (to_read, to_keep, data)]
     place = llvm.pointer(builder, address, llvm.number(8))
-    llvm.call(builder, "llvm.prefetch.p0", llvm.nothing(), [place, *how])
+    llvm.call(builder, "llvm.prefetch.p0", llvm.void(), [place, *how])
 
 
 @always_inlined

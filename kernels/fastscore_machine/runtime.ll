@@ -19,9 +19,9 @@ allocate:
   br i1 %failed, label %none, label %fill
 fill:
   %start = ptrtoint ptr %block to i64
-  %behind = add i64 %start, 64
+  %after = add i64 %start, 64
   %most = sub i64 %alignment, 1
-  %over = add i64 %behind, %most
+  %over = add i64 %after, %most
   %mask = sub i64 0, %alignment
   %place = and i64 %over, %mask
   %data = inttoptr i64 %place to ptr

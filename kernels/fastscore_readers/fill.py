@@ -199,13 +199,13 @@ def _integer(data: Any, at: Any, end: Any) -> Any:
 
 
 @inlined
-def _fill(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any, begin: Any) -> None:
+def _fill(data: Any, slots: Any, n_rows: Any, columns: Columns, number: Any, begin: Any) -> None:
     """Fill a column."""
     kind, first, width = columns.kind[number], columns.used[ROWS], columns.kind.size + 1
     used, texts, odd = columns.used[TEXT_BYTES], columns.texts, 0
     before, before_at = _NONE, signed(-1)
     for row in range(n_rows):
-        tag, at, end = note_of(item_at(cells, row * width + number + 1))
+        tag, at, end = note_of(item_at(slots, row * width + number + 1))
         low = high = _NONE
         is_taken = tag <= NULL
         if kind == PLACES:
@@ -248,10 +248,10 @@ def _fill(data: Any, cells: Any, n_rows: Any, columns: Columns, number: Any, beg
 
 
 @inlined
-def _is_empty(cells: Any, n_rows: Any, number: Any, width: Any) -> Any:
+def _is_empty(slots: Any, n_rows: Any, number: Any, width: Any) -> Any:
     """Whether no row has a value in a column."""
     row = 0
-    while row < n_rows and item_at(cells, row * width + number + 1) == _NONE:
+    while row < n_rows and item_at(slots, row * width + number + 1) == _NONE:
         row += 1
     return row == n_rows
 
@@ -263,8 +263,8 @@ COLUMNS = (
 
 
 @inlined
-def fill_rows(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
-    """Fill columns with the cells of a block that was walked; see `walk.walk_lines`."""
+def fill_rows(data: Any, slots: Any, rows: Any, columns: Columns, state: Any) -> None:
+    """Fill columns with the slots of a block that was walked; see `walk.walk_lines`."""
     n_rows, begin, first = state[N_ROWS], state[BEGIN], columns.used[ROWS]
     for row in range(n_rows):
         columns.lines[LINE, first + row] = item_at(rows, 3 * row + LINE)
@@ -272,12 +272,12 @@ def fill_rows(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) ->
         columns.lines[END, first + row] = begin + item_at(rows, 3 * row + END)
     for number in range(columns.kind.size):
         # there are zeros already
-        if not _is_empty(cells, n_rows, number, columns.kind.size + 1):
-            _fill(data, cells, n_rows, columns, number, begin)
+        if not _is_empty(slots, n_rows, number, columns.kind.size + 1):
+            _fill(data, slots, n_rows, columns, number, begin)
     columns.used[ROWS] = first + n_rows
 
 
 @kernel(f"uint8[:], uint64[:], int64[:], {COLUMNS}, int64[:]", fastmath=False, allocates=False)
-def fill_columns(data: Any, cells: Any, rows: Any, columns: Columns, state: Any) -> None:
+def fill_columns(data: Any, slots: Any, rows: Any, columns: Columns, state: Any) -> None:
     """Fill columns as `fill_rows` does."""
-    fill_rows(data, cells, rows, columns, state)
+    fill_rows(data, slots, rows, columns, state)

@@ -75,7 +75,7 @@ def test_the_first_row_that_is_not_as_written_is_told(tmp_path, wanted):
 
 @pytest.mark.parametrize("wanted", [[0, 1, 2, 3], [0, 3], [3]])
 def test_a_cut_file_is_told(tmp_path, wanted):
-    """A run that ends behind the file's end counts as unread from its start."""
+    """A run that ends after the file's end counts as unread from its start."""
     rows = rows_of(4, 16)
     write(tmp_path / "file", rows)
     content = (tmp_path / "file").read_bytes()

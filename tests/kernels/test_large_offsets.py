@@ -17,7 +17,7 @@ TEXTS = ("kitten one two three", "abc")
 
 @pytest.fixture(scope="module")
 def column():
-    """Return two texts behind a row of two gigabytes, which the slice leaves out."""
+    """Return two texts after a row of two gigabytes, which the slice leaves out."""
     data = np.zeros(SIZE, np.uint8)
     ends = "".join(TEXTS).encode()
     data[-len(ends) :] = np.frombuffer(ends, np.uint8)

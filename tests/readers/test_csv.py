@@ -177,5 +177,5 @@ def test_bad_arguments() -> None:
     data = np.zeros(4, np.uint8)
     with pytest.raises(TypeError, match="`data` has dtype float64; expected uint8"):
         scan_csv(data.astype(float), np.arange(1), [PLACES])
-    with pytest.raises(ValueError, match="slots name column 1; there are 1"):
+    with pytest.raises(ValueError, match="slot_of names column 1; there are 1"):
         scan_csv(data, np.array([1]), [PLACES])

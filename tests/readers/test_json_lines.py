@@ -311,15 +311,15 @@ def test_buffers_of_another_type_are_refused() -> None:
 
 @given(LONG_TEXT, st.none() | st.sampled_from(FAULTS), st.integers(0, 8))
 def test_long_texts_are_read_in_blocks(pieces: list[bytes], fault: bytes | None, at: int) -> None:
-    """Characters and faults at every place of a block, with whole blocks behind them."""
+    """Characters and faults at every place of a block, with whole blocks after them."""
     if fault is not None:
         pieces = [*pieces[:at], fault, *pieces[at:]]
     check_against_json(b'{"a":"' + b"".join(pieces) + b'"}\n{"event":"' + b"y" * 200 + b'"}')
 
 
 def test_every_fault_is_found_at_every_place_of_a_block() -> None:
-    behind = b'"}\n{"a":"' + b"z" * 200 + b'"}'
+    after = b'"}\n{"a":"' + b"z" * 200 + b'"}'
     for fault in [b"", *FAULTS]:
         for before in range(0, 68, 23 if numba.config.DISABLE_JIT else 1):
-            check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + behind)
-            check_against_json(b'{"a":"' + b"x" * before + fault + behind)
+            check_against_json(b'{"a":"' + b"x" * before + fault + "一".encode() + after)
+            check_against_json(b'{"a":"' + b"x" * before + fault + after)

@@ -45,7 +45,7 @@ _STATUS, _CELLS = 3, 5
 
 def scan_csv(
     data: Bytes,
-    slots: Longs,
+    slot_of: Longs,
     kinds: Sequence[int],
     *,
     line: int = 1,
@@ -59,7 +59,7 @@ def scan_csv(
     ----------
     data
         The bytes, uint8, C-contiguous; read-only is fine.
-    slots
+    slot_of
         For each cell of a record the column that takes it, or -1, int64 (width,).
     kinds
         What the columns are filled with: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
@@ -78,9 +78,9 @@ def scan_csv(
         The records up to its ``stop``.
     """
     data = as_vector("data", data, np.uint8)
-    if slots.size and slots.max() >= len(kinds):
-        raise ValueError(f"slots name column {slots.max()}; there are {len(kinds)}")
-    again = partial(scan_csv, data, slots, [PLACES] * len(kinds), line=line)
+    if slot_of.size and slot_of.max() >= len(kinds):
+        raise ValueError(f"slot_of names column {slot_of.max()}; there are {len(kinds)}")
+    again = partial(scan_csv, data, slot_of, [PLACES] * len(kinds), line=line)
     again = partial(again, final=final, limit=limit, records=records)
     width = 1 + len(kinds)
     most = min(_MOST_RECORDS, records, 2 + data.size)
@@ -101,7 +101,7 @@ def scan_csv(
             memory, fill = own_memory(end - at), None
             index = memory.index
             walk = prepared(
-                walk_records, memory.data, index.tokens, index.bad, slots, width, found, state
+                walk_records, memory.data, index.tokens, index.bad, slot_of, width, found, state
             )
         memory.data[: end - at] = data[at:end]
         memory.data[end - at : end - at + BYTES_AFTER] = _SPACE
@@ -120,11 +120,11 @@ def scan_csv(
         wider = with_capacity(columns, int(state[N_ROWS]), at, data.size)
         if fill is None or wider is not columns:
             columns = wider
-            fill = prepared(fill_columns, memory.data, found.cells, found.rows, columns, state)
+            fill = prepared(fill_columns, memory.data, found.slots, found.rows, columns, state)
         fill()
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
     every = np.concatenate(faults, axis=1)
-    scan = scan_of(data, columns, every, slots.size, counts, again)
+    scan = scan_of(data, columns, every, slot_of.size, counts, again)
     return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
 
 
@@ -137,7 +137,7 @@ def _faults(memory: BlockMemory, found: Records, state: Longs) -> npt.NDArray[np
     if not bad.size or bad.min() >= state[STOP] + 3:
         return faults.T
     n = int(state[N_ROWS])
-    rows, cells = found.rows[: 3 * n].reshape(n, 3), found.cells.reshape(found.rows.size // 3, -1)
+    rows, slots = found.rows[: 3 * n].reshape(n, 3), found.slots.reshape(found.rows.size // 3, -1)
     every = np.concatenate([np.pad(rows, ((0, 0), (0, FAULT_ITEMS - 3))), faults])
     for record, (_, begin, end, status, *_) in enumerate(every.tolist()):
         try:
@@ -147,6 +147,6 @@ def _faults(memory: BlockMemory, found: Records, state: Longs) -> npt.NDArray[np
                 every[record, _STATUS:_CELLS] = NOT_UTF8, begin + error.start
     is_good: Mask = every[:, _STATUS] == 0
     kept = int(is_good.sum())
-    rows[:kept], cells[:kept] = rows[is_good[:n]], cells[:n][is_good[:n]]
+    rows[:kept], slots[:kept] = rows[is_good[:n]], slots[:n][is_good[:n]]
     state[N_ROWS] = kept
     return every[np.lexsort((every[:, START], is_good))][: len(every) - kept].T

@@ -34,19 +34,19 @@ _NONE = np.uint64(0)
 
 
 class Records(NamedTuple):
-    """Memory for records: cells as in `json.walk`, rows, and faults.
+    """Memory for records: slots as in `json.walk`, rows, and faults.
 
     Parameters
     ----------
-    cells : uint64
-        A row of one unused cell and one a slot for each good record.
+    slots : uint64
+        A row of one unused slot and one a column for each good record.
     rows : int64 (3 * capacity,)
         Line, start and end of the good records.
     faults : int64 (6 * capacity,)
         Those of the faulty ones, with status, position and number of cells.
     """
 
-    cells: npt.NDArray[np.uint64]
+    slots: npt.NDArray[np.uint64]
     rows: Longs
     faults: Longs
 
@@ -104,12 +104,12 @@ def _closing_mark(data: Any, marks: Any, mark: Any, size: Any) -> tuple[Any, Any
     allocates=False,
 )
 def walk_records(
-    data: Any, marks: Any, bad: Any, slots: Any, width: int, records: Records, state: Any
+    data: Any, marks: Any, bad: Any, slot_of: Any, width: int, records: Records, state: Any
 ) -> None:
     """Walk the records of a window, as many as are whole and fit.
 
-    ``slots`` says of each cell of a record which column takes it, or -1; of ``width`` cells in a
-    row of `Records.cells` the first takes none. After the window stand spaces.
+    ``slot_of`` says of each cell of a record which column takes it, or -1; of ``width`` slots in a
+    row of `Records.slots` the first takes none. After the window stand spaces.
     """
     size, limit, final = state[SIZE], state[LIMIT], state[FINAL] != 0
     state[N_BAD] = _mark(data, size, marks, bad)
@@ -140,8 +140,8 @@ def walk_records(
                     mark += 1
                     stop = signed(item_at(marks, mark))
                 index = stop
-            if cell < slots.size and slots[cell] >= 0:
-                put_item(records.cells, row * width + 1 + slots[cell], packed(kind, start, stop))
+            if cell < slot_of.size and slot_of[cell] >= 0:
+                put_item(records.slots, row * width + 1 + slot_of[cell], packed(kind, start, stop))
             cell += 1
             if byte_at(data, index) != COMMA:
                 break
@@ -160,7 +160,7 @@ def walk_records(
                 end = signed(item_at(marks, mark))
             if end >= size and not final:
                 status, is_cut = TOO_LONG, True
-        elif cell != slots.size and not is_blank:
+        elif cell != slot_of.size and not is_blank:
             status, place = WRONG_CELL_COUNT, begin
         if is_cut and size - begin <= limit:
             index = begin

@@ -33,7 +33,7 @@ from fastscore_readers.json.walk import (
 NEXT, STAGE, EXPECTED, FITS, ONCE, ARRAYS, BEFORE = range(10, 17)
 """What `state` tells besides what that of `walk` does: which block is next and what was done of it;
 how many of its lines are known to be no JSON, or `UNJUDGED`; which size of blocks the memory takes,
-and which one besides, once; the cell that takes lines that are arrays, 0 for none; and, from
+and which one besides, once; the slot that takes lines that are arrays, 0 for none; and, from
 `BEFORE` on, what was counted before the block was walked."""
 N_COUNTED = N_NOTES + 1 - NUMBER
 STATE_ITEMS = BEFORE + N_COUNTED
@@ -76,12 +76,12 @@ def _close(data: Any, size: Any) -> None:
 
 
 @inlined
-def _put_arrays(values: Any, n_rows: Any, width: Any, cell: Any) -> None:
-    """Put lines that are arrays into a cell of theirs."""
+def _put_arrays(values: Any, n_rows: Any, width: Any, slot: Any) -> None:
+    """Put lines that are arrays into a slot of theirs."""
     for row in range(n_rows):
         value = item_at(values, row * width)
         if kind_of(value) == ARRAY:
-            put_item(values, row * width + cell, value)
+            put_item(values, row * width + slot, value)
 
 
 @kernel(
@@ -99,7 +99,7 @@ def walk_blocks(
     other than `EXPECTED` many lines are suspected, or the columns have no room for its rows.
     """
     plan, notes, lines, scratch = walk
-    in_cells, block = plan.n_cells > 0, state[NEXT]
+    in_slots, block = plan.n_slots > 0, state[NEXT]
     while block < ends.size:
         if state[STAGE] == FRESH:
             begin = item_at(ends, block - 1) if block > 0 else signed(0)
@@ -111,7 +111,7 @@ def walk_blocks(
             state[STAGE] = IN_PLACE
         if state[STAGE] == IN_PLACE:
             _close(data, state[SIZE])
-            if in_cells:
+            if in_slots:
                 state[N_NOTES] = 0
             for item in range(N_COUNTED):
                 state[BEFORE + item] = state[NUMBER + item]
@@ -120,11 +120,11 @@ def walk_blocks(
             state[STAGE] = WALKED
         if state[N_SUSPECTS] != max(state[EXPECTED], 0):
             break
-        if in_cells:
+        if in_slots:
             if columns.used[ROWS] + state[N_ROWS] > columns.lines.shape[1]:
                 break
             if state[ARRAYS] != 0:
-                _put_arrays(notes.value, state[N_ROWS], plan.n_cells, state[ARRAYS])
+                _put_arrays(notes.value, state[N_ROWS], plan.n_slots, state[ARRAYS])
             fill_rows(data, notes.value, lines.rows, columns, state)
         block += 1
         state[NEXT], state[STAGE], state[EXPECTED] = block, FRESH, UNJUDGED

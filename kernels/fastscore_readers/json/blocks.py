@@ -146,7 +146,7 @@ class Walker:
     is_utf8
         Whether the data are known to be UTF-8.
     arrays
-        The cell that takes lines that are arrays, 0 where none does.
+        The slot that takes lines that are arrays, 0 where none does.
     """
 
     plan: Plan
@@ -158,7 +158,7 @@ class Walker:
     faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
-    """Notes of the last block; of all blocks if none are put into cells."""
+    """Notes of the last block; of all blocks if none are put into slots."""
     memory: BlockMemory = field(default_factory=lambda: _own.memory)
 
     def __post_init__(self) -> None:
@@ -221,9 +221,9 @@ class Walker:
         n_lines = n_lines if size > _KEPT_BYTES else _most_lines(size)
         if size > memory.size or n_lines > memory.n_lines:
             memory = own_memory(size, n_lines)
-        in_cells = self.plan.n_cells > 0
-        kept = 0 if in_cells else self.n_notes
-        needed = self.plan.n_cells * memory.n_lines if in_cells else kept + memory.size + 1
+        in_slots = self.plan.n_slots > 0
+        kept = 0 if in_slots else self.n_notes
+        needed = self.plan.n_slots * memory.n_lines if in_slots else kept + memory.size + 1
         if self.notes.value.size < needed:
             wide = _notes(needed + kept)
             wide.value[:kept] = self.notes.value[:kept]

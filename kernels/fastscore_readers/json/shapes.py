@@ -52,8 +52,8 @@ def plan_of(shape: Shape) -> Plan:
 
 @lru_cache(maxsize=64)
 def plan_of_keys(keys: tuple[bytes, ...]) -> Plan:
-    """Make the tables of an object whose members are wanted as they are, in cells."""
+    """Make the tables of an object whose members are wanted as they are, in slots."""
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
     plan = plan_of({key.decode(): None for key in keys})
-    return plan._replace(n_cells=1 + len(keys))
+    return plan._replace(n_slots=1 + len(keys))

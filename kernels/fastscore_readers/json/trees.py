@@ -21,7 +21,7 @@ from fastscore_readers.json.walk import EVERYTHING, note_of
 
 __all__ = ["Nodes", "find_nodes"]
 
-_ALL = plan_of(None)._replace(n_cells=EVERYTHING)
+_ALL = plan_of(None)._replace(n_slots=EVERYTHING)
 
 
 class Nodes(NamedTuple):

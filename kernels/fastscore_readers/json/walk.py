@@ -55,7 +55,7 @@ MOST_BYTES = 1 << 30
 _ESCAPED_BIT = 31
 
 EVERYTHING = -1
-"""Instead of a number of cells: every value is wanted."""
+"""Instead of a number of slots: every value is wanted."""
 
 
 class Plan(NamedTuple):
@@ -71,8 +71,8 @@ class Plan(NamedTuple):
         Whether any is.
     elements : int32 (places,)
         The place of the elements, -1 where they are not wanted.
-    n_cells
-        How many places a line has that is noted in cells, as nothing is wanted below the members of
+    n_slots
+        How many places a line has that is noted in slots, as nothing is wanted below the members of
         an object; 0 where values are noted one after another; `EVERYTHING` where all values are,
         whatever their keys: a member's place is then the byte of its key, 0 that of all others.
     """
@@ -82,20 +82,20 @@ class Plan(NamedTuple):
     children: npt.NDArray[np.int32]
     has_members: npt.NDArray[np.int8]
     elements: npt.NDArray[np.int32]
-    n_cells: int
+    n_slots: int
 
 
 class Notes(NamedTuple):
-    """Wanted values, in the order of the text, or in cells: a row a line, a column a place.
+    """Wanted values, in the order of the text, or in slots: a row a line, a column a place.
 
     Parameters
     ----------
     value : uint64
-        The kind and the bytes of each, a string's inside its quotes: see `note_of`. 0 in a cell is
+        The kind and the bytes of each, a string's inside its quotes: see `note_of`. 0 in a slot is
         that of no value.
     place : int32
         Where each stands in the plan; -1 for what counts no more, as an equal key followed. None
-        are written of cells.
+        are written of slots.
     parent : int32
         The note of its object or array, -1 for a line; as ``place``.
     """
@@ -192,12 +192,12 @@ def _member_place(
 ) -> Any:
     """Place of the member whose key stands at a token, in an object's note; -1 if not wanted."""
     parent, count = object_
-    if plan.n_cells == EVERYTHING:
+    if plan.n_slots == EVERYTHING:
         return token_at(tokens, token) + 1
     key = _key_at(data, tokens, token, plan.keys, scratch.key)
     if key < 0:
         return -1
-    if plan.n_cells != 0:
+    if plan.n_slots != 0:
         return 1 + key
     above = signed(item_at(notes.place, parent))
     place = signed(item_at(plan.children, above * plan.n_keys + key))
@@ -215,11 +215,11 @@ def _walk_value(
 ) -> tuple[Any, Any]:
     """Walk a line's value from a token on: the token after it, or -1, and the count of notes."""
     place, parent, depth = signed(0), signed(-1), 0
-    first, in_cells, everything = count, plan.n_cells > 0, plan.n_cells == EVERYTHING
-    if in_cells:
-        for cell in range(plan.n_cells):
-            put_item(notes.value, first + cell, _NOTHING)
-        count += plan.n_cells
+    first, in_slots, everything = count, plan.n_slots > 0, plan.n_slots == EVERYTHING
+    if in_slots:
+        for slot in range(plan.n_slots):
+            put_item(notes.value, first + slot, _NOTHING)
+        count += plan.n_slots
     while True:
         # here a value begins; place says which one is wanted, or -1
         at = token_at(tokens, token)
@@ -257,9 +257,9 @@ def _walk_value(
             token += 1
             value = packed(kind, at, end)
         if place >= 0:
-            note = first + place if in_cells else count
+            note = first + place if in_slots else count
             put_item(notes.value, note, value)
-            if not in_cells:
+            if not in_slots:
                 put_item(notes.place, note, place)
                 put_item(notes.parent, note, parent)
                 count += 1
