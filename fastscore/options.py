@@ -10,7 +10,7 @@ from fastscore.errors import UsageError, nearest
 from fastscore.suites.declarations import Column
 
 
-def other_ways(column: Column) -> tuple[str, ...]:
+def list_alternatives(column: Column) -> tuple[str, ...]:
     """Return what else gives what a column holds, the option as its flag."""
     return tuple(map(flag_name, column.given_by[:1])) + column.given_by[1:]
 

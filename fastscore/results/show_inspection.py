@@ -10,7 +10,7 @@ from rich.console import Console
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
 from fastscore.logs.inputs.needs import Need
-from fastscore.options import flag_name, other_ways
+from fastscore.options import flag_name, list_alternatives
 from fastscore.results.number_text import counted
 from fastscore.suites.base import Suite
 from fastscore.terminal import plain
@@ -96,7 +96,7 @@ def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
 
 
 def _show_lack(console: Console, need: Need) -> None:
-    without = f"  without {' or '.join((need.place, *other_ways(need.column)))}"
+    without = f"  without {' or '.join((need.place, *list_alternatives(need.column)))}"
     if need.column.needed_by:
         console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
     if need.column.affects:

@@ -9,7 +9,7 @@ from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     STDIN,
     InputFile,
-    left_aside,
+    list_left_aside,
     resolve_inputs,
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
@@ -62,7 +62,7 @@ def named_inputs(config: RunConfig, source: Source) -> tuple[InputFile, ...]:
 
 def unread_inputs(config: RunConfig, suite: Suite, note: Callable[[str], None]) -> list[str]:
     """Name the logs of formats that the suite does not read, and say that there are some."""
-    found = left_aside(config.inputs, suite.source.formats)
+    found = list_left_aside(config.inputs, suite.source.formats)
     if found:
         read = ", ".join(FORMAT_NAMES[each] for each in suite.source.formats)
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""

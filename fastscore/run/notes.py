@@ -19,7 +19,7 @@ from fastscore.logs.inputs.similar_names import (
     nearest_key,
     nearest_words,
 )
-from fastscore.options import other_ways
+from fastscore.options import list_alternatives
 from fastscore.run.missing import (
     JOINED_DIALOGUES,
     JOINED_LINES,
@@ -121,7 +121,7 @@ class Lacking:
         nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
         advice = f"; type {column_flag(column.name, nearest)}" if nearest else ""
         if column.given_by:
-            advice += f"; also given by {' or '.join(other_ways(column))}"
+            advice += f"; also given by {' or '.join(list_alternatives(column))}"
         return (
             f"{', '.join(lost)}: no row has {place} (looked for: {', '.join(column.keys)}; "
             f"found: {listed(keys)}{advice})"

@@ -35,7 +35,7 @@ def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:
     return longer[np.where(missing, len(values), rows)]
 
 
-def where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
+def keep_where(keep: Mask, values: npt.NDArray[Any]) -> pl.Series:
     """Make a column of values that is null where they are not kept."""
     return pl.Series(values).set(pl.Series(~keep), None)
 

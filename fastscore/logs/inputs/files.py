@@ -132,7 +132,7 @@ def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> In
     return InputFile(STDIN, named_format or "jsonl", "none", 0)
 
 
-def left_aside(
+def list_left_aside(
     patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Find the logs of other formats in the folders and globs of which `resolve_inputs` reads some.

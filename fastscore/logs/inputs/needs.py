@@ -49,7 +49,7 @@ def needs_of(source: Source) -> tuple[Need, ...]:
     return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
 
 
-def asked_for(source: Source) -> tuple[Need, ...]:
+def list_asked_for(source: Source) -> tuple[Need, ...]:
     """Return what else the user said the place of."""
     return tuple(
         need

@@ -33,11 +33,11 @@ def foreign_error(
         return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
     first = foreign[0][0]
     return InputError(
-        f"{_named([seen for seen, _ in foreign])}: {no_row(first)}.", _what_is_read(first)
+        f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.", _what_is_read(first)
     )
 
 
-def no_row(seen: FileSample) -> str:
+def describe_no_row(seen: FileSample) -> str:
     """Say that a file holds no row, and how it begins."""
     what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
     return f"{what}; it begins with {beginning(seen)!r}"

@@ -16,7 +16,7 @@ from functools import partial
 import zstandard
 
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
+from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
 from fastscore.logs.inputs.occurrences import (
     Occurrences,
     count_occurrences,
@@ -164,7 +164,7 @@ def sample_rows(
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
     needs = needs_of(source)
-    seen.occurrences = {need.place: Occurrences() for need in (*needs, *asked_for(source))}
+    seen.occurrences = {need.place: Occurrences() for need in (*needs, *list_asked_for(source))}
     _sample_first_rows(itertools.chain([first], rows), source, needs, seen)
     open_needs = seen.open(needs)
     if not seen.is_whole:
@@ -185,7 +185,7 @@ def _sample_first_rows(
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: set[str] = set()
     of_cells = seen.file.format == "csv"
-    open_needs = [*needs, *asked_for(source)]
+    open_needs = [*needs, *list_asked_for(source)]
     seen.is_whole = True
     for record in rows:
         if seen.rows >= ROWS_SAMPLED:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
-from fastscore.logs.inputs.needs import Need, arrays_of, asked_for, needs_of
+from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
 from fastscore.logs.inputs.occurrences import Occurrences
 from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.refusals import (
     any_word_error,
     beginning,
+    describe_no_row,
     foreign_error,
     lacking_error,
-    no_row,
     words_error,
 )
 from fastscore.logs.inputs.sampling import FileSample, Known, may_follow, sample_file, sample_rows
@@ -103,7 +103,7 @@ def screen_rows(
 
 def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
-    needs, others = needs_of(source), asked_for(source)
+    needs, others = needs_of(source), list_asked_for(source)
     total = {need.place: Occurrences() for need in (*needs, *others)}
     for seen in kept:
         for place, counts in seen.occurrences.items():
@@ -140,7 +140,7 @@ def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[Need]]]) ->
     names = []
     for seen, lacking in left[:SHOWN]:
         if not lacking:
-            names.append(f"{seen.file.path} ({no_row(seen)})")
+            names.append(f"{seen.file.path} ({describe_no_row(seen)})")
             continue
         found = listed(count_keys(seen.read(), 1).below(""))
         names.append(

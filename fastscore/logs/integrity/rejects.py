@@ -89,7 +89,7 @@ class FileRejects:
         return list(self._more.values())
 
 
-def capped(rejects: Iterable[Reject]) -> list[Reject]:
+def cap_rejects(rejects: Iterable[Reject]) -> list[Reject]:
     """Return the rejects of whole files, or of parts of them, as they are kept."""
     of_files = FileRejects()
     return [*of_files.take(rejects), *of_files.more()]

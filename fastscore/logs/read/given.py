@@ -1,7 +1,7 @@
 """What a caller gives to be read: paths, a frame, or rows."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,13 +9,17 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
-from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows
+from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
 from fastscore.logs.inputs.records import Record, frame_records, records, row_records
 from fastscore.logs.inputs.screening import screen, screen_rows
 from fastscore.logs.read.files import read_files
-from fastscore.logs.read.frames import read_frame, read_objects
-from fastscore.logs.read.rows import Part
+from fastscore.logs.read.lines import read_lines
+from fastscore.logs.read.mapped_rows import stored_source
+from fastscore.logs.read.rows import Part, mapped_part, put_places, read_streams
+from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.suites.declarations import Source
+
+_ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +131,47 @@ class Given:
             When something of it cannot be read.
         """
         if self.frame is not None:
-            return read_frame(self.frame, source)
+            return _read_frame(self.frame, source)
         if self.rows:
-            return read_objects(self.rows, source)
+            return _read_objects(self.rows, source)
         return read_files(self._files(source), source, threads=threads)
 
     def _files(self, source: Source) -> tuple[InputFile, ...]:
         files = resolve_inputs(self.paths, source.formats, self.format)
         return tuple(file for file in files if file.path not in self.left_aside)
+
+
+def _read_frame(frame: pl.DataFrame, source: Source) -> Iterator[Part]:
+    """Read a frame; its lines are its rows.
+
+    Raises
+    ------
+    InputError
+        When the frame lacks a required column or a column's type can never serve.
+    """
+    advice = "Cast the column to that type first."
+    held = stored_source(source)
+    stored = check_stored(FRAME_NAME, frame.schema, held.columns, advice)
+    for start in range(0, frame.height, _ROWS_AT_ONCE):
+        raw = frame.slice(start, _ROWS_AT_ONCE)
+        # a selection of no column has no rows
+        raw = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
+        rows, rejects = convert_stored(stored, raw, start + 1)
+        part = Part(put_places(rows, FRAME_NAME, held), rejects, raw.height, 0, format="parquet")
+        yield mapped_part(part, source, "parquet")
+
+
+def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
+    """Read rows given as dicts, by the rules of JSON Lines; their lines are their numbers.
+
+    Raises
+    ------
+    InputError
+        When a row holds what JSON has no word for.
+    """
+    streams = [(0, read_lines(row_blocks(rows)))]
+    for part in read_streams(streams, (FRAME_NAME,), source, threads=1):
+        # bytes that nobody can look at are no place
+        frame = part.frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
+        rejects = [replace(reject, byte_offset=None) for reject in part.rejects]
+        yield replace(part, frame=frame, rejects=rejects)

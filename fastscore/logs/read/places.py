@@ -1,4 +1,4 @@
-"""Where the values of columns stand in a block: which keys are wanted, what was found for each."""
+"""Where the values of columns stand in a block: wanted keys, found values, what CSV cells spell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from fastscore_readers.json.tokens import (
     INTEGER,
     NULL,
     OBJECT,
+    SPACE,
     STRING,
     TRUE,
 )
@@ -31,8 +32,16 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
-from fastscore.logs.read.spelling import spelled
+from fastscore.logs.read.arrow_series import texts_at
 from fastscore.suites.declarations import Column, ColumnKind, Source
+
+_NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_FORMS = {
+    INTEGER: "[+-]?[0-9]+",
+    FLOAT: f"[+-]?(?:{_NUMBER}|(?i-u:nan|inf|infinity))",
+    TRUE: "(?i-u:true)",
+    FALSE: "(?i-u:false)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +160,40 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
     """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
     tags, starts, ends = found.tags, found.starts, found.ends
     if kind not in ("text", "json"):
-        tags, starts, ends = spelled(found.data, tags, starts, ends)
+        tags, starts, ends = parse_spellings(found.data, tags, starts, ends)
     if kind != "text" or names_dialogue:
         empty = (tags != ABSENT) & (starts == ends)
         tags = np.where(empty, NULL, tags).astype(np.uint8)
     return replace(found, tags=tags, starts=starts, ends=ends)
+
+
+def parse_spellings(
+    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
+) -> tuple[Bytes, Longs, Longs]:
+    """Tell which cells of CSV spell a boolean or a number.
+
+    Returns
+    -------
+    tuple of arrays
+        Tags and ranges as given, but where a cell without quotes inside it holds, within spaces
+        and tabs, ``true`` or ``false`` in any case, a decimal integer, a JSON number, ``nan``,
+        ``inf`` or ``infinity`` in any case: that value's tag, and the bytes that spell it, without
+        a plus sign.
+    """
+    texts = texts_at(data, starts, ends, tags == STRING)
+    found, starts, ends = tags.copy(), starts.copy(), ends.copy()
+    for tag, form in _FORMS.items():
+        unknown = found == STRING
+        if unknown.any():
+            spells = texts.str.contains(rf"^[ \t]*{form}[ \t]*$").fill_null(False).to_numpy()
+            found[unknown & spells] = tag
+    rows = np.flatnonzero(found != tags)
+    spaced = rows[(data[starts[rows]] <= SPACE) | (data[ends[rows] - 1] <= SPACE)]
+    after = texts.gather(spaced).str.strip_chars_start(" \t")
+    starts[spaced] = ends[spaced] - after.str.len_bytes().to_numpy()
+    ends[spaced] = starts[spaced] + after.str.strip_chars_end(" \t").str.len_bytes().to_numpy()
+    starts[rows] += data[starts[rows]] == ord("+")
+    return found, starts, ends
 
 
 def describe(found: Places, row: int) -> str:

@@ -20,7 +20,7 @@ from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import (
     FileRejects,
     Reject,
-    capped,
+    cap_rejects,
     count_kinds,
     first_of_files,
     reject_frame,
@@ -193,12 +193,12 @@ def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[Part]:
     check_stamp(byte_range)
     stored = stored_source(source)
     for count, rows, rejects in read_parquet(byte_range, stored.columns):
-        part = Part(placed(rows, byte_range.file, stored), rejects, lines=count, blank=0)
+        part = Part(put_places(rows, byte_range.file, stored), rejects, lines=count, blank=0)
         yield mapped_part(part, source, "parquet")
     check_stamp(byte_range)
 
 
-def placed(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
+def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
     """Put the places of rows of one file before their columns; no byte is theirs alone."""
     names: list[pl.Expr | str] = [pl.lit(file).alias("file"), "line"]
     names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
@@ -363,7 +363,7 @@ def _rejects(
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
     """Make the declared columns where a map leads into nested values."""
     frame, rejects = mapped_rows(part.frame, source, format)
-    return replace(part, frame=frame, rejects=capped([*part.rejects, *rejects]))
+    return replace(part, frame=frame, rejects=cap_rejects([*part.rejects, *rejects]))
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import InputFile, left_aside, resolve_inputs
+from fastscore.logs.inputs.files import InputFile, list_left_aside, resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.suites.declarations import Source
 
@@ -81,13 +81,13 @@ def test_logs_of_other_formats_are_named(folder: Path) -> None:
     for name in ("logs/y.csv", "logs/sub/x.csv.gz", "logs/notes.txt", "logs/.hidden.csv"):
         Path(name).write_text("a")
     formats = ("jsonl", "parquet")
-    assert left_aside(["logs"], formats) == ("logs/sub/x.csv.gz", "logs/y.csv")
-    assert left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == (
+    assert list_left_aside(["logs"], formats) == ("logs/sub/x.csv.gz", "logs/y.csv")
+    assert list_left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == (
         "logs/sub/x.csv.gz",
         "logs/y.csv",
     )
-    assert left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == ()
-    assert left_aside(["logs/sub"], ("csv", "parquet")) == ("logs/sub/c.json",)
+    assert list_left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == ()
+    assert list_left_aside(["logs/sub"], ("csv", "parquet")) == ("logs/sub/c.json",)
 
 
 def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:

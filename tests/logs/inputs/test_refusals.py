@@ -12,9 +12,9 @@ from fastscore.logs.inputs.occurrences import Occurrences
 from fastscore.logs.inputs.refusals import (
     any_word_error,
     beginning,
+    describe_no_row,
     foreign_error,
     lacking_error,
-    no_row,
     words_error,
 )
 from fastscore.logs.inputs.sampling import FileSample
@@ -73,7 +73,7 @@ def test_a_file_without_a_row_says_how_it_begins(
     format: Format, content: bytes, what: str, hint: str, tmp_path: Path
 ) -> None:
     seen = written(tmp_path, content, format)
-    assert no_row(seen) == what
+    assert describe_no_row(seen) == what
     error = foreign_error("toy", SOURCE, [(seen, [])])
     assert error.message == f"{seen.file.path}: {what}."
     assert hint in (error.hint or "")

@@ -32,7 +32,7 @@ def test_nulls_all_through_a_long_file_are_told(name: str, tmp_path: Path) -> No
     assert said.startswith(
         f"{log}: no row has what score_dialogue needs.\n  prediction: absent or null in all rows\n"
     )
-    # a value behind what was looked at is found in the text
+    # a value after what was looked at is found in the text
     last = json.dumps(RIGHT["score_dialogue"][0]).encode()
     log.write_bytes(gzip.compress(text + last) if name.endswith("gz") else text + last)
     assert screened("score_dialogue", log).files

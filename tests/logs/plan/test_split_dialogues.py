@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fastscore.logs.plan.file_groups import GroupArrays
-from fastscore.logs.plan.split_dialogues import KeyRange, SplitDialogue, split_dialogue
+from fastscore.logs.plan.shards import KeyRange, SplitDialogue, split_dialogue
 
 ALL = KeyRange(0, 2**64 - 1)
 

@@ -8,7 +8,7 @@ from fastscore_readers.json.tokens import ABSENT, ESCAPED, FALSE, FLOAT, INTEGER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.logs.read.spelling import spelled
+from fastscore.logs.read.places import parse_spellings
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ from fastscore.logs.read.spelling import spelled
 def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
     data = f"#{cell}#".encode()
     ends = np.array([len(data) - 1])
-    tags, starts, ends = spelled(
+    tags, starts, ends = parse_spellings(
         np.frombuffer(data, np.uint8), np.array([STRING], np.uint8), np.array([1]), ends
     )
     assert tags.tolist() == [tag]
@@ -58,7 +58,7 @@ def test_what_a_cell_spells(cell: str, tag: int, text: str) -> None:
 def test_only_cells_without_quotes_inside_spell_something() -> None:
     data = np.frombuffer(b"1,2,3", np.uint8)
     tags, at = np.array([STRING, ESCAPED, ABSENT], np.uint8), np.array([0, 2, 4])
-    found, starts, ends = spelled(data, tags, at, at + 1)
+    found, starts, ends = parse_spellings(data, tags, at, at + 1)
     assert found.tolist() == [INTEGER, ESCAPED, ABSENT]
     assert (starts.tolist(), ends.tolist()) == ([0, 2, 4], [1, 3, 5])
     assert tags.tolist() == [STRING, ESCAPED, ABSENT]
@@ -104,7 +104,7 @@ def test_oracle_cells_spell_what_they_are_by_python(cells: list[str]) -> None:
     coded = [cell.encode() for cell in cells]
     bounds = np.cumsum([0, *map(len, coded)])
     data = b"".join(coded)
-    tags, starts, ends = spelled(
+    tags, starts, ends = parse_spellings(
         np.frombuffer(data, np.uint8),
         np.full(len(cells), STRING, np.uint8),
         bounds[:-1],
