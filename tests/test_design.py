@@ -10,7 +10,8 @@ from pathlib import Path
 
 import grimp
 
-from fastscore.suites.base import ChecksOptions, ComparesLongTexts, ScoresPerplexity, Suite
+from fastscore.suites import base
+from fastscore.suites.base import Suite
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
@@ -20,12 +21,26 @@ def test_adding_a_suite_names_everything_that_the_protocols_ask_for() -> None:
     section = DESIGN.split("## Adding a suite")[1]
     asked = {
         name
-        for protocol in (Suite, ChecksOptions, ComparesLongTexts, ScoresPerplexity)
-        for name, member in vars(protocol).items()
+        for name, member in vars(Suite).items()
         if not name.startswith("_") and inspect.isfunction(member)
     }
-    assert {"events", "legacy_files", "check", "perplexity_texts"} <= asked
+    assert {"events", "legacy_files"} <= asked
+    optional = [each for each in _protocols() if each is not Suite]
+    assert len(optional) >= 8
+    for protocol in optional:
+        asked |= {protocol.__name__, *(name for name in vars(protocol) if name[0] != "_")}
+    assert {"ChecksOptions", "check", "perplexity_texts", "texts_in_logs"} <= asked
     assert [name for name in asked | {"runs_without_embedder"} if f"`{name}`" not in section] == []
+
+
+def _protocols() -> list[type]:
+    """Return the protocols that `fastscore.suites.base` declares."""
+    classes = [each for _, each in inspect.getmembers(base, inspect.isclass)]
+    return [
+        each
+        for each in classes
+        if each.__module__ == base.__name__ and getattr(each, "_is_protocol", False)
+    ]
 
 
 def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> None:

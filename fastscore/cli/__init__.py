@@ -25,7 +25,7 @@ VERBS = {
     "score": ("score", "Score logs into a run directory."),
     "summary": ("summary", "Show the summary of a run."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
-    "analyse": ("analyse", "Analyse a run of preference_shift: validity, sensitivity, figures."),
+    "analyse": ("analyse", "Analyse a run by its suite's own analysis: tables, figures, a page."),
     "inspect": ("inspect", "Say what logs hold, which suites fit, and what to type."),
     "example": ("example", "Write a small real log of a suite, to try it."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),

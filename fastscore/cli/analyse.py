@@ -1,4 +1,4 @@
-"""``fastscore analyse``: ablations, sensitivity, validity and figures of a run."""
+"""``fastscore analyse``: tables, figures and a page of a run, by its suite's own analysis."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from fastscore.terminal import write_line, write_note
 @click.option(
     "--judge",
     type=click.Path(path_type=Path),
-    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a conversation.",
+    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
 )
 @click.option(
     "--judge-column",
@@ -50,7 +50,7 @@ def command(
     samples: int,
     seed: int,
 ) -> None:
-    """Analyse RUN, a run of preference_shift, from its tables: nothing is scored again."""
+    """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""
     from fastscore.results.analyse import analyse
 
     made = analyse(

@@ -12,7 +12,7 @@ from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
-from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun, Findings
+from fastscore.suites.base import AnalysesRuns, AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.registry import load_suite
 
 PAGE = "analysis.html"
@@ -61,7 +61,7 @@ def analyse(
         The folder to write to; ``RUN-analysis`` beside the run without one. Files of an earlier
         analysis in it are replaced, others are left alone.
     judge
-        A file with a judge's scores, a row a conversation; those of the log count too.
+        A file with a judge's scores, a row a dialogue; those of the log count too.
     judge_columns
         Names of columns of that file that hold scores, beside the rubric's.
     judge_scale
@@ -108,7 +108,7 @@ def analyse(
     return Analysis(folder / PAGE, found.tables, tuple(found.figures), found.notes)
 
 
-def _write(folder: Path, found: Findings, signature: str) -> None:
+def _write(folder: Path, found: AnalysisContents, signature: str) -> None:
     """Write tables and figures first, so that a page is never newer than what it links to."""
     drawn = {f"{name}.svg": svg for name, svg in found.figures.items()}
     for path in (folder / FIGURES_FOLDER).glob("*.svg"):

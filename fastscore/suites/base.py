@@ -166,8 +166,8 @@ class AnalysisSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What a suite makes of a run.
+class AnalysisContents:
+    """What a suite's analysis of a run consists of, unwritten.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class AnalysesRuns(Protocol):
         judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
         options: Any,
         settings: AnalysisSettings,
-    ) -> Findings:
+    ) -> AnalysisContents:
         """Analyse a run from its tables, and a judge's rows and rejects where there are any."""
 
 

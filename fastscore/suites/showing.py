@@ -5,7 +5,7 @@ Plain data. A suite fills it by pure functions over frames; terminals and pages 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 Number = float | int | None
+
+Row = Mapping[str, Any]
+"""A row of a table, by column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,7 +133,7 @@ def follows_negator(before: Sequence[str]) -> bool:
 
 
 def first_negator(words: Sequence[str]) -> int:
-    """Return where the first negator begins; behind the last word if there is none."""
+    """Return where the first negator begins; after the last word if there is none."""
     places = (
         place
         for place, word in enumerate(words)
@@ -205,7 +205,7 @@ def category_tokens(
 ) -> frozenset[str]:
     """Return the words of a preference that are words of categories.
 
-    With `skip_negated` what a clause has behind its first negator is left out.
+    With `skip_negated` what a clause has after its first negator is left out.
     """
     found: set[str] = set()
     for part in clauses(text) if skip_negated else [text]:

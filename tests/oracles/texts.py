@@ -86,13 +86,13 @@ def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[in
     interval = f"{time} (?:to|-) {time}"
     either = "|".join(map(re.escape, leads))
     before = re.compile(rf"([^:]*[!-9;-~])(?:{either}){interval}(?:,|\Z)", re.DOTALL)
-    behind = re.compile(rf"{interval}: ([!-9;-~][^:\n]*)\Z")
+    after = re.compile(rf"{interval}: ([!-9;-~][^:\n]*)\Z")
     found = []
     for text in texts:
         if match := before.match(text):
             name, first, last = match.groups()
             found.append((0, len(name), minutes(first), minutes(last)))
-        elif match := behind.match(text):
+        elif match := after.match(text):
             first, last, name = match.groups()
             found.append((match.start(3), len(name), minutes(first), minutes(last)))
         else:

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Reals
 
+from fastscore.suites.columns import keep_where
 from fastscore.suites.group_travel.evidence import (
     Informative,
     TextCodes,
@@ -55,12 +56,12 @@ def address_pairs(
             "synthesis_hits": in_synthesis.hits,
             "synthesis_phrase": in_synthesis.phrase,
             "synthesis_similarity": pl.Series(to_synthesis, nan_to_null=True),
-            "addressed_synthesis": _where(enabled, by_synthesis),
+            "addressed_synthesis": keep_where(enabled, by_synthesis),
             "plan_hits": in_plan.hits,
             "plan_phrase": in_plan.phrase,
             "plan_similarity": pl.Series(to_plan, nan_to_null=True),
-            "addressed_plan": _where(has_plan_text, by_plan),
-            "addressed": _where(
+            "addressed_plan": keep_where(has_plan_text, by_plan),
+            "addressed": keep_where(
                 enabled | has_plan_text, in_both.addressed | by_synthesis | by_plan
             ),
         }
@@ -80,7 +81,3 @@ def _nearest(
         similarity.nearest(wanted, synthesis, pairs["slot_row"].to_numpy()),
         similarity.nearest(wanted, lines, pairs["dialogue_row"].to_numpy()),
     )
-
-
-def _where(present: np.ndarray, values: np.ndarray) -> pl.Series:
-    return pl.Series(values).set(pl.Series(~present), None)

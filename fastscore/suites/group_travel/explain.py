@@ -1,7 +1,7 @@
 """Why the numbers of group_travel are what they are."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,9 +11,7 @@ from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.show import CHANNELS
 from fastscore.suites.group_travel.wording import quotes_theory
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 _OF_PAIRS: dict[str, tuple[str, ...]] = {
     "M8": ("addressed",),

@@ -1,7 +1,6 @@
 """Scores and summary as plain files: ``scores.csv``, ``summary.csv`` and ``summary.md``."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import polars as pl
 
@@ -9,11 +8,10 @@ from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.summarise import BOTH, CONDITION, DELTA, summarise_dialogues
 from fastscore.suites.group_travel.terms import CONDITIONS, CUSTOM, FLAGS
+from fastscore.suites.showing import Row
 
 _LABELS = ("dialogue", "file", "line", "condition", *FLAGS, "flag_source", "group_type")
 _DECIMALS = 4
-
-Row = Mapping[str, Any]
 
 
 def legacy_files(

@@ -1,12 +1,7 @@
 """Why the numbers of guest_simulation are what they are."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from fastscore.suites.guest_simulation.show import COMPONENTS
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 
 def explain(dialogue: Dialogue, metric: str, row: Row) -> Working:

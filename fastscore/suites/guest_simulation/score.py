@@ -11,7 +11,7 @@ from fastscore_kernels import number_hashes
 from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import all_null_reasons, gather_or_null, where
+from fastscore.suites.columns import all_null_reasons, gather_or_null, keep_where
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
@@ -144,8 +144,8 @@ def _compare_states(frames: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, R
     of_pairs = pl.DataFrame(
         {
             **{name: gather_or_null(states[name], pairs.state) for name in STATE_COLUMNS},
-            **{name: where(*matches[name]) for name in MATCH_COLUMNS},
-            "message_score": where(compared, score),
+            **{name: keep_where(*matches[name]) for name in MATCH_COLUMNS},
+            "message_score": keep_where(compared, score),
         }
     )
     return of_pairs[pairs.of_message], np.where(compared, score, np.nan)[pairs.of_message]
@@ -316,7 +316,7 @@ def _score(
         height,
     )
     scores = {
-        metric.id: where(
+        metric.id: keep_where(
             ~np.any([causes[reason][metric.id] for reason in _GRAVITY], axis=0), values[metric.id]
         )
         for metric in METRICS

@@ -49,6 +49,9 @@ from fastscore.suites.memory_finance.schema import (
 )
 from fastscore.suites.ragged import counts_of
 
+Frames = Mapping[str, pl.DataFrame]
+"""The frames that are made of rows, by name."""
+
 _TURN: Shape = {
     "turn_pair_id": None,
     "turn_status": None,
@@ -124,7 +127,7 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
     return Events(frames, rejects, _counts(frames), _nulls(frames), nulls_are_empty=as_empty)
 
 
-def _nulls(frames: Mapping[str, pl.DataFrame]) -> dict[str, Nulls]:
+def _nulls(frames: Frames) -> dict[str, Nulls]:
     """Count what turns lack; replies are asked of those that succeeded."""
     turns, labels = frames["turns"], frames["labels"]["text"]
     ok, status = turns_of_status(frames, "ok"), labels.gather(turns["status"])
@@ -141,7 +144,7 @@ def _nulls(frames: Mapping[str, pl.DataFrame]) -> dict[str, Nulls]:
     }
 
 
-def turns_of_status(frames: Mapping[str, pl.DataFrame], status: str | None) -> Mask:
+def turns_of_status(frames: Frames, status: str | None) -> Mask:
     """Return which turns have a status, or none."""
     numbers, labels = frames["turns"]["status"].to_numpy(), frames["labels"]["text"]
     found: Mask = of_labels(numbers, labels, lambda text: text == status, False)

@@ -1,7 +1,7 @@
 """Why the numbers of memory_finance are what they are."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastscore.errors import counted
@@ -10,9 +10,7 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.show import read_turns
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 _OF_TURNS = {
     "key_coverage": "eligible_m1",

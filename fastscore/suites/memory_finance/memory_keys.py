@@ -1,13 +1,13 @@
 """M1: what each required memory key points at, and which recalled contexts hold it."""
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.columns import list_column
+from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
@@ -18,8 +18,6 @@ from fastscore.suites.memory_finance.schema import (
     SOURCE_HITS_DTYPE,
 )
 from fastscore.suites.ragged import counts_of, group_offsets
-
-Frames = Mapping[str, pl.DataFrame]
 
 _FIELD_KEYS = {
     "profile_gt.risk_level_gt": 0,

@@ -1,11 +1,10 @@
 """M2: the user's profile as the assistant saw it, against the labelled one."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import polars as pl
 from fastscore_machine.arrays import Indices, Mask, Reals
 
+from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
 from fastscore.suites.memory_finance.matching import contains
@@ -14,8 +13,6 @@ from fastscore.suites.memory_finance.replies import (
     expand,
 )
 from fastscore.suites.ragged import counts_of, first_of_each, number_keys
-
-Frames = Mapping[str, pl.DataFrame]
 
 
 def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Reals]:

@@ -14,6 +14,7 @@ from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct, distinct_rows
+from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
 from fastscore.suites.memory_finance.matching import (
@@ -25,7 +26,6 @@ from fastscore.suites.memory_finance.matching import (
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
 from fastscore.suites.ragged import counts_of, group_offsets
 
-Frames = Mapping[str, pl.DataFrame]
 Columns = dict[str, pl.Series | Indices | Reals]
 
 COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))

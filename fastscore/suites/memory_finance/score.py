@@ -9,7 +9,7 @@ import polars.selectors as cs
 from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import all_null_reasons, filled, where
+from fastscore.suites.columns import all_null_reasons, filled, keep_where
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
@@ -105,7 +105,7 @@ def _score_dialogues(
         "eligible_m2": eligible,
         **counts,
         **ratios,
-        **{name: where(eligible, scores) for name, scores in profiles.items()},
+        **{name: keep_where(eligible, scores) for name, scores in profiles.items()},
         "null_reasons": all_null_reasons(causes, dialogues.height),
     }
     return pl.DataFrame({name: columns[name] for name in DIALOGUES.schema})
@@ -204,5 +204,5 @@ def ratios_of(counts: Mapping[str, Indices | Reals]) -> dict[str, pl.Series]:
     ratios = {}
     for metric in RATIOS:
         numerator, denominator = counts[metric.numerator or ""], counts[metric.denominator or ""]
-        ratios[metric.id] = where(denominator > 0, numerator / np.maximum(denominator, 1))
+        ratios[metric.id] = keep_where(denominator > 0, numerator / np.maximum(denominator, 1))
     return ratios

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.base import AnalysisSettings, CommittedRun, Events, Findings
+from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
@@ -99,7 +99,7 @@ class PreferenceShiftSuite:
         judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
         options: PreferenceShiftOptions,
         settings: AnalysisSettings,
-    ) -> Findings:
+    ) -> AnalysisContents:
         """Ablations, weight grid, window sweep, convergent and construct validity, figures."""
         from fastscore.suites.preference_shift.analysis import analyse_run
 

@@ -3,8 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -15,9 +14,7 @@ from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_leg
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.show import mark_concepts
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 _MEANS = {
     "cross_coherence": "cc",

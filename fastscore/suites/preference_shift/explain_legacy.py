@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,7 @@ from fastscore.suites.preference_shift.topic_recovery import (
     OVERLAP_DECIDES,
 )
 from fastscore.suites.preference_shift.topics import joined_topics
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 LEGACY = (
     "cross_coherence",

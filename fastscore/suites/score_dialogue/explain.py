@@ -2,17 +2,14 @@
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fastscore.suites.alignment import edit_distance, matched_characters
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
-from fastscore.suites.showing import Dialogue, Evidence, Working, ratio
-
-Row = Mapping[str, Any]
+from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 
 def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOptions) -> Working:

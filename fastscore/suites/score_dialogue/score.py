@@ -220,8 +220,8 @@ def _score_utterances(utterances: pl.DataFrame, utility: Reals) -> pl.DataFrame:
     return utterances.select(
         "ground_truth",
         "total_steps",
-        _where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
-        _where(has_steps, pl.Series("U_best", best)),
+        _keep_where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
+        _keep_where(has_steps, pl.Series("U_best", best)),
         pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE).gather(
             (~has_steps).astype(np.int64)
         ),
@@ -256,7 +256,7 @@ def _score_dialogues(
         "n_predictions",
         "n_predictions_unscored",
         pl.Series("U_best_sum", best_sum),
-        _where(any_scored, pl.Series("average_U_best_early", average)),
+        _keep_where(any_scored, pl.Series("average_U_best_early", average)),
         _part_column("semantic_baseline_b", baseline, dialogues.height),
         reasons_of_kinds([off, unscored], (~any_scored).astype(np.int64)),
     ).select(*DIALOGUES.schema)
@@ -295,5 +295,5 @@ def _part_column(name: str, values: Reals | None, height: int) -> pl.Series:
     return pl.Series(name, values, dtype=pl.Float64)
 
 
-def _where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
+def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
     return values.set(pl.Series(~present), None)

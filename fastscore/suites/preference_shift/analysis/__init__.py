@@ -8,7 +8,7 @@ from html import escape
 
 import polars as pl
 
-from fastscore.suites.base import AnalysisSettings, CommittedRun, Findings
+from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
 from fastscore.suites.preference_shift.analysis.construct import segment_similarities
@@ -28,7 +28,7 @@ def analyse_run(
     judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
     options: PreferenceShiftOptions,
     settings: AnalysisSettings,
-) -> Findings:
+) -> AnalysisContents:
     """Analyse a run of preference_shift.
 
     Parameters
@@ -44,7 +44,7 @@ def analyse_run(
 
     Returns
     -------
-    Findings
+    AnalysisContents
         Page, tables, figures, and what is missing.
     """
     scored = make_scored(run.tables, options, run.signature)
@@ -60,7 +60,7 @@ def analyse_run(
     page = make_page(TITLE, _facts(run, scored, samples, seed), notes, tables, figures)
     drawn = {figure.name: figure.svg for figure in figures}
     captions = {figure.name: (figure.title, figure.caption) for figure in figures}
-    return Findings(
+    return AnalysisContents(
         page=page, tables=tables.by_name(), figures=drawn, notes=notes, captions=captions
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.preference_shift.analysis.scored import ALL, SCORE_NAMES
+from fastscore.suites.showing import Row
 
-Row = dict[str, Any]
 Shown = tuple[str, str | Callable[[Row], str]]
 """A column's heading, and the name of the table's column or what to write of a row."""
 

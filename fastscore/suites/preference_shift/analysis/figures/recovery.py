@@ -12,12 +12,12 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     Look,
     blank,
     counted,
-    dodge,
     draw,
     error_bars,
     interval_words,
     legend_above,
     looks,
+    offset_models,
     with_errors,
 )
 from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
@@ -38,7 +38,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     figure = blank(3.1)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
-    offsets = dodge(len(names))
+    offsets = offset_models(len(names))
     for place, ((model, look), offset) in enumerate(
         zip(looks(names).items(), offsets, strict=True)
     ):

@@ -126,7 +126,7 @@ def _named(svg: str, name: str, title: str, caption: str) -> str:
     return described + rest
 
 
-def dodge(n_models: int) -> list[float]:
+def offset_models(n_models: int) -> list[float]:
     """Return small offsets that keep the error bars of models at one place apart."""
     step = min(0.12, 0.5 / n_models)
     return [(place - (n_models - 1) / 2) * step for place in range(n_models)]

@@ -13,11 +13,11 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     Drawn,
     blank,
     counted,
-    dodge,
     draw,
     interval_words,
     legend_above,
     looks,
+    offset_models,
     with_errors,
 )
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
@@ -130,7 +130,7 @@ def around_shifts_figure(
     names = models or [ALL_LABEL]
     figure = blank(2.7)
     axes = figure.subplots(1, len(PARTS), sharex=True)
-    for (model, look), offset in zip(looks(names).items(), dodge(len(names)), strict=True):
+    for (model, look), offset in zip(looks(names).items(), offset_models(len(names)), strict=True):
         rows = near.filter(pl.col("model") == model) if models else near
         for axis, part in zip(axes, PARTS, strict=True):
             means = _means_by_distance(rows, part, samples, seed)
