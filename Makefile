@@ -11,12 +11,12 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
-# tests wait for processes of theirs and for clocks: two a processor keep it busy
-WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# tests wait for processes and clocks: one more than there are processors keeps those busy
+WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,10 @@ kernels-checked: $(VENV)/run.installed
 	FASTSCORE_CHECKED=1 $(BIN)/fastscore kernels compile
 
 setup: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Set up .venv, the model and compiled kernels; minutes, once
+
+# beside the linters in CI: each worker of the tests would compile, at once, what all of them import
+collect: $(VENV)/dev.installed
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 test: setup  ## Set up and run all tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not llm"
