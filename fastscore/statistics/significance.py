@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy
+import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
 from fastscore.statistics.samples import (
     Values,
