@@ -10,7 +10,7 @@ RECORD = ROOT / "docs" / "decisions" / "0009-longer-than-a-screen.md"
 READERS = ROOT / "docs" / "decisions" / "0001-own-readers.md"
 FOLDERS = ("fastscore", "kernels", "models", "tests", "benchmarks", "examples", "docs")
 MOST_LINES_OF_CODE, MOST_LINES_OF_A_KERNEL = 50, 100
-MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FILE = 600
 COMPILED = {"kernel", "inlined", "always_inlined", "instruction"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,7 +52,7 @@ def test_a_function_fits_on_a_screen_or_is_defended() -> None:
     assert long == []
 
 
-def test_a_file_has_at_most_four_hundred_lines_or_is_defended() -> None:
+def test_a_file_has_at_most_six_hundred_lines_or_is_defended() -> None:
     defended = re.findall(r"^- `([\w/]+/\w+\.py)`", RECORD.read_text(), re.MULTILINE)
     lengths = {name: text.count("\n") for name, text in _modules()}
     long = {name for name, length in lengths.items() if length > MOST_LINES_OF_A_FILE}
