@@ -20,7 +20,8 @@ from fastscore.llm.rubrics import Rubric
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.statistics.agreement import krippendorff_alpha
-from fastscore.statistics.significance import holm, mean_interval, paired_t, spearman
+from fastscore.statistics.correlation import spearman
+from fastscore.statistics.significance import holm, mean_interval, paired_t
 from fastscore.version import __version__
 
 JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"

@@ -8,89 +8,22 @@ order, the block size, the number of threads or what else is resampled with them
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from fastscore.processors import available_processors
-from fastscore.statistics.samples import LEAST_EXPONENT, Values, paired
-from fastscore.statistics.significance import LEVEL, Interval, kendall, spearman
+from fastscore.statistics.samples import LEAST_EXPONENT, Values
+from fastscore.statistics.significance import LEVEL, Interval
 
 SAMPLES = 2_000
 SEED = 0
 _BLOCK_VALUES = 2_000_000
-_LARGEST_PAIR_TABLE = 2_000
 _KEPT_VALUES = 1_000_000
 
 Estimator = Callable[[Values], Values]
 """From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
-
-
-def bootstrap_spearman(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
-) -> Interval:
-    """Return Spearman's rho of pairs and its percentile interval over resampled clusters.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each, finite: the pairs.
-    clusters
-        Shape (n,): each pair's cluster, integers or text.
-    samples
-        How many times clusters are drawn with replacement, as many as there are.
-    seed
-        Seed of the draws.
-    level
-        The interval's coverage.
-
-    Returns
-    -------
-    Interval
-        No rho where `spearman` has none. Samples in which a side is constant have none either and
-        are left out; no ends for fewer than two clusters, or where no sample remains.
-    """
-    first, second = paired(a, b)
-    clustered, codes = number_clusters(clusters, first.size)
-    found = spearman(first, second)
-    if found.statistic is None:
-        return Interval(None, None, None, found.reason)
-    estimator = partial(
-        _weighted_spearman, codes=codes, first=_rank_plan(first), second=_rank_plan(second)
-    )
-    resampled = _resample(estimator, clustered, first.size, samples=samples, seed=seed)
-    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
-
-
-def bootstrap_kendall(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
-) -> Interval:
-    """Return Kendall's tau-b of pairs and its percentile interval over resampled clusters.
-
-    Parameters and nulls are those of `bootstrap_spearman`.
-    """
-    first, second = paired(a, b)
-    clustered, codes = number_clusters(clusters, first.size)
-    found = kendall(first, second)
-    if found.statistic is None:
-        return Interval(None, None, None, found.reason)
-    estimator = partial(_weighted_kendall, codes=codes, first=first, second=second)
-    resampled = _resample(estimator, clustered, first.size, samples=samples, seed=seed)
-    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
 
 
 def resample_means(
@@ -104,7 +37,7 @@ def resample_means(
         Shape (clusters, columns): each cluster's sum of values and their number, in the order of
         the clusters' sorted labels.
     samples, seed
-        As in `bootstrap_spearman`.
+        How many times clusters are drawn with replacement, as many as there are, and the seed.
     stream
         Tells apart draws that must be independent of each other under one seed.
 
@@ -121,9 +54,9 @@ def resample_means(
     def means(draws: Values) -> Values:
         totals = draws @ parts
         of_high, of_low, drawn = (totals[:, k * columns :][:, :columns] for k in range(3))
-        return _quotients(of_high + of_low, drawn)
+        return quotients(of_high + of_low, drawn)
 
-    return _resample(means, clusters, clusters, samples=samples, seed=seed, stream=stream)
+    return resample_clusters(means, clusters, clusters, samples=samples, seed=seed, stream=stream)
 
 
 def percentile_interval(
@@ -146,10 +79,20 @@ def number_clusters(clusters: npt.ArrayLike, rows: int) -> tuple[int, npt.NDArra
     return distinct.size, codes.astype(np.int64)
 
 
-def _resample(
+def resample_clusters(
     estimator: Estimator, clusters: int, rows: int, *, samples: int, seed: int, stream: int = 0
 ) -> Values:
-    """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
+    """Draw clusters and estimate, in blocks that fit the cache, on all processors.
+
+    Parameters
+    ----------
+    estimator
+        From draws, shape (samples, clusters), to estimates.
+    clusters, rows
+        The number of clusters, and of rows: what a block's size follows from.
+    samples, seed, stream
+        As in `resample_means`.
+    """
     block = max(1, _BLOCK_VALUES // max(clusters, rows))
     small = samples * clusters <= _KEPT_VALUES
     kept = _kept_draws(samples, clusters, seed, stream) if small else None
@@ -197,62 +140,7 @@ def _exact_parts(sums: Values) -> tuple[Values, Values]:
     return high, np.rint((sums - high) / fine_grid) * fine_grid
 
 
-def _quotients(numerators: Values, denominators: Values) -> Values:
+def quotients(numerators: Values, denominators: Values) -> Values:
+    """Return numerators / denominators; NaN where a denominator is not positive."""
     undefined = np.full(denominators.shape, np.nan)
     return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
-
-
-_RankPlan = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
-
-def _rank_plan(values: Values) -> _RankPlan:
-    """Return the ascending order of values, where runs of equal ones start, each value's run."""
-    _, runs, counts = np.unique(values, return_inverse=True, return_counts=True)
-    starts = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
-    return np.argsort(runs, kind="stable"), starts, runs
-
-
-def _weighted_spearman(
-    draws: Values, *, codes: npt.NDArray[np.int64], first: _RankPlan, second: _RankPlan
-) -> Values:
-    """Correlate the mean ranks of rows that stand in a sample as often as their cluster."""
-    weights = draws[:, codes]
-    middle = (weights.sum(axis=1, keepdims=True) + 1) / 2
-    x, y = (_mean_ranks(weights, plan) - middle for plan in (first, second))
-    spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
-    products = (weights * x * y).sum(axis=1)
-    return _quotients(products, spread)
-
-
-def _mean_ranks(weights: Values, plan: _RankPlan) -> Values:
-    order, starts, runs = plan
-    in_run = np.add.reduceat(weights[:, order], starts, axis=1)
-    last = np.cumsum(in_run, axis=1)
-    return np.asarray((last - in_run / 2 + 0.5)[:, runs])
-
-
-def _weighted_kendall(
-    draws: Values, *, codes: npt.NDArray[np.int64], first: Values, second: Values
-) -> Values:
-    """Correlate the order of rows that stand in a sample as often as their cluster."""
-    if first.size > _LARGEST_PAIR_TABLE:
-        return _repeated_kendall(draws.astype(np.int64), codes, first, second)
-    weights = draws[:, codes]
-    x, y = (np.sign(side[:, None] - side) for side in (first, second))
-
-    def over_pairs(table: Values) -> Values:
-        return np.asarray(((weights @ table) * weights).sum(axis=1))
-
-    return _quotients(over_pairs(x * y), np.sqrt(over_pairs(x * x) * over_pairs(y * y)))
-
-
-def _repeated_kendall(
-    draws: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], first: Values, second: Values
-) -> Values:
-    """Correlate written-out samples, where a table of all pairs would be slower."""
-    estimates = np.full(len(draws), np.nan)
-    for sample, drawn in enumerate(draws):
-        x, y = (np.repeat(side, drawn[codes]) for side in (first, second))
-        if np.ptp(x) > 0 and np.ptp(y) > 0:
-            estimates[sample] = scipy.stats.kendalltau(x, y, method="asymptotic").statistic
-    return estimates

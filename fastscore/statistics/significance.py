@@ -1,4 +1,4 @@
-"""Intervals, tests, effect sizes and correlations over plain arrays, the same for every suite.
+"""Intervals, tests and effect sizes over plain arrays, the same for every suite.
 
 Values are one-dimensional and finite: null and NaN are refused, because leaving them out is the
 caller's decision, who also counts them. What a statistic cannot be computed from gives no NaN but
@@ -20,7 +20,6 @@ from fastscore.statistics.samples import (
     deviation,
     is_constant,
     pair_differences,
-    paired,
     pooled_deviation,
 )
 
@@ -281,30 +280,6 @@ def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     return _significance(scipy.stats.wilcoxon(differing))
 
 
-def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Spearman's rank correlation rho of pairs, ties by mean ranks, with its p-value.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
-
-    Returns
-    -------
-    Significance
-        too_few_values below three pairs; zero_variance where either side is constant.
-    """
-    return _correlation(scipy.stats.spearmanr, a, b)
-
-
-def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Kendall's rank correlation tau-b of pairs, with its p-value.
-
-    Parameters and reasons are those of `spearman`.
-    """
-    return _correlation(scipy.stats.kendalltau, a, b)
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Correct p-values of one family for multiplicity, by Holm's step-down procedure.
 
@@ -343,16 +318,6 @@ def _t_test(difference: float, standard_error: float, degrees_of_freedom: float)
     return Significance(
         t, 2 * float(scipy.special.stdtr(degrees_of_freedom, -abs(t))), degrees_of_freedom
     )
-
-
-def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    first, second = paired(a, b)
-    if first.size < 3:
-        return Significance(None, None, reason="too_few_values")
-    if is_constant(first) or is_constant(second):
-        return Significance(None, None, reason="zero_variance")
-    order = np.lexsort((second, first))
-    return _significance(measure(first[order], second[order]))
 
 
 def _exact_signed_rank(differences: Values, ranks: Values) -> Significance:

@@ -9,14 +9,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from fastscore.statistics import bootstrap
-from fastscore.statistics.bootstrap import (
-    bootstrap_kendall,
-    bootstrap_spearman,
-    resample_means,
-)
+from fastscore.statistics.bootstrap import resample_means
 from fastscore.statistics.significance import Interval
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 
@@ -55,16 +50,6 @@ def written_out(
     return float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))
 
 
-def correlated(measure: Callable[..., object]) -> Callable[[np.ndarray], float]:
-    def estimate(rows: np.ndarray) -> float:
-        x, y = rows.T
-        if np.ptp(x) == 0 or np.ptp(y) == 0:
-            return math.nan
-        return float(measure(x, y).statistic)  # type: ignore[attr-defined]
-
-    return estimate
-
-
 def matches(found: Interval, expected: tuple[float, float] | None) -> bool:
     if expected is None:
         return found.low is None and found.reason == "too_few_values"
@@ -77,30 +62,6 @@ def test_mean_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int
     found = mean_interval(x, labels, samples=SAMPLES, seed=seed)
     assert found.value == pytest.approx(np.mean(x))
     assert matches(found, written_out(lambda part: float(part[:, 0].mean()), rows, seed))
-
-
-@given(ROWS, st.integers(0, 5))
-def test_correlations_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
-    x, y, labels = zip(*rows, strict=True)
-    for ours, measure in (
-        (bootstrap_spearman, stats.spearmanr),
-        (bootstrap_kendall, stats.kendalltau),
-    ):
-        found = ours(x, y, labels, samples=SAMPLES, seed=seed)
-        if len(set(x)) == 1 or len(set(y)) == 1:
-            assert found == Interval(None, None, None, "zero_variance")
-        else:
-            assert matches(found, written_out(correlated(measure), rows, seed))
-
-
-def test_kendall_without_a_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(7)
-    x, y = generator.integers(0, 9, size=(2, 80)).astype(float)
-    clusters = generator.integers(0, 12, size=80)
-    by_table = bootstrap_kendall(x, y, clusters, samples=100)
-    monkeypatch.setattr(bootstrap, "_LARGEST_PAIR_TABLE", 10)
-    written_out = bootstrap_kendall(x, y, clusters, samples=100)
-    assert (by_table.low, by_table.high) == pytest.approx((written_out.low, written_out.high))
 
 
 def test_rows_of_a_cluster_stay_together() -> None:
@@ -120,16 +81,13 @@ def test_single_rows_give_the_interval_of_the_normal_law() -> None:
 
 def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(5)
-    values, others = generator.normal(size=(2, 300))
+    values = generator.normal(size=300)
     clusters = generator.integers(0, 40, size=300)
     order = generator.permutation(300)
     for block in (1, 1_000, 10**9):
         monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
         found = mean_interval(values[order], clusters[order], samples=100)
         assert found == mean_interval(values, clusters, samples=100)
-        assert bootstrap_spearman(
-            values[order], others[order], clusters[order], samples=100
-        ) == bootstrap_spearman(values, others, clusters, samples=100)
     assert mean_interval(values, clusters, seed=1) != mean_interval(values, clusters, seed=2)
 
 
@@ -153,15 +111,13 @@ def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyP
 def test_too_little_to_resample() -> None:
     assert mean_interval([], []) == Interval(None, None, None, "too_few_values")
     assert mean_interval([1.0, 2.0], ["a", "a"]) == Interval(1.5, None, None, "too_few_values")
-    with pytest.raises(ValueError, match=r"clusters has shape \(1,\), expected \(2,\)"):
-        bootstrap_spearman([1.0, 2.0], [1.0, 2.0], ["a"])
 
 
 def test_draws_that_are_kept_are_those_that_are_drawn_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(2)
-    x, y, clusters = rng.normal(size=40), rng.normal(size=40), np.arange(40) // 3
-    kept = [mean_interval(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)]
+    x, clusters = rng.normal(size=40), np.arange(40) // 3
+    kept = mean_interval(x, clusters, seed=5)
     monkeypatch.setattr(bootstrap, "_KEPT_VALUES", 0)
-    assert [mean_interval(x, clusters, seed=5), bootstrap_spearman(x, y, clusters, seed=5)] == kept
+    assert mean_interval(x, clusters, seed=5) == kept

@@ -5,8 +5,13 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.statistics.bootstrap import bootstrap_kendall, bootstrap_spearman
-from fastscore.statistics.significance import holm, kendall, spearman
+from fastscore.statistics.correlation import (
+    bootstrap_kendall,
+    bootstrap_spearman,
+    kendall,
+    spearman,
+)
+from fastscore.statistics.significance import holm
 from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
 
