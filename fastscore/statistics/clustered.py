@@ -1,0 +1,428 @@
+"""Means and differences of means over clusters: an interval and a test of the same number.
+
+Rows of one dialogue depend on each other, so a dialogue (or another unit that the caller names) is
+one cluster. A mean of rows is ``R = sum(s) / sum(n)`` over clusters with sums ``s`` and row counts
+``n``. A cluster with one row is the ordinary case: then ``R`` is the sample mean, its interval the
+t interval and the difference of two means Welch's or the paired t test.
+
+Standard errors are cluster-robust: CR2 of Bell and McCaffrey (2002) for an intercept, with their
+degrees of freedom under independent rows. Intervals of bounded metrics are Wilson's score interval
+(1927) with the effective number of units ``R (1 - R) / variance`` and a quantile of t: they stay in
+the metric's range and have a width if every unit has the same extreme value.
+`benchmarks/coverage.py` measures the coverage of all of them.
+
+No result depends on the order of the clusters. A number that cannot be computed is None with a
+reason.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # whose parts are imported when they are first used: `stats` takes half a second
+
+from fastscore.statistics.samples import Values, finite
+
+LEVEL = 0.95
+LEAST_UNITS = 3
+"""The fewest units with an interval or a test: two have one degree of freedom, so say nothing."""
+
+EstimateReason = Literal["too_few_units", "zero_variance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean or a difference of means over clusters.
+
+    Parameters
+    ----------
+    value
+        The mean; None without a row.
+    low, high
+        The ends of its confidence interval; None if `reason` says so.
+    standard_error
+        The cluster-robust standard error; None for fewer than `LEAST_UNITS` units.
+    degrees_of_freedom
+        Of the t distribution that interval and test use.
+    n_units
+        The number of clusters with a row.
+    reason
+        Why there is no interval.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+    n_units: int = 0
+    reason: EstimateReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Sums and row counts of one side, cluster by cluster.
+
+    Parameters
+    ----------
+    sums, counts
+        float64 (n_clusters,): the sum of each cluster's values and their number. Clusters without
+        a row have count 0 and do not contribute.
+    """
+
+    sums: Values
+    counts: Values
+
+    @property
+    def mean(self) -> float:
+        """The mean over rows."""
+        return float(self.sums.sum() / self.counts.sum())
+
+    @property
+    def shares(self) -> Values:
+        """Each cluster's share of the rows, its leverage on the mean."""
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def influences(self) -> Values:
+        """What each cluster adds to the error of the mean, with CR2's correction; their sum is ~0.
+
+        The sum of their squares is the variance of the mean.
+        """
+        residuals = self.sums - self.mean * self.counts
+        # rounding leaves residuals of 1e-17 where all values are equal
+        residuals[np.abs(residuals) <= 1e-14 * np.abs(self.sums)] = 0.0
+        return np.asarray(residuals / self.counts.sum() / np.sqrt(_one_minus(self.shares)))
+
+    @property
+    def unit_values(self) -> Values:
+        """One value a cluster with a row: their mean is the mean over rows, their spread its error.
+
+        A cluster with one row has its own value, so effect sizes of dialogue metrics are the usual.
+        """
+        present = self.counts > 0
+        residuals = (self.sums - self.mean * self.counts)[present]
+        return np.asarray(self.mean + residuals * present.sum() / self.counts.sum())
+
+
+def clustered_mean(
+    sums: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    level: float = LEVEL,
+) -> Estimate:
+    """Return a mean over rows with an interval that takes clusters as the units.
+
+    Parameters
+    ----------
+    sums, counts
+        Shape (n_clusters,): each cluster's sum of values, finite, and their number. A cluster
+        without a value has count 0.
+    minimum, maximum
+        The metric's range, if it has one: the interval then stays in it.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    Estimate
+        No interval for fewer than three clusters (``too_few_units``) or if all units are equal
+        within the range (``zero_variance``). At an end of the range an interval of equal units is
+        that of as many Bernoulli trials.
+    """
+    clusters = _present(sums, counts)
+    n_units = clusters.sums.size
+    if not n_units:
+        return Estimate(None, n_units=0, reason="too_few_units")
+    if n_units < LEAST_UNITS:
+        return Estimate(clusters.mean, n_units=n_units, reason="too_few_units")
+    variance = float((clusters.influences**2).sum())
+    degrees = satterthwaite_degrees(clusters.shares)
+    return _bounded(clusters.mean, variance, degrees, n_units, minimum, maximum, level)
+
+
+def mean_of_units(
+    n: int,
+    mean: float | None,
+    deviation: float | None,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    level: float = LEVEL,
+) -> Estimate:
+    """Return the estimate of `clustered_mean` for units of one value each, from their moments.
+
+    Parameters
+    ----------
+    n, mean, deviation
+        The number of values, their mean and sample standard deviation (n - 1).
+    minimum, maximum, level
+        As in `clustered_mean`.
+    """
+    if mean is None or deviation is None or n < LEAST_UNITS:
+        return Estimate(mean, n_units=n, reason="too_few_units")
+    return _bounded(mean, deviation**2 / n, float(n - 1), n, minimum, maximum, level)
+
+
+def clustered_difference(
+    a: Clusters,
+    b: Clusters,
+    *,
+    shared: bool,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    level: float = LEVEL,
+) -> Estimate:
+    """Return the difference of two means, ``mean b - mean a``, with its interval.
+
+    Parameters
+    ----------
+    a, b
+        The two sides. If `shared`, position i of both is one cluster.
+    shared
+        Whether the sides have their clusters in common, as pairs have. The error of a cluster is
+        then the difference of its two errors. Otherwise the sides are independent.
+    minimum, maximum
+        The metric's range: the interval of the difference then stays between
+        ``-(maximum - minimum)`` and its opposite.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    Estimate
+        `n_units` is the number of shared clusters, or that of the smaller side. No interval for
+        fewer than three (``too_few_units``) or without any variation (``zero_variance``), except
+        that sides at different ends of the range have Newcombe's interval (1998, method 10).
+    """
+    n_units = _units(a, b, shared=shared)
+    if not a.counts.sum() or not b.counts.sum():
+        return Estimate(None, n_units=n_units, reason="too_few_units")
+    value = b.mean - a.mean
+    if n_units < LEAST_UNITS:
+        return Estimate(value, n_units=n_units, reason="too_few_units")
+    variance, degrees = _difference_variance(a, b, shared=shared)
+    if variance == 0.0:
+        return _difference_of_constants(a, b, value, n_units, (minimum, maximum), level)
+    error = math.sqrt(variance)
+    half = t_quantile(degrees, level) * error
+    low, high = value - half, value + half
+    if minimum is not None and maximum is not None:
+        widest = maximum - minimum
+        low, high = max(low, -widest), min(high, widest)
+    return Estimate(value, low, high, error, degrees, n_units)
+
+
+def t_p_value(estimate: Estimate) -> float | None:
+    """Return the two-sided p of a difference of 0, by the t distribution of its interval."""
+    if estimate.value is None or not estimate.standard_error:
+        return None
+    t = abs(estimate.value) / estimate.standard_error
+    return 2 * float(scipy.special.stdtr(estimate.degrees_of_freedom, -t))
+
+
+def satterthwaite_degrees(shares: Values) -> float:
+    """Return Bell and McCaffrey's degrees of freedom of a mean over clusters.
+
+    Parameters
+    ----------
+    shares
+        float64 (n_clusters,): each cluster's share of the rows, summing to 1.
+
+    Returns
+    -------
+    float
+        ``n_clusters - 1`` for equal clusters, fewer if a few have most of the rows.
+    """
+    left = _one_minus(shares)
+    inverse = (shares**2).sum() - (shares**4 / left**2).sum() + ((shares**2 / left).sum()) ** 2
+    return float(1.0 / inverse)
+
+
+def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
+    """Return the quantile of t that leaves ``(1 - level) / 2`` above it."""
+    return -float(scipy.special.stdtrit(degrees_of_freedom, (1.0 - level) / 2))
+
+
+def least_detectable(
+    estimate: Estimate, *, alpha: float = 0.05, power: float = 0.8
+) -> float | None:
+    """Return the smallest true difference that such data would have shown.
+
+    Parameters
+    ----------
+    estimate
+        A difference with its standard error.
+    alpha
+        The two-sided level of the test, after any correction.
+    power
+        The probability of a significant result.
+
+    Returns
+    -------
+    float or None
+        ``(t(1 - alpha / 2) + t(power)) * standard_error``; None without a standard error.
+    """
+    if not estimate.standard_error or estimate.degrees_of_freedom is None:
+        return None
+    degrees = estimate.degrees_of_freedom
+    quantiles = t_quantile(degrees, 1 - alpha) + float(scipy.special.stdtrit(degrees, power))
+    return quantiles * estimate.standard_error
+
+
+def hedges_g(
+    a: Clusters, b: Clusters, *, shared: bool, level: float = LEVEL
+) -> tuple[float, float, float] | None:
+    """Return Hedges' g of two sides and its interval from the noncentral t distribution.
+
+    Parameters
+    ----------
+    a, b, shared
+        As in `clustered_difference`. Pairs are standardised by the deviation of their differences
+        (g_z), independent sides by the pooled deviation, over one value a unit.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    tuple or None
+        g, low and high; None for fewer than three units or without variation.
+    """
+    if _units(a, b, shared=shared) < LEAST_UNITS:
+        return None
+    difference = b.mean - a.mean
+    if shared:
+        spread = b.unit_values - a.unit_values
+        degrees, scale = spread.size - 1, math.sqrt(spread.size)
+        deviation = float(spread.std(ddof=1))
+    else:
+        first, second = a.unit_values, b.unit_values
+        n, m = first.size, second.size
+        degrees, scale = n + m - 2, math.sqrt(n * m / (n + m))
+        pooled = (first.var(ddof=1) * (n - 1) + second.var(ddof=1) * (m - 1)) / degrees
+        deviation = math.sqrt(pooled)
+    if deviation <= 1e-12 * max(1.0, abs(difference)):
+        return None
+    t = difference / deviation * scale
+    gamma = scipy.special.gammaln
+    unbiased = math.sqrt(2 / degrees) * math.exp(gamma(degrees / 2) - gamma((degrees - 1) / 2))
+    tail = (1 - level) / 2
+    low, high = (float(scipy.special.nctdtrinc(degrees, p, t)) for p in (1 - tail, tail))
+    if not low <= t <= high:  # the inversion fails far out, where the normal one is close
+        reach = -float(scipy.special.ndtri(tail)) * math.sqrt(1 + t * t / (2 * degrees))
+        low, high = t - reach, t + reach
+    return tuple(float(unbiased * end / scale) for end in (t, low, high))  # type: ignore[return-value]
+
+
+def _present(sums: npt.ArrayLike, counts: npt.ArrayLike) -> Clusters:
+    """Return the clusters with a row, in an order that their numbers alone decide."""
+    totals, numbers = finite(sums, "sums"), finite(counts, "counts")
+    if totals.size != numbers.size:
+        raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
+    kept = numbers > 0
+    totals, numbers = totals[kept], numbers[kept]
+    order = np.lexsort((totals, numbers))
+    return Clusters(totals[order], numbers[order])
+
+
+def _units(a: Clusters, b: Clusters, *, shared: bool) -> int:
+    present = (a.counts > 0, b.counts > 0)
+    if shared:
+        return int((present[0] | present[1]).sum())
+    return int(min(present[0].sum(), present[1].sum()))
+
+
+def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[float, float]:
+    """Return the variance of the difference of two means and its degrees of freedom."""
+    if shared:
+        influences = b.influences - a.influences
+        largest = max(np.abs(a.influences).max(), np.abs(b.influences).max())
+        influences[np.abs(influences) <= 1e-12 * largest] = 0.0
+        return float((influences**2).sum()), satterthwaite_degrees((a.shares + b.shares) / 2)
+    variances = [float((side.influences**2).sum()) for side in (a, b)]
+    if not any(variances):
+        return 0.0, math.nan
+    # Welch and Satterthwaite: the larger error counts for more
+    total = sum(variances)
+    inverse = sum(
+        (variance / total) ** 2 / satterthwaite_degrees(side.shares)
+        for variance, side in zip(variances, (a, b), strict=True)
+    )
+    return total, 1 / inverse
+
+
+def _difference_of_constants(
+    a: Clusters,
+    b: Clusters,
+    value: float,
+    n_units: int,
+    bounds: tuple[float | None, float | None],
+    level: float,
+) -> Estimate:
+    """Return the interval if no unit of a side differs: Newcombe's, if both sides have one."""
+    sides = [
+        clustered_mean(side.sums, side.counts, minimum=bounds[0], maximum=bounds[1], level=level)
+        for side in (a, b)
+    ]
+    reaches = [
+        None
+        if side.low is None or side.value is None
+        else (side.value - side.low, side.high - side.value)  # type: ignore[operator]
+        for side in sides
+    ]
+    if value == 0.0 or reaches[0] is None or reaches[1] is None:
+        return Estimate(value, None, None, 0.0, None, n_units, "zero_variance")
+    (below_a, above_a), (below_b, above_b) = reaches[0], reaches[1]
+    low, high = value - math.hypot(below_b, above_a), value + math.hypot(above_b, below_a)
+    return Estimate(value, low, high, 0.0, None, n_units)
+
+
+def _one_minus(shares: Values) -> Values:
+    """Return 1 - share; a cluster with all rows has no error to correct."""
+    return np.asarray(np.where(shares < 1.0, 1.0 - shares, 1.0))
+
+
+def _bounded(
+    mean: float,
+    variance: float,
+    degrees: float,
+    n_units: int,
+    minimum: float | None,
+    maximum: float | None,
+    level: float,
+) -> Estimate:
+    """Return the interval of a mean: Wilson's in a range that has two ends, else that of t."""
+    error = math.sqrt(variance)
+    quantile = t_quantile(degrees, level)
+    is_bounded = minimum is not None and maximum is not None and minimum <= mean <= maximum
+    if not is_bounded:
+        if variance == 0.0:
+            return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
+        half = quantile * error
+        low = mean - half if minimum is None or mean < minimum else max(minimum, mean - half)
+        high = mean + half if maximum is None or mean > maximum else min(maximum, mean + half)
+        return Estimate(mean, low, high, error, degrees, n_units)
+    assert minimum is not None
+    assert maximum is not None
+    width = maximum - minimum
+    place = (mean - minimum) / width
+    spread = place * (1.0 - place)
+    if variance == 0.0 and spread > 0.0:
+        return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
+    effective = spread * width**2 / variance if variance > 0.0 else float(n_units)
+    # a mean that differs from an end by rounding alone leaves no spread
+    effective = effective if effective > 0.0 else float(n_units)
+    squared = quantile**2
+    centre = (place + squared / (2 * effective)) / (1 + squared / effective)
+    half = (
+        quantile
+        / (1 + squared / effective)
+        * math.sqrt(spread / effective + squared / (4 * effective**2))
+    )
+    low = minimum + width * max(0.0, min(centre - half, place))
+    high = minimum + width * min(1.0, max(centre + half, place))
+    return Estimate(mean, low, high, error, degrees, n_units)

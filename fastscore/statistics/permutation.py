@@ -1,0 +1,210 @@
+"""Permutation tests of differences between means over clusters: signs of pairs, labels of units.
+
+Every test is two-sided and studentised: the statistic is the difference over its standard error in
+each rearrangement, which keeps the level if variances differ (Janssen 1997; Chung and Romano 2013).
+If there are at most `MOST_EXACT` rearrangements, all of them count and the p-value is exact.
+Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draws)``.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.statistics.clustered import LEAST_UNITS, Clusters
+from fastscore.statistics.samples import Values
+
+MOST_EXACT = 10_000
+DRAWS = 9_999
+_CLOSE = 1e-9
+"""Statistics within this share of the observed one are equal to it."""
+_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """The outcome of a permutation test.
+
+    Parameters
+    ----------
+    p_value
+        The two-sided p; None for fewer than three units or without variation.
+    is_exact
+        Whether every rearrangement was counted.
+    """
+
+    p_value: float | None
+    is_exact: bool
+
+
+def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
+    """Return how many ways there are to swap pairs, or to deal the units to the sides."""
+    if shared:
+        return int(2 ** int(((a.counts > 0) | (b.counts > 0)).sum()))
+    n, m = int((a.counts > 0).sum()), int((b.counts > 0).sum())
+    return math.comb(n + m, n)
+
+
+def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> Permutation:
+    """Test whether two sides have one mean, by swapping pairs or dealing units anew.
+
+    Parameters
+    ----------
+    a, b, shared
+        As in `fastscore.statistics.clustered.clustered_difference`: sides with shared clusters swap
+        them, independent sides deal theirs anew.
+    seed
+        Seed of the rearrangements, if not all of them are counted.
+    """
+    if shared:
+        kept = (a.counts > 0) | (b.counts > 0)
+        a, b = (Clusters(side.sums[kept], side.counts[kept]) for side in (a, b))
+        n_units = int(kept.sum())
+    else:
+        a, b = (
+            Clusters(side.sums[side.counts > 0], side.counts[side.counts > 0]) for side in (a, b)
+        )
+        n_units = min(a.counts.size, b.counts.size)
+    if n_units < LEAST_UNITS:
+        return Permutation(None, False)
+    exact = rearrangements(a, b, shared=shared) <= MOST_EXACT
+    moves = _swaps(n_units, seed, exact) if shared else _deals(a, b, seed, exact)
+    block = max(1, _AT_ONCE // moves.shape[1])
+    statistic = _swapped_t if shared else _dealt_t
+    found = np.concatenate(
+        [statistic(moves[start : start + block], a, b) for start in range(0, len(moves), block)]
+    )
+    observed = float(statistic(_unmoved(a, b, shared=shared), a, b)[0])
+    if math.isnan(observed):
+        return Permutation(None, exact)
+    # without variation a rearrangement has no t: it is as far from 0 as can be, unless it is 0
+    hits = int((found >= observed * (1 - _CLOSE)).sum())
+    p_value = hits / len(found) if exact else (1 + hits) / (1 + len(found))
+    return Permutation(p_value, exact)
+
+
+def omnibus_test(
+    sums: Values,
+    counts: Values,
+    groups: npt.NDArray[np.int64],
+    blocks: npt.NDArray[np.int64] | None = None,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> float | None:
+    """Test whether several groups have one mean, by permuting the groups of units.
+
+    The statistic is ``sum over groups of (T - R N)^2 / N`` with a group's sum T, its rows N and the
+    mean R of all: the sum of squares between groups.
+
+    Parameters
+    ----------
+    sums, counts
+        float64 (n,): each unit's sum of values and their number, above 0.
+    groups
+        int64 (n,): each unit's group, from 0.
+    blocks
+        int64 (n,): units of one block (a dialogue in several conditions) exchange their groups
+        among themselves only. Without blocks all units exchange theirs.
+    draws, seed
+        How many permutations are drawn, and their seed.
+
+    Returns
+    -------
+    float or None
+        ``(1 + hits) / (1 + draws)``; None for fewer than two groups with three units each or if
+        all units are equal.
+    """
+    sizes = np.bincount(groups)
+    if (sizes >= LEAST_UNITS).sum() < 2:
+        return None
+    residuals = sums - sums.sum() / counts.sum() * counts
+    if np.abs(residuals).max() <= 1e-12 * max(1.0, np.abs(sums).max()):
+        return None
+    order = np.lexsort((groups, sums, counts) if blocks is None else (groups, sums, counts, blocks))
+    residuals, counts, groups = residuals[order], counts[order], groups[order]
+    blocks = np.zeros(order.size, np.int64) if blocks is None else blocks[order]
+
+    def between(assigned: npt.NDArray[np.int64]) -> float:
+        totals = np.bincount(assigned, residuals, sizes.size)
+        rows = np.bincount(assigned, counts, sizes.size)
+        return float((totals**2 / np.where(rows > 0, rows, 1)).sum())
+
+    generator = np.random.default_rng(seed)
+    observed = between(groups) * (1 - _CLOSE)
+    hits = 0
+    for _ in range(draws):
+        shuffled = np.lexsort((generator.random(groups.size), blocks))
+        hits += between(groups[shuffled]) >= observed
+    return (1 + hits) / (1 + draws)
+
+
+def _unmoved(a: Clusters, b: Clusters, *, shared: bool) -> Values:
+    if shared:
+        return np.zeros((1, a.counts.size))
+    return np.concatenate([np.ones(a.counts.size), np.zeros(b.counts.size)])[np.newaxis]
+
+
+def _swaps(n_pairs: int, seed: int, exact: bool) -> Values:
+    """Return which pairs are swapped, 1.0 for a swap, shape (rearrangements, pairs)."""
+    if exact:
+        numbers = np.arange(2**n_pairs)
+        return np.asarray((numbers[:, np.newaxis] >> np.arange(n_pairs)) & 1, np.float64)
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 2, (DRAWS, n_pairs)).astype(np.float64)
+
+
+def _deals(a: Clusters, b: Clusters, seed: int, exact: bool) -> Values:
+    """Return which units go to the first side, 1.0 for these, shape (rearrangements, units)."""
+    n, total = a.counts.size, a.counts.size + b.counts.size
+    if exact:
+        chosen = np.array(list(itertools.combinations(range(total), n)))
+    else:
+        generator = np.random.default_rng(seed)
+        chosen = np.argsort(generator.random((DRAWS, total)), axis=1)[:, :n]
+    deals = np.zeros((len(chosen), total))
+    np.put_along_axis(deals, chosen, 1.0, axis=1)
+    return deals
+
+
+def _swapped_t(swaps: Values, a: Clusters, b: Clusters) -> Values:
+    """Return |t| of the difference for each choice of swapped pairs."""
+    sums = [side.sums + swaps * (other.sums - side.sums) for side, other in ((a, b), (b, a))]
+    counts = [
+        side.counts + swaps * (other.counts - side.counts) for side, other in ((a, b), (b, a))
+    ]
+    (mean_a, of_a), (mean_b, of_b) = (
+        _influences(totals, numbers) for totals, numbers in zip(sums, counts, strict=True)
+    )
+    return _studentised(mean_b - mean_a, ((of_b - of_a) ** 2).sum(axis=1))
+
+
+def _dealt_t(deals: Values, a: Clusters, b: Clusters) -> Values:
+    """Return |t| of the difference for each choice of the first side's units."""
+    sums, counts = (np.concatenate(parts) for parts in ((a.sums, b.sums), (a.counts, b.counts)))
+    (mean_a, of_a), (mean_b, of_b) = (
+        _influences(chosen * sums, chosen * counts) for chosen in (deals, 1.0 - deals)
+    )
+    return _studentised(mean_b - mean_a, (of_a**2).sum(axis=1) + (of_b**2).sum(axis=1))
+
+
+def _influences(sums: Values, counts: Values) -> tuple[Values, Values]:
+    """Return each rearrangement's mean, and what each unit adds to its error (CR2)."""
+    rows = counts.sum(axis=1, keepdims=True)
+    means = sums.sum(axis=1, keepdims=True) / rows
+    left = 1.0 - counts / rows
+    left[left <= 0.0] = 1.0
+    residuals = sums - means * counts
+    residuals[np.abs(residuals) <= 1e-14 * np.abs(sums)] = 0.0
+    return means[:, 0], residuals / rows / np.sqrt(left)
+
+
+def _studentised(differences: Values, variances: Values) -> Values:
+    """Return |difference| / error: infinity without an error, NaN without a difference too."""
+    distances = np.abs(differences)
+    still = variances <= 1e-28
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = distances / np.sqrt(np.where(still, 0.0, variances))
+    return np.where(still & (distances <= 1e-14), np.nan, found)

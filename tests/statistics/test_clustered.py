@@ -1,0 +1,222 @@
+"""Clustered means and differences beside scipy, explicit matrices and exact fractions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.statistics.clustered import (
+    Clusters,
+    Estimate,
+    clustered_difference,
+    clustered_mean,
+    hedges_g,
+    least_detectable,
+    mean_of_units,
+    satterthwaite_degrees,
+    t_p_value,
+)
+from fastscore.statistics.samples import Values
+
+RNG = np.random.default_rng(20)
+
+
+def units(*values: float) -> Clusters:
+    return Clusters(np.array(values, np.float64), np.ones(len(values)))
+
+
+def by_matrices(rows: list[Values]) -> tuple[float, float]:
+    """Return CR2's variance of a mean and its degrees of freedom from the projection matrices."""
+    sizes = [len(cluster) for cluster in rows]
+    y, total = np.concatenate(rows), sum(sizes)
+    ones = np.ones((total, 1))
+    residual_maker = np.eye(total) - ones @ ones.T / total
+    residuals = residual_maker @ y
+    variance, columns, start = 0.0, [], 0
+    for size in sizes:
+        own = slice(start, start + size)
+        block = residual_maker[own, own]
+        values, vectors = np.linalg.eigh(block)
+        root = vectors @ np.diag(np.where(values > 1e-9, values, 1.0) ** -0.5) @ vectors.T
+        weights = np.ones(size) @ root / total
+        variance += float(weights @ residuals[own]) ** 2
+        columns.append(residual_maker[:, own] @ weights)
+        start += size
+    gram = np.array(columns) @ np.array(columns).T
+    return variance, float(np.trace(gram) ** 2 / (gram**2).sum())
+
+
+def test_a_mean_of_rows_has_the_error_of_cr2_by_matrices() -> None:
+    rows = [RNG.normal(size=size) for size in (4, 1, 7, 30, 2, 2)]
+    sums, counts = np.array([r.sum() for r in rows]), np.array([float(len(r)) for r in rows])
+    found = clustered_mean(sums, counts)
+    variance, degrees = by_matrices(rows)
+    assert found.value == pytest.approx(np.concatenate(rows).mean())
+    assert found.standard_error == pytest.approx(math.sqrt(variance))
+    assert found.degrees_of_freedom == pytest.approx(degrees)
+    half = scipy.stats.t.ppf(0.975, degrees) * math.sqrt(variance)
+    assert found.value is not None
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+
+
+def test_one_row_a_unit_is_the_t_interval() -> None:
+    values = RNG.normal(size=9)
+    found = clustered_mean(values, np.ones(9))
+    ends = scipy.stats.ttest_1samp(values, 0.0).confidence_interval()
+    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
+    moments = mean_of_units(9, float(values.mean()), float(values.std(ddof=1)))
+    assert (moments.low, moments.high) == pytest.approx((ends.low, ends.high))
+    assert moments.n_units == found.n_units == 9
+
+
+def test_twenty_successes_of_twenty_have_the_score_interval_of_t() -> None:
+    # Wilson at p = 1: low = n / (n + q^2), with the 97.5 % quantile of t with 19 degrees, 2.0930
+    found = clustered_mean(np.ones(20), np.ones(20), minimum=0.0, maximum=1.0)
+    assert found.low == pytest.approx(20 / (20 + 2.0930240544082634**2), abs=1e-12)
+    assert found.high == 1.0
+
+
+def test_a_share_has_wilsons_interval_with_the_effective_number_of_units() -> None:
+    # 3 of 10: variance p (1 - p) / (n - 1), so 9 effective units; quantile of t with 9: 2.2622
+    found = mean_of_units(10, 0.3, math.sqrt(0.3 * 0.7 * 10 / 9), minimum=0.0, maximum=1.0)
+    n, q = 9, 2.2621571628540993
+    low, high = sorted(np.roots([1 + q**2 / n, -(2 * 0.3 + q**2 / n), 0.09]).tolist())
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_a_range_of_minus_one_to_one_is_scaled() -> None:
+    values = RNG.beta(1, 3, size=12)
+    unit = clustered_mean(values, np.ones(12), minimum=0.0, maximum=1.0)
+    wide = clustered_mean(2 * values - 1, np.ones(12), minimum=-1.0, maximum=1.0)
+    assert unit.low is not None
+    assert unit.high is not None
+    assert (wide.low, wide.high) == pytest.approx((2 * unit.low - 1, 2 * unit.high - 1))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_fewer_than_three_units_have_no_interval(n: int) -> None:
+    found = clustered_mean(np.full(n, 0.5), np.ones(n), minimum=0.0, maximum=1.0)
+    assert found == Estimate(0.5 if n else None, n_units=n, reason="too_few_units")
+
+
+def test_equal_units_within_the_range_have_no_interval() -> None:
+    found = clustered_mean(np.full(5, 0.5), np.ones(5), minimum=0.0, maximum=1.0)
+    assert (found.low, found.high, found.reason) == (None, None, "zero_variance")
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9)), min_size=0, max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_intervals_stay_in_the_range_and_hold_the_mean_in_any_order(
+    clusters: list[tuple[float, int]], shuffler: object
+) -> None:
+    sums = np.array([mean * count for mean, count in clusters])
+    counts = np.array([float(count) for _, count in clusters])
+    found = clustered_mean(sums, counts, minimum=0.0, maximum=1.0)
+    assert found.n_units == (counts > 0).sum()
+    if found.low is not None:
+        assert found.value is not None
+        assert found.high is not None
+        assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    order = np.argsort(
+        [hash((float(s), float(c), str(shuffler))) for s, c in zip(sums, counts, strict=True)]
+    )
+    again = clustered_mean(sums[order], counts[order], minimum=0.0, maximum=1.0)
+    assert again == found
+
+
+def test_degrees_of_freedom_by_fractions() -> None:
+    # shares 1/2, 1/4, 1/4: 1/df = 3/8 - (1/4 + 2/144) + (1/2 + 1/6)^2 / ... worked in fractions
+    shares = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
+    inverse = (
+        sum(a**2 for a in shares)
+        - sum(a**4 / (1 - a) ** 2 for a in shares)
+        + sum(a**2 / (1 - a) for a in shares) ** 2
+    )
+    found = satterthwaite_degrees(np.array([float(a) for a in shares]))
+    assert found == pytest.approx(float(1 / inverse))
+    assert satterthwaite_degrees(np.full(7, 1 / 7)) == pytest.approx(6)
+
+
+def test_independent_units_are_welchs_test() -> None:
+    x, y = RNG.normal(size=9), RNG.normal(0.5, 2.0, size=7)
+    found = clustered_difference(units(*x), units(*y), shared=False)
+    expected = scipy.stats.ttest_ind(y, x, equal_var=False)
+    ends = expected.confidence_interval()
+    assert t_p_value(found) == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
+    assert found.degrees_of_freedom == pytest.approx(expected.df)
+
+
+def test_pairs_are_the_paired_t_test() -> None:
+    x = RNG.normal(size=9)
+    y = x + RNG.normal(0.3, 1.0, size=9)
+    found = clustered_difference(units(*x), units(*y), shared=True)
+    expected = scipy.stats.ttest_rel(y, x)
+    ends = expected.confidence_interval()
+    assert t_p_value(found) == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
+
+
+def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
+    # 12 dialogues of 10 rows around .50; 11 of 4 rows around .40 and one of 60 rows around .66
+    a = Clusters(np.full(12, 5.0) + np.linspace(-0.5, 0.5, 12), np.full(12, 10.0))
+    b = Clusters(
+        np.append(np.full(11, 1.6) + np.linspace(-0.1, 0.1, 11), 39.6),
+        np.append(np.full(11, 4.0), 60),
+    )
+    found = clustered_difference(a, b, shared=False, minimum=0.0, maximum=1.0)
+    # (17.6 + 39.6) / 104 - 0.5
+    assert found.value == pytest.approx(0.05)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0 < found.high  # one dialogue of 60 rows decides nothing
+    g = hedges_g(a, b, shared=False)
+    assert g is not None
+    assert g[0] > 0
+
+
+def test_sides_at_different_ends_have_newcombes_interval() -> None:
+    found = clustered_difference(
+        units(*[0.0] * 8), units(*[1.0] * 8), shared=False, minimum=0.0, maximum=1.0
+    )
+    reach = 1 - 8 / (8 + 2.3646242515927844**2)
+    assert (found.low, found.high) == pytest.approx((1 - math.hypot(reach, reach), 1.0))
+    same = clustered_difference(units(1, 1, 1), units(1, 1, 1), shared=True, minimum=0, maximum=1)
+    assert (same.value, same.low, same.reason) == (0.0, None, "zero_variance")
+
+
+def test_hedges_g_by_its_definition() -> None:
+    x, y = np.array([1.0, 2, 3, 4]), np.array([2.0, 4, 6, 8, 10])
+    # pooled variance (3 * 5/3 + 4 * 10) / 7 = 45 / 7; J(7) = gamma(3.5) / (sqrt(3.5) gamma(3))
+    d = (6 - 2.5) / math.sqrt(45 / 7)
+    correction = math.gamma(3.5) / (math.sqrt(3.5) * math.gamma(3.0))
+    found = hedges_g(units(*x), units(*y), shared=False)
+    assert found is not None
+    assert found[0] == pytest.approx(correction * d)
+    scale = math.sqrt(4 * 5 / 9)
+    for end, p in ((found[1], 0.975), (found[2], 0.025)):
+        centre = end / correction * scale
+        assert scipy.stats.nct.cdf(d * scale, 7, centre) == pytest.approx(p, abs=1e-6)
+
+
+def test_hedges_g_of_two_units_is_refused() -> None:
+    assert hedges_g(units(1.0, 2.0), units(50.0, 51.0), shared=False) is None
+
+
+def test_the_least_detectable_difference_has_the_power_it_names() -> None:
+    x, y = RNG.normal(size=30), RNG.normal(size=30)
+    found = clustered_difference(units(*x), units(*y), shared=False)
+    least = least_detectable(found, alpha=0.05, power=0.8)
+    assert least is not None
+    assert found.standard_error is not None
+    shift = least / found.standard_error
+    beyond = scipy.stats.nct.sf(
+        scipy.stats.t.ppf(0.975, found.degrees_of_freedom), found.degrees_of_freedom, shift
+    )
+    assert beyond == pytest.approx(0.8, abs=0.01)
