@@ -140,6 +140,7 @@ def _metric(name: str, scale: tuple[float, float]) -> Metric:
         better="neither",
         null_rule="missing_input without a score, bad_input where it was refused",
         source="the judge's file",
+        headline=True,
     )
 
 

@@ -313,6 +313,18 @@ class Metric:
         does not say.
     conditions
         The conditions of the study in which it says something; empty for all.
+    headline
+        Whether its source reports it in its main table. Findings are about headline metrics, and
+        corrections for many tests run over them (`fastscore.suites.families`).
+    same_test_as
+        The id of another metric, if a test of this one is a test of the other: a monotone copy, or
+        the same number by row of another table. Empty if it is a number of its own.
+    fixed_where
+        Columns of its table and values of them at which the definition gives the value, whatever
+        the dialogue: 0 where a part of the system is off. One of them is enough.
+    scale_by
+        The column of its table by which the definition differs, such as a maximum for each level.
+        Rows of two of its values are neither pooled nor compared. Empty if there is none.
     """
 
     id: str
@@ -331,6 +343,10 @@ class Metric:
     part: bool = False
     uses: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    headline: bool = False
+    same_test_as: str = ""
+    fixed_where: tuple[tuple[str, str | int | bool], ...] = ()
+    scale_by: str = ""
 
 
 PARTIAL_REJECTS = "partial_rejects"

@@ -50,6 +50,18 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
     "M4": _THEORY,
     "M5": _FEEDBACK,
 }
+_NO_HEADLINE = ("M6", "M8a", "M8b", "M10", "M10b")
+"""Scripted (M6), parts of M8, W1 under another name (M10, as the source says) and one of its
+channels; beside them the counts of M7."""
+_FLAGS = {
+    **dict.fromkeys(("M1", "M13", "W2", "W3", "M11"), "multi_user"),
+    **dict.fromkeys(("M2", "M3", "M8", "M8a", "M14"), "enable_synthesis"),
+    "M4": "use_social_theory",
+    "M5": "enable_feedback",
+}
+"""The flag without which a metric's definition is another one."""
+_COMPUTED_WITHOUT = ("W2", "W3", "M8", "M11")
+"""Those that are computed without it too: of the only member, of the plan alone."""
 
 
 def _metric(
@@ -80,6 +92,9 @@ def _metric(
         part=id.startswith("M7_") or id in ("M8a", "M8b"),
         uses=_USES[id],
         conditions=_CONDITIONS.get(id, ()),
+        headline=not id.startswith("M7_") and id not in _NO_HEADLINE,
+        fixed_where=((_FLAGS[id], False),) if id in _FLAGS and id not in _COMPUTED_WITHOUT else (),
+        scale_by=_FLAGS.get(id, ""),
     )
 
 

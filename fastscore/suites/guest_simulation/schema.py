@@ -180,6 +180,8 @@ _PAS = Metric(
         Band(reading="complete mismatch", **_NOTHING),
         Band(reading="poor", below=0.5),
     ),
+    headline=True,
+    fixed_where=(("n_scored_messages", 0),),
 )
 _BVS = Metric(
     id="BVS",
@@ -198,6 +200,8 @@ _BVS = Metric(
         Band(reading="static or chaotic", **_NOTHING),
         Band(reading="too rigid or too erratic", below=0.3),
     ),
+    headline=True,
+    fixed_where=(("n_states", 0), ("n_states", 1)),
 )
 _ORA = Metric(
     id="ORA",
@@ -218,6 +222,7 @@ _ORA = Metric(
         Band(reading="no overlap", **_NOTHING),
         Band(reading="significant deviation", below=0.5),
     ),
+    headline=True,
 )
 _DEI = Metric(
     id="DEI",
@@ -235,6 +240,9 @@ _DEI = Metric(
         Band(reading="full explainability", **_PERFECT),
         Band(reading="no explainability", **_NOTHING),
     ),
+    headline=True,
+    fixed_where=(("experiment_level", 1), ("n_guest_messages", 0)),
+    scale_by="experiment_level",
 )
 _CRRS = Metric(
     id="CRRS",
@@ -252,6 +260,8 @@ _CRRS = Metric(
         Band(reading="acceptable", at_least=0.50, at_most=0.70),
         Band(reading="poor", below=0.50),
     ),
+    headline=True,
+    scale_by="experiment_level",
 )
 METRICS = (_PAS, _BVS, _ORA, _DEI, _CRRS)
 

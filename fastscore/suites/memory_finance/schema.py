@@ -239,6 +239,24 @@ _M4 = "memory_finance definitions, 3.4 (M4)"
 _M5 = "memory_finance definitions, 3.5 (M5)"
 
 
+_HEADLINE = (
+    "key_coverage",
+    "strict_key_hit_rate",
+    "contradiction_rate",
+    "profile_score",
+    "risk_level_acc",
+    "horizon_acc",
+    "liquidity_acc",
+    "risk_coverage",
+    "strict_risk_coverage_rate",
+    "compliance_label_acc",
+    "severe_violation_rate",
+    "rubric_hit_rate",
+    "judge_score_mean",
+)
+"""What the definitions, 6, ask a paper to print in its table."""
+
+
 def _share(
     id: str,
     name: str,
@@ -260,6 +278,7 @@ def _share(
         numerator=numerator,
         denominator=denominator,
         part=better == "neither",
+        headline=id in _HEADLINE,
     )
 
 
@@ -275,6 +294,7 @@ def _profile_metric(id: str, name: str, formula: str) -> Metric:
         null_rule="not_applicable in a dialogue that is not valid; missing_input without a "
         "labelled profile",
         source=_M2,
+        headline=id in _HEADLINE,
     )
 
 
@@ -400,6 +420,7 @@ JUDGE_SCORE_MEAN = Metric(
     unit="points",
     numerator="judge_score_sum",
     denominator="m5_turns",
+    headline=True,
 )
 
 JUDGE_SCORE = Metric(
@@ -415,6 +436,7 @@ JUDGE_SCORE = Metric(
     source=_M5,
     unit="points",
     part=True,
+    same_test_as="judge_score_mean",
 )
 
 RATIOS = (*SHARES, JUDGE_SCORE_MEAN)

@@ -13,6 +13,7 @@ import polars as pl
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.preference_shift import schema
+from fastscore.suites.preference_shift.metrics import METRICS
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class PreferenceShiftSuite:
     options: type[PreferenceShiftOptions] = PreferenceShiftOptions
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
-    metrics: tuple[Metric, ...] = schema.METRICS
+    metrics: tuple[Metric, ...] = METRICS
     runs_without_embedder: bool = False
     texts_in_logs: bool = False
 

@@ -8,8 +8,9 @@ from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.columns import all_null_reasons, list_column
 from fastscore.suites.declarations import NullReason
+from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
-from fastscore.suites.preference_shift.schema import DIALOGUE_METRICS, SEGMENT_SOURCE_DTYPE
+from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE
 from fastscore.suites.preference_shift.segments import Segments
 
 SLOWEST_DELAY = 5.0

@@ -21,14 +21,13 @@ from fastscore.suites.declarations import NullReason
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
+from fastscore.suites.preference_shift.metrics import SHIFT_METRICS, TURN_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import (
     DIALOGUES,
     SEGMENTS,
-    SHIFT_METRICS,
     SHIFTS,
-    TURN_METRICS,
     TURNS,
 )
 from fastscore.suites.preference_shift.segments import (

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from fastscore.suites.preference_shift import schema
+from fastscore.suites.preference_shift.metrics import METRICS
 from fastscore.suites.summary import summarise_metrics
 
 
@@ -19,5 +20,5 @@ def summarise_logs(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         In the schema of `fastscore.suites.summary`, over all and by model.
     """
     return summarise_metrics(
-        tables, schema.METRICS, schema.GROUPS, suite="preference_shift", key=schema.GROUPS
+        tables, METRICS, schema.GROUPS, suite="preference_shift", key=schema.GROUPS
     )

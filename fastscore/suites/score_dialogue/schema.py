@@ -308,6 +308,7 @@ METRICS = (
         better="higher",
         null_rule="missing_input where the utterance has no step",
         source=f"{_SPECIFICATION}, Scoring overview",
+        same_test_as="average_U_best_early",
     ),
     Metric(
         id="average_U_best_early",
@@ -321,6 +322,7 @@ METRICS = (
         source=f"{_SPECIFICATION}, Scoring overview",
         numerator="U_best_sum",
         denominator="n_scored",
+        headline=True,
     ),
     Metric(
         id="semantic_baseline_b",
