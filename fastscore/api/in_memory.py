@@ -10,8 +10,7 @@ import polars as pl
 
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.plan.chosen import choose
-from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import Part, join_parts
@@ -71,7 +70,7 @@ def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
     parts = given.read(source)
     if not choice:
         return parts
-    chosen = choose(given.read(keys_alone(source)), source, choice).chosen
+    chosen = choose(given.read(naming_source(source, choice)), source, choice).chosen
     return (chosen.kept(part, source) for part in parts)
 
 

@@ -146,8 +146,8 @@ _SCORED = (
         "--sample",
         heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),
-        help="Score so many dialogues, chosen by the hash of their names: the same ones in any "
-        "order of the log.",
+        help="Score a sample of so many dialogues, chosen by the hash of their ids: the same ones "
+        "in any order of the log.",
     ),
     _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Which sample; 0 unless told."),
     _option(

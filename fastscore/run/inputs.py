@@ -14,8 +14,7 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
-from fastscore.logs.plan.chosen import ChosenDialogues, choose
-from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
@@ -130,7 +129,9 @@ def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder:
     files, left = screened.files, tuple(file.path for file in screened.left_aside)
     if not config.choice:
         return Readable(files, left)
-    parts = read_files(files, keys_alone(source), threads=config.workers, limits=config.limits)
+    parts = read_files(
+        files, naming_source(source, config.choice), threads=config.workers, limits=config.limits
+    )
     head = choose(parts, source, config.choice)
     if head.last_file is None:
         return Readable(files, left, head.chosen)

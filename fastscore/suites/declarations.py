@@ -6,6 +6,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -154,6 +155,29 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowId:
+    """The id of a row that is a dialogue by itself. `--sample` chooses such dialogues by it.
+
+    Parameters
+    ----------
+    columns
+        The columns that are read for the id. Without `read` the first one holds it.
+    variants
+        Columns that tell apart dialogues of one id, for example the model that answers.
+    holder
+        A column that is set only in rows that are dialogues, whatever the format. Empty: the
+        format alone decides (`Source.row_dialogues`).
+    read
+        Reads the id of each row from the columns, null for none.
+    """
+
+    columns: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+    holder: str = ""
+    read: Callable[[pl.DataFrame], pl.Series] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """How the rows of a log are read.
 
@@ -171,6 +195,9 @@ class Source:
     row_dialogues
         Formats in which a row without a key is a dialogue of its own, not its file's: every row
         where there is no dialogue key. Its name is ``file`` and ``line`` together.
+    row_id
+        The id of a row that is a dialogue without a key, None if it has no other name than its
+        place.
     key_within_file
         Whether the key names a dialogue within its file only. Otherwise rows of one key in two
         files are refused: one dialogue cannot be cut in two.
@@ -191,6 +218,7 @@ class Source:
     dialogue_key: tuple[str, ...] = ()
     formats: tuple[str, ...] = ("jsonl", "parquet")
     row_dialogues: tuple[str, ...] = ()
+    row_id: RowId | None = None
     key_within_file: bool = False
     array_column: str | None = None
     shard_bytes: int = 32 << 20

@@ -1,8 +1,9 @@
 """Choosing dialogues by their names, and reading the rows of those alone.
 
-A dialogue's name is its key, with its file where the key holds within one file only; without a key
-the name is the file, or file and line where a row is a dialogue. So a sample is the same for any
-order of lines and files that keeps the names.
+A dialogue's name is its key, with its file if the key is unique within one file only. A row that is
+a dialogue without a key is named by its id (`Source.row_id`) for a sample. Only a dialogue without
+an id is named by its place: its file, or file and line. So a sample does not depend on the order
+of lines and files.
 """
 
 import hashlib
@@ -17,10 +18,15 @@ from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids
 
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format
+from fastscore.logs.plan.index import keys_alone
+from fastscore.logs.read.mapped_rows import name_elements
 from fastscore.logs.read.rows import Part
 from fastscore.suites.declarations import Source
 
 Ids = npt.NDArray[np.uint64]
+
+_ROW_ID = "row id"
+"""A column that no suite declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,13 @@ class ChosenDialogues:
     ----------
     first, second
         The words of their ids, ascending, uint64 (n,).
-    salt
-        What was hashed before each name.
+    seed
+        The seed of the sample, None for the first dialogues of a log.
     """
 
     first: Ids
     second: Ids
-    salt: str
+    seed: int | None
 
     @property
     def digest(self) -> str:
@@ -47,14 +53,14 @@ class ChosenDialogues:
         return words.hexdigest()
 
     @classmethod
-    def of(cls, ids: Ids, salt: str) -> "ChosenDialogues":
+    def of(cls, ids: Ids, seed: int | None) -> "ChosenDialogues":
         """Keep ids, uint64 (n, 2)."""
         first, second, _, _ = distinct_ids(ids)
-        return cls(first, second, salt)
+        return cls(first, second, seed)
 
     def kept(self, part: Part, source: Source) -> Part:
         """Leave out the rows of other dialogues; what is no row is nobody's, and stays."""
-        chosen = self.among(dialogue_ids(part.frame, source, part.format, self.salt))
+        chosen = self.among(dialogue_ids(part.frame, source, part.format, self.seed))
         kept = part.frame.filter(pl.Series(chosen))
         return replace(part, frame=kept, left_out=part.frame.height - kept.height)
 
@@ -65,7 +71,17 @@ class ChosenDialogues:
         return find_ids(*words, self.first, self.second, starts) >= 0
 
 
-def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, salt: str) -> Ids:
+def naming_source(source: Source, choice: Choice) -> Source:
+    """Return a source that reads only what names dialogues."""
+    naming, row_id = keys_alone(source), source.row_id
+    if row_id is None:
+        return naming
+    names = (row_id.holder,) if choice.limit is not None else (*row_id.columns, *row_id.variants)
+    read = {column.name for column in naming.columns} | set(names)
+    return replace(naming, columns=tuple(each for each in source.columns if each.name in read))
+
+
+def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int | None) -> Ids:
     """Hash the name of each row's dialogue, uint64 (n, 2).
 
     Parameters
@@ -76,19 +92,63 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, salt: str) 
         What names a dialogue.
     format
         The format of the files.
-    salt
-        Hashed before each name.
+    seed
+        Hashed before each name. None for the first dialogues of a log: without a key these are
+        named by their place.
     """
-    file = pl.concat_str(pl.lit("file"), pl.col("file"), separator=":")
-    if format in source.row_dialogues or source.rows:
-        file = pl.concat_str(pl.lit("line"), pl.col("line"), pl.col("file"), separator=":")
-    name = file
+    named = name_elements(rows, source)
+    named = named.with_columns(_row_ids(named, source, format, seed))
+    name = _place_name(source, format)
+    if source.row_id is not None and seed is not None:
+        of_row = _key_text((_ROW_ID, *source.row_id.variants))
+        of_row = pl.concat_str(pl.lit("id:"), of_row, pl.col("file"))
+        name = pl.when(pl.col(_ROW_ID).is_null()).then(name).otherwise(of_row)
+    id = pl.col(_ROW_ID)
     if source.dialogue_key:
         within = (pl.col("file"),) if source.key_within_file else ()
         key = pl.concat_str(pl.lit("key:"), _key_text(source.dialogue_key), *within)
-        name = pl.when(pl.col(source.dialogue_key[0]).is_null()).then(file).otherwise(key)
-    salted = pl.concat_str(pl.lit(f"{salt}\n"), name)
-    return text_hash128(rows.select(salted.alias("name")).to_series())
+        name = pl.when(pl.col(source.dialogue_key[0]).is_null()).then(name).otherwise(key)
+        if source.key_within_file:
+            id = pl.coalesce(pl.col(source.dialogue_key[0]).cast(pl.String), id)
+    salt = "\n" if seed is None else f"{seed}\n"
+    ids = text_hash128(named.select(pl.concat_str(pl.lit(salt), name)).to_series())
+    by_id = named.select(id.is_not_null()).to_series().to_numpy()
+    if seed is not None and by_id.any():
+        # dialogues of one id, such as those of several files or models, are neighbours in a sample
+        texts = named.select(pl.concat_str(pl.lit(f"{salt}id:"), id.fill_null(""))).to_series()
+        ids[by_id, 0] = text_hash128(texts)[by_id, 0]
+    return ids
+
+
+def _place_name(source: Source, format: Format) -> pl.Expr:
+    """Name a dialogue by its file, or by its line if it is a row."""
+    # many elements of a JSON document may be on one line
+    place = "byte_offset" if format == "json" else "line"
+    return (
+        pl.when(_is_dialogue(source, format))
+        .then(pl.concat_str(pl.lit("line"), pl.col(place), pl.col("file"), separator=":"))
+        .otherwise(pl.concat_str(pl.lit("file"), pl.col("file"), separator=":"))
+    )
+
+
+def _is_dialogue(source: Source, format: Format) -> pl.Expr:
+    """Tell which rows without a key are dialogues by themselves."""
+    if format in source.row_dialogues or source.rows:
+        return pl.lit(True)
+    if source.row_id is not None and source.row_id.holder:
+        return pl.col(source.row_id.holder).is_not_null()
+    return pl.lit(False)
+
+
+def _row_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int | None) -> pl.Series:
+    """Return the ids of rows that are dialogues without a key, null for all others."""
+    row_id = source.row_id
+    if seed is None or row_id is None:
+        return pl.Series(_ROW_ID, [None], pl.String).new_from_index(0, rows.height)
+    found = rows[row_id.columns[0]] if row_id.read is None else row_id.read(rows)
+    unkeyed = (pl.col(name).is_null() for name in source.dialogue_key[:1])
+    applies = pl.all_horizontal(_is_dialogue(source, format), *unkeyed)
+    return rows.select(pl.when(applies).then(found).alias(_ROW_ID)).to_series()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +178,7 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
     Parameters
     ----------
     parts
-        The log, read by `keys_alone`.
+        The log, read by `naming_source`.
     source
         What names a dialogue.
     choice
@@ -126,17 +186,17 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
     """
     if choice.limit is not None:
         return _take_first(parts, source, choice.limit)
-    return Head(_sampled(parts, source, choice.sample or 0, str(choice.seed or 0)), None, None)
+    return Head(_sampled(parts, source, choice.sample or 0, choice.seed or 0), None, None)
 
 
-def _sampled(parts: Iterable[Part], source: Source, size: int, salt: str) -> ChosenDialogues:
+def _sampled(parts: Iterable[Part], source: Source, size: int, seed: int) -> ChosenDialogues:
     """Choose the dialogues whose names have the smallest hashes."""
     least = np.empty((0, 2), np.uint64)
     for part in parts:
-        ids = dialogue_ids(part.frame, source, part.format, salt)
+        ids = dialogue_ids(part.frame, source, part.format, seed)
         first, second, _, _ = distinct_ids(np.concatenate((least, ids)))
         least = np.stack((first[:size], second[:size]), axis=1)
-    return ChosenDialogues.of(least, salt)
+    return ChosenDialogues.of(least, seed)
 
 
 def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
@@ -144,7 +204,7 @@ def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
 
     Where nothing but a row's place names its dialogue it is read no further than the last one.
     """
-    chosen = ChosenDialogues.of(np.empty((0, 2), np.uint64), "")
+    chosen = ChosenDialogues.of(np.empty((0, 2), np.uint64), None)
     ids = np.empty((0, 2), np.uint64)
     last_file: str | None = None
     after: int | None = None
@@ -153,10 +213,10 @@ def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
             if len(ids) == limit:
                 break
             last_file, after = file, None
-        found = dialogue_ids(rows, source, format, "")
+        found = dialogue_ids(rows, source, format, None)
         if len(ids) < limit:
             ids = _first_distinct(np.concatenate((ids, found)), limit)
-            chosen = ChosenDialogues.of(ids, "")
+            chosen = ChosenDialogues.of(ids, None)
         theirs = np.flatnonzero(chosen.among(found))
         rest = rows["byte_offset"]
         if theirs.size:

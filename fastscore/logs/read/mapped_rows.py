@@ -142,7 +142,7 @@ def mapped_rows(
         for row in np.flatnonzero(fresh).tolist():
             found[row] = (found_at, column)
         faults[fresh] = converted.faults[fresh]
-    frame = _with_keys(frame, source) if source.rows else frame
+    frame = name_elements(frame, source)
     for row in np.flatnonzero(faults).tolist():
         rejects.append(_reject(frame, row, *found[row], int(faults[row])))
     if faults.any():
@@ -240,9 +240,9 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     return frame[below.owner], element, rejects
 
 
-def _with_keys(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Name the dialogues that elements of an array make together, where no key does."""
-    if not source.dialogue_key:
+def name_elements(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Name the dialogues that the elements of an array in each row make, if they have no key."""
+    if not (source.rows and source.dialogue_key):
         return frame
     key = source.dialogue_key[0]
     return frame.with_columns(pl.coalesce(key, pl.format("{}:{}", "file", "line")).alias(key))

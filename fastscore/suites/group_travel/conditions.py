@@ -13,6 +13,7 @@ from fastscore.suites.group_travel.turns import (
     SYS_FEEDBACK,
     USER_FEEDBACK,
     Turns,
+    dialogue_metadata,
 )
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
@@ -58,6 +59,12 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
             ),
         }
     )[codes]
+
+
+def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
+    """Return the id in the metadata of rows that are dialogues, null without one."""
+    codes, trees = read_trees(dialogue_metadata(rows).fill_null(""))
+    return _name(trees, trees.members(trees.roots, ("dialogue_id",))["dialogue_id"])[codes]
 
 
 def _name(trees: CellTrees, nodes: Indices) -> pl.Series:

@@ -10,6 +10,7 @@ from fastscore.suites.declarations import (
     Column,
     Metric,
     OutputColumn,
+    RowId,
     Source,
     Table,
 )
@@ -51,6 +52,12 @@ def _cell(name: str, description: str, *needed_by: str) -> Column:
 
 
 _OF_PLANS = ("W1", "W2", "W3", "M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16")
+
+
+def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:
+    from fastscore.suites.group_travel.conditions import read_stated_ids
+
+    return read_stated_ids(rows)
 
 
 INTENT = replace(
@@ -97,6 +104,7 @@ SOURCE = Source(
     dialogue_key=("dialogue_id",),
     formats=("csv", "json", "jsonl", "parquet"),
     row_dialogues=("jsonl",),
+    row_id=RowId(columns=("metadata", "turns"), holder="turns", read=_read_stated_ids),
     key_within_file=True,
     shard_bytes=128 << 20,
 )

@@ -27,7 +27,7 @@ from fastscore.suites.group_travel.terms import (
 )
 from fastscore.suites.json_columns import column_values, line_parts, line_values
 from fastscore.suites.json_scalars import raw_texts, texts
-from fastscore.suites.json_values import JsonValues, Problems, places
+from fastscore.suites.json_values import JsonValues, Problems, elements, members, places
 from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
 
 Cells = Mapping[str, pl.DataFrame]
@@ -87,7 +87,9 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     """
     unusable = _reject_rows(raw)
     if unusable.height:
-        raw = raw.join(unusable, on=["file", "line"], how="anti", maintain_order="left")
+        raw = raw.join(
+            unusable, on=[*ROW_SCHEMA], how="anti", nulls_equal=True, maintain_order="left"
+        )
     dialogue_row, dialogues = _number_dialogues(raw)
     rows = raw.with_columns(dialogue_row)
     is_whole = raw["turns"].is_not_null()
@@ -175,7 +177,8 @@ def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     keys = raw.select(
         "file",
         pl.coalesce("dialogue_id", pl.when(~whole).then(only_id.over("file"))).alias("dialogue_id"),
-        pl.when(whole).then("line").alias("row"),
+        # not the line: many dialogues of a JSON document may be on one
+        pl.when(whole).then(pl.int_range(pl.len())).alias("row"),
     )
     columns = keys.columns
     found = keys.unique(maintain_order=True).with_row_index("dialogue_row")
@@ -275,6 +278,18 @@ def _turns_of(
     )
     cells = {name: _cells(turn[name], problems) for name in CELLS}
     return (frame, cells), problems.rejects(rows)
+
+
+def dialogue_metadata(rows: pl.DataFrame) -> pl.Series:
+    """Return the metadata of rows that are dialogues: the row's, or else its first turn's."""
+    own = is_present(rows["metadata"])
+    turn, row = elements(column_values(pl.select(pl.when(~own).then(rows["turns"])).to_series()))
+    is_turn = np.flatnonzero(turn.tags == OBJECT)
+    first = is_turn[first_of_each(row[is_turn])]
+    cells = _cells(members(turn.take(first), ("metadata",), Problems())["metadata"], Problems())
+    of_turns = pl.Series([None], dtype=pl.String).new_from_index(0, rows.height)
+    of_turns = of_turns.scatter(row[first[cells["turn"].to_numpy()]], cells["cell"])
+    return pl.select(pl.when(own).then(rows["metadata"]).otherwise(of_turns)).to_series()
 
 
 def _texts(values: JsonValues, problems: Problems) -> pl.Series:

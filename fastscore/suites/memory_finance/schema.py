@@ -4,7 +4,15 @@ from typing import Literal
 
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Metric, OutputColumn, Source, Table
+from fastscore.suites.declarations import (
+    ALL_METRICS,
+    Column,
+    Metric,
+    OutputColumn,
+    RowId,
+    Source,
+    Table,
+)
 from fastscore.suites.output_columns import (
     BOOLEAN,
     NULL_REASONS_COLUMN,
@@ -155,6 +163,7 @@ SOURCE = Source(
     ),
     formats=("jsonl",),
     row_dialogues=("jsonl",),
+    row_id=RowId(columns=("dialog_id",), variants=("run_id",)),
     shard_bytes=64 << 20,
 )
 

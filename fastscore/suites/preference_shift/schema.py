@@ -2,7 +2,15 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Metric, OutputColumn, Source, Table
+from fastscore.suites.declarations import (
+    ALL_METRICS,
+    Column,
+    Metric,
+    OutputColumn,
+    RowId,
+    Source,
+    Table,
+)
 from fastscore.suites.output_columns import (
     BOOLEAN,
     NULL_REASONS_COLUMN,
@@ -99,6 +107,7 @@ SOURCE = Source(
     ),
     formats=("json", "jsonl", "parquet"),
     row_dialogues=("json", "jsonl", "parquet"),
+    row_id=RowId(columns=("session_id",), variants=("model_name",)),
     array_column="conversation",
 )
 

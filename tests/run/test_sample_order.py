@@ -1,0 +1,204 @@
+"""A sample does not depend on the order of a log: every suite, every format."""
+
+import csv
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.logs.inputs.choice import Choice
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.chosen import choose, naming_source
+from fastscore.logs.read.files import read_files
+from fastscore.suites.registry import load_suite
+from tests.suites.group_travel.travelling import turn as travel_turn
+from tests.suites.guest_simulation.guests import guest, restaurant
+from tests.suites.memory_finance.tracing import dialog, turn
+from tests.suites.preference_shift.conversing import system, user
+
+N, SIZE = 20, 5
+Row = dict[str, Any]
+IDS = [f"d{number}" for number in range(N)]
+
+TALK = [
+    travel_turn("Ann", "user_provide_cuisine", "thai food"),
+    travel_turn("System", "sys_present_plan", "Here it is."),
+]
+
+
+def predicted(id: str) -> list[Row]:
+    place = {"dialogue_uid": id, "utterance_index": 0}
+    return [
+        {"event": "predicted", **place, "step": 0, "prediction": "yes"},
+        {"event": "utterance_complete", **place, "ground_truth": "yes"},
+    ]
+
+
+def conversation(id: str) -> Row:
+    return {
+        "session_id": id,
+        "model_name": "m",
+        "conversation": [user("A film?"), system("Alien.")],
+    }
+
+
+def first_turn(id: str) -> Row:
+    """Make a dialogue whose first turn has the id."""
+    first, *rest = TALK
+    return {"turns": [{**first, "metadata": {"dialogue_id": id}}, *rest]}
+
+
+MAKERS: Mapping[str, tuple[str, Callable[[str], list[Row]]]] = {
+    "score_dialogue": ("score_dialogue", predicted),
+    "guest_simulation": (
+        "guest_simulation",
+        lambda id: [{"conversation_id": id, **row} for row in (guest("Tea."), restaurant())],
+    ),
+    "memory_finance": ("memory_finance", lambda id: [dialog(turn("hello"), dialog_id=id)]),
+    "preference_shift": ("preference_shift", lambda id: [conversation(id)]),
+    "travel turns": ("group_travel", lambda id: [{"dialogue_id": id, **row} for row in TALK]),
+    "travel dialogues": ("group_travel", lambda id: [{"dialogue_id": id, "turns": TALK}]),
+    "travel metadata": (
+        "group_travel",
+        lambda id: [{"metadata": {"dialogue_id": id}, "turns": TALK}],
+    ),
+    "travel metadata cells": (
+        "group_travel",
+        lambda id: [{"metadata": f"{{'dialogue_id': '{id}'}}", "turns": TALK}],
+    ),
+    "travel first turns": ("group_travel", lambda id: [first_turn(id)]),
+}
+"""Of each kind of log the suite, and the rows of a dialogue of an id."""
+
+
+def texts(row: Row) -> Row:
+    """Write what is nested as JSON text, as cells of CSV and Parquet hold it."""
+    return {
+        key: json.dumps(value) if isinstance(value, dict | list) else value
+        for key, value in row.items()
+    }
+
+
+def write(path: Path, rows: Sequence[Row]) -> Path:
+    """Write rows in the format that the path names."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".json":
+        # an array would be one conversation
+        apart = "conversation" in rows[0]
+        path.write_text(" ".join(map(json.dumps, rows)) if apart else json.dumps(rows))
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+            writer.writeheader()
+            writer.writerows(map(texts, rows))
+    else:
+        pl.DataFrame(list(map(texts, rows)), infer_schema_length=None).write_parquet(path)
+    return path
+
+
+CASES = [
+    (kind, format)
+    for kind, (suite, _) in MAKERS.items()
+    for format in load_suite(suite).source.formats
+]
+
+
+def kept_ids(path: Path, suite: str, choice: Choice) -> list[str]:
+    """Read the rows of the chosen dialogues, and return the ids in them."""
+    source = load_suite(suite).source
+    files = resolve_inputs([str(path)], source.formats)
+    chosen = choose(read_files(files, naming_source(source, choice)), source, choice).chosen
+    kept = [chosen.kept(part, source).frame.drop("file") for part in read_files(files, source)]
+    rows = [str(row) for part in kept for row in part.rows()]
+    return sorted({re.findall(r"\bd\d+\b", row)[-1] for row in rows})
+
+
+def shuffled(order: int) -> list[str]:
+    return random.Random(order).sample(IDS, N)
+
+
+@pytest.mark.parametrize(("kind", "format"), CASES)
+def test_a_sample_is_the_same_in_any_order_of_lines(tmp_path: Path, kind: str, format: str) -> None:
+    suite, maker = MAKERS[kind]
+    samples = []
+    for order in range(4):
+        rows = [row for id in shuffled(order) for row in maker(id)]
+        path = write(tmp_path / f"{order}.{format}", rows)
+        samples.append(kept_ids(path, suite, Choice(sample=SIZE, seed=1)))
+    assert len(samples[0]) == SIZE
+    assert samples == [samples[0]] * 4
+
+
+@pytest.mark.parametrize(("kind", "format"), CASES)
+def test_a_limit_takes_the_first_dialogues(tmp_path: Path, kind: str, format: str) -> None:
+    suite, maker = MAKERS[kind]
+    ids = shuffled(0)
+    path = write(tmp_path / f"log.{format}", [row for id in ids for row in maker(id)])
+    assert kept_ids(path, suite, Choice(limit=SIZE)) == sorted(ids[:SIZE])
+
+
+@pytest.mark.parametrize("kind", ["memory_finance", "preference_shift", "travel metadata"])
+def test_dialogues_without_an_id_are_chosen_by_place(tmp_path: Path, kind: str) -> None:
+    suite, maker = MAKERS[kind]
+    rows = [maker(id)[0] for id in IDS]
+    for row, id in zip(rows, IDS, strict=True):
+        for name in ("dialog_id", "session_id", "metadata"):
+            row.pop(name, None)
+        # what is said tells them apart here
+        name = "turns" if "turns" in row else "conversation"
+        first, *rest = row[name]
+        row[name] = [{**first, "text": id, "utterance": id, "user_text": id}, *rest]
+    samples = {
+        tuple(kept_ids(write(tmp_path / "log.jsonl", rows), suite, Choice(sample=SIZE, seed=seed)))
+        for seed in range(3)
+    }
+    assert len(samples) == 3
+    assert {len(sample) for sample in samples} == {SIZE}
+    first = kept_ids(tmp_path / "log.jsonl", suite, Choice(sample=SIZE))
+    write(tmp_path / "log.jsonl", rows[::-1])
+    # the same lines, with other dialogues
+    mirrored = sorted(f"d{N - 1 - int(id[1:])}" for id in first)
+    assert kept_ids(tmp_path / "log.jsonl", suite, Choice(sample=SIZE)) == mirrored
+
+
+@pytest.mark.parametrize(
+    ("kind", "variant"), [("memory_finance", "run_id"), ("preference_shift", "model_name")]
+)
+def test_variants_of_a_dialogue_are_neighbours_in_a_sample(
+    tmp_path: Path, kind: str, variant: str
+) -> None:
+    suite, maker = MAKERS[kind]
+    rows = [{**maker(id)[0], variant: name} for name in ("x", "y") for id in IDS]
+    path = write(tmp_path / "log.jsonl", rows)
+    one = write(tmp_path / "one.jsonl", rows[:N])
+    both = kept_ids(path, suite, Choice(sample=2 * SIZE))
+    assert both == kept_ids(one, suite, Choice(sample=SIZE))
+    assert len(kept_ids(path, suite, Choice(sample=5))) == 3
+
+
+def test_dialogues_on_one_line_of_a_document_are_apart(tmp_path: Path) -> None:
+    rows = [{"metadata": {"dialogue_id": id}, "turns": TALK} for id in IDS]
+    rows.insert(3, {"speaker": "Ann"})
+    path = write(tmp_path / "log.json", [{"turns": TALK}, *rows])
+    assert path.read_text().count("\n") == 0
+    scores = fastscore.score(path, "group_travel", embedder="none")
+    assert scores.tables["dialogues"]["dialogue"].to_list()[1:] == IDS
+    assert scores.rejects["field"].to_list() == ["intent"]
+
+
+@pytest.mark.parametrize("more", [{"limit": 7}, {"sample": 7}])
+def test_elements_of_arrays_are_chosen_by_the_row_of_the_array(
+    tmp_path: Path, more: dict[str, int]
+) -> None:
+    names = ("event", "step", "utterance_index", "prediction", "ground_truth")
+    columns = {name: f"steps[].{name}" for name in names}
+    path = write(tmp_path / "log.jsonl", [{"steps": predicted(id)} for id in IDS])
+    scores = fastscore.score(path, "score_dialogue", lex_weight=1.0, columns=columns, **more)
+    assert scores.tables["dialogues"].height == 7
