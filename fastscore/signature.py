@@ -1,21 +1,28 @@
 """The signature: one line that pins every number of a run.
 
-Two runs with the same signature and the same input have the same numbers. Every option that can
-change a number stands in it with its value, so that a reader needs no table of defaults.
+Two runs with the same signature and the same input have the same numbers. A signature contains
+every option that can change a number with its value, so that a reader needs no table of defaults.
+It begins with the version of the package, which is information: a suite's own version rises when
+a number may change.
 """
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.options import flag_name
+from fastscore.options import build_options, flag_name
 from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
+
+PACKAGE = "fastscore"
+INFORMATION = (PACKAGE,)
+"""The parts of a signature that decide no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +81,7 @@ def signature(
     ModelError
         A masked language model that an option names is not exported.
     """
-    parts = [f"fastscore={__version__}", f"suite={suite.name}.{suite.version}"]
+    parts = [f"{PACKAGE}={__version__}", f"suite={suite.name}.{suite.version}"]
     parts += [
         f"{field.name}={_signed_value(field, options)}"
         for field in dataclasses.fields(options)
@@ -83,6 +90,69 @@ def signature(
     parts.append(f"embedder={embedder or 'none'}")
     parts += reading
     return "|".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A part in which two signatures differ.
+
+    Parameters
+    ----------
+    name
+        The part's name: ``suite``, ``embedder``, an option, or what was read.
+    first, second
+        Its value in each signature, None if the signature has no such part.
+    decides
+        Whether numbers may differ because of it. False for the version of the package.
+    """
+
+    name: str
+    first: str | None
+    second: str | None
+    decides: bool
+
+
+def differences(first: str, second: str) -> list[Difference]:
+    """Return the parts in which two signatures differ, in the order of the signatures.
+
+    A release may declare an option that an earlier one did not have. In a signature without the
+    option, it counts as its default, which gives the numbers of the earlier release.
+    """
+    one, other = signature_parts(first), signature_parts(second)
+    found = []
+    for name in dict.fromkeys([*one, *other]):
+        values = one.get(name), other.get(name)
+        if values[0] == values[1]:
+            continue
+        if None in values and _default(name, one) == (values[0] or values[1]):
+            continue
+        decides = name not in INFORMATION
+        found.append(Difference(name=name, first=values[0], second=values[1], decides=decides))
+    return found
+
+
+def deciding_differences(first: str, second: str) -> list[Difference]:
+    """Return the parts in which two signatures differ and by which numbers may differ."""
+    return [each for each in differences(first, second) if each.decides]
+
+
+def signature_parts(signed: str) -> dict[str, str]:
+    """Return a signature's values by name."""
+    return dict(part.partition("=")[::2] for part in signed.split("|"))
+
+
+def package_version(signed: str) -> str:
+    """Return the version of fastscore that began a run."""
+    return signature_parts(signed).get(PACKAGE, "")
+
+
+def _default(name: str, parts: Mapping[str, str]) -> str | None:
+    """Return an option's default as it is signed; None if the suite has no such option."""
+    suite = load_suite(parts["suite"].rpartition(".")[0])
+    fields = {field.name: field for field in dataclasses.fields(suite.options)}
+    if name not in fields or not fields[name].metadata["signed"]:
+        return None
+    return _signed_value(fields[name], build_options(suite.options, {}))
 
 
 def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:

@@ -8,6 +8,7 @@ from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, repeated_dialogues
 from fastscore.results.differences import Side
 from fastscore.results.judged_runs import JudgedRun
 from fastscore.results.runs import Run
+from fastscore.signature import deciding_differences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 
@@ -60,14 +61,10 @@ def require_one_suite(runs: Sequence[Run]) -> None:
 
 def check_signatures(a: Run, b: Run, *, allow: bool) -> list[str]:
     """Say what differs between two signatures; refuse that unless it is allowed."""
-    first, second = (
-        dict(part.partition("=")[::2] for part in run.signature.split("|")) for run in (a, b)
-    )
     differing = [
-        f"{name} is {first.get(name, 'not there')} in {a.path} and "
-        f"{second.get(name, 'not there')} in {b.path}"
-        for name in dict.fromkeys([*first, *second])
-        if first.get(name) != second.get(name)
+        f"{each.name} is {each.first or 'not there'} in {a.path} and "
+        f"{each.second or 'not there'} in {b.path}"
+        for each in deciding_differences(a.signature, b.signature)
     ]
     if differing and not allow:
         raise UsageError(

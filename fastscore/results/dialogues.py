@@ -25,6 +25,7 @@ from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
 from fastscore.run.scoring import vectors_of
+from fastscore.signature import deciding_differences, signature_parts
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
@@ -201,10 +202,12 @@ class Dialogues:
             What the run was scored with (a model, a catalogue) is no longer what it was.
         """
         context = self._context(scores=True)
-        if context.signature != self.run.signature:
+        differing = deciding_differences(self.run.signature, context.signature)
+        if differing:
+            names = ", ".join(each.name for each in differing)
             raise UsageError(
                 f"{self.run.path} was scored with other files, models or versions than there are "
-                f"now.\n  run: {self.run.signature}\n  now: {context.signature}",
+                f"now: {names}.\n  run: {self.run.signature}\n  now: {context.signature}",
                 "Score the logs again.",
             )
         raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)
@@ -243,7 +246,7 @@ def _listed(names: pl.Series) -> str:
 
 def columns_of(signature: str) -> ColumnMap:
     """Return the map of columns that a signature names."""
-    named = dict(part.partition("=")[::2] for part in signature.split("|"))
+    named = signature_parts(signature)
     columns = [pair.partition("=") for pair in named.get("columns", "").split(",") if pair]
     values = [triple.split(":") for triple in named.get("values", "").split(",") if triple]
     return ColumnMap(

@@ -204,6 +204,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
                 reporter.note(f"no worker has joined {config.address} yet: it is waited for")
             engine = checked(engine, context, model)
         manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
+        context = replace(context, signature=manifest.signature)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
         with limit_memory(config.limits, "The stage 'plan'"):
             readable = _readable(run, files, screened)

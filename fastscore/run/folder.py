@@ -38,7 +38,7 @@ from fastscore.run.manifest import (
     read_manifest,
 )
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
-from fastscore.signature import EmbedderIdentity
+from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
@@ -55,7 +55,8 @@ def open_manifest(
     """Return the manifest to go on with: the one that stands in the folder, or a new one.
 
     One that is lost or damaged is made anew where a committed part says, by its signature, that
-    the run is this one.
+    the run is this one. A run keeps the signature that it was begun with, so that its receipts
+    stay valid under another version of fastscore.
 
     Raises
     ------
@@ -66,11 +67,16 @@ def open_manifest(
     _refuse_links(folder)
     earlier = None if config.overwrite else _earlier_manifest(folder)
     there = None if config.overwrite else _earlier_signature(folder, earlier)
-    if there is not None and there != signed:
-        raise RunConflictError(
-            f"{folder} holds a run with another signature.\n  there: {there}\n  asked: {signed}",
-            "Choose another folder with -o, or replace it with --overwrite.",
-        )
+    if there is not None:
+        if deciding_differences(there, signed):
+            raise RunConflictError(
+                f"{folder} holds a run with another signature.\n  there: {there}\n"
+                f"  asked: {signed}",
+                "Choose another folder with -o, or replace it with --overwrite.",
+            )
+        begun, now = package_version(there), package_version(signed)
+        if begun != now:
+            note(f"{folder}: begun by fastscore {begun}, continued by {now}")
     if earlier is not None:
         remove_temporaries(folder)
         earlier.settings, earlier.environment = _settings(config, suite), _environment()
@@ -81,7 +87,7 @@ def open_manifest(
         note(f"{folder / MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
         remove_temporaries(folder)
     manifest = Manifest(
-        signature=signed,
+        signature=there or signed,
         suite=suite.name,
         suite_version=suite.version,
         options=option_values(options),

@@ -17,6 +17,7 @@ from fastscore.run.manifest import read_manifest
 from fastscore.run.memory import limit_memory
 from fastscore.run.progress import Reporter
 from fastscore.run.shared_files import absolute, check_workers
+from fastscore.signature import deciding_differences
 
 
 @own_stop_flag()
@@ -59,11 +60,13 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             limits=config.limits,
         )
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
-    scored = [tasks.committed_scores(context, suite, config.output, shard) for shard in plan.shards]
     earlier = None if config.overwrite else read_manifest(config.output)
     conflict = {}
-    if earlier is not None and earlier.signature != context.signature:
+    if earlier is not None and deciding_differences(earlier.signature, context.signature):
         conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
+    elif earlier is not None:
+        context = replace(context, signature=earlier.signature)
+    scored = [tasks.committed_scores(context, suite, config.output, shard) for shard in plan.shards]
     return {
         "signature": context.signature,
         **conflict,

@@ -32,9 +32,11 @@ from fastscore.run.opened import open_embedder, open_store
 from fastscore.run.perplexities import fill_perplexities, perplexity_texts
 from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
+from fastscore.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
 from fastscore.vectors.claims import claimed
+from fastscore.version import __version__
 
 TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 4096
@@ -73,7 +75,7 @@ def committed_scores(
     damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
     """Return the receipt of a shard's scores, None unless they stand as they were committed."""
-    return committed_receipt(
+    receipt = committed_receipt(
         run,
         receipts_folder(run, "score"),
         "score",
@@ -82,6 +84,17 @@ def committed_scores(
         score_outputs(context, suite, shard.index),
         may_output(shard.index),
         damaged=damaged,
+    )
+    if receipt is None or package_version(context.signature) == __version__:
+        return receipt
+    return receipt if _has_declared_columns(run, suite, shard.index) else None
+
+
+def _has_declared_columns(run: Path, suite: Suite, index: int) -> bool:
+    """Tell whether the tables of a shard have the columns of this release."""
+    return all(
+        pl.read_parquet_schema(run / table.name / part_name(index)).keys() == table.schema.keys()
+        for table in suite.tables
     )
 
 

@@ -21,10 +21,11 @@ from fastscore.plugins import entry_points
 from fastscore.simulation.constraints import ConstraintReader
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import GENRE, Retrieval
-from fastscore.version import __version__
 
 OFFLINE, PYTHON = "offline", "python:"
 GROUP = "fastscore.agents"
+OFFLINE_VERSION = "0.1.0"
+"""Rises when the offline agent may answer otherwise."""
 SHOWN = 4
 """How many of what was retrieved an agent considers, and the most titles that a log states."""
 
@@ -78,7 +79,7 @@ class OfflineAgent:
 
     retrieval: Retrieval
     name: str = OFFLINE
-    identity: str = f"{OFFLINE} {__version__}"
+    identity: str = f"{OFFLINE} {OFFLINE_VERSION}"
 
     def open(self, draws: Draws) -> Respond:
         """Begin a session."""

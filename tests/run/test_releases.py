@@ -1,0 +1,193 @@
+"""Runs of one release under another: compared, checked, explained, reported, continued."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.errors import RunConflictError
+from fastscore.examples import example_names, example_options, write_example
+from fastscore.results.runs import open_run
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
+from fastscore.run.preview import preview
+from fastscore.run.progress import LineReporter, SilentReporter
+from fastscore.signature import deciding_differences, differences
+from fastscore.suites.registry import load_suite
+from fastscore.version import __version__
+from tests.conftest import fastscore_command
+from tests.run.logs import write_logs
+from tests.run.running import contents, run_lexical
+
+LATER = "9.8.7"
+SIGNED = "fastscore=0.1.0|suite=score_dialogue.1|lex_weight=0.5|embedder=none|limit=5"
+
+Release = Callable[[str], None]
+
+
+@pytest.fixture
+def release(monkeypatch: pytest.MonkeyPatch) -> Release:
+    """Return a function that makes this process one of another release."""
+
+    def become(version: str) -> None:
+        for module in ("signature", "run.tasks"):
+            monkeypatch.setattr(f"fastscore.{module}.__version__", version)
+
+    return become
+
+
+def command(*words: object) -> str:
+    done = fastscore_command(words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module", params=example_names())
+def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a suite's example, scored by this release."""
+    folder = tmp_path_factory.mktemp(request.param)
+    write_example(request.param, folder)
+    options = example_options(request.param, folder)
+    command("score", request.param, folder / "logs", "-o", folder / "older", *options)
+    return folder
+
+
+def test_every_command_reads_a_run_of_an_older_release(
+    older: Path, tmp_path: Path, release: Release
+) -> None:
+    suite = open_run(older / "older").manifest.suite
+    release(LATER)
+    run, options = tmp_path / "later", example_options(suite, older)
+    command("score", suite, older / "logs", "-o", run, *options)
+    assert open_run(older / "older").signature != open_run(run).signature
+    declared = load_suite(suite).metrics
+    metric = next(each.id for each in declared if each.better != "neither")
+    paired = ("--pair-by", "dialogue")
+    for first, second in ((older / "older", run), (run, older / "older")):
+        command("compare", first, second, "--metric", metric, *paired)
+        limits = ("--max-drop", f"{metric}=1000")
+        command("check", second, "--against", first, *limits, *paired)
+    command("report", older / "older", "-o", tmp_path / "page.html")
+    assert command("summary", run) == command("summary", older / "older").replace(
+        str(older / "older"), str(run)
+    ).replace(f"fastscore={__version__}", f"fastscore={LATER}")
+    command("explain", older / "older", "--random", metric)
+
+
+def test_judged_runs_of_two_releases_are_compared(tmp_path: Path, release: Release) -> None:
+    logs, runs = write_logs(tmp_path / "logs"), (tmp_path / "older", tmp_path / "later")
+    run_lexical(logs, runs[0])
+    release(LATER)
+    run_lexical(logs, runs[1])
+    ids = open_run(runs[0]).table("dialogues").collect()["dialogue"]
+    file = tmp_path / "judgements.jsonl"
+    rows = [{"dialogue": id, "judge": {"wit": place % 5 + 1}} for place, id in enumerate(ids)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = command("compare", *runs, "--judge", file, "--judge", file, "--table", "judge")
+    assert "judge.wit" in shown
+
+
+def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release) -> None:
+    logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
+    run_lexical(logs, run, shard_bytes=1)
+    whole, receipts = contents(run), run / "receipts"
+    (receipts / "score-00003.json").unlink()
+    manifest = json.loads((run / "manifest.json").read_text())
+    kept = {path.name: path.stat().st_mtime_ns for path in receipts.iterdir()}
+    release(LATER)
+    config = RunConfig(
+        suite="score_dialogue",
+        inputs=tuple(map(str, logs)),
+        output=run,
+        options={"lex_weight": 1.0},
+        shard_bytes=1,
+    )
+    assert preview(config, SilentReporter())["scored_shards"] == manifest["shards"] - 1
+    stream = io.StringIO()
+    execute(config, LineReporter(stream))
+    assert f"{run}: begun by fastscore {__version__}, continued by {LATER}" in stream.getvalue()
+    assert contents(run) == whole
+    assert {name: (receipts / name).stat().st_mtime_ns for name in kept} == kept
+    # without its manifest, a run is known by the signature of a part
+    (run / "manifest.json").unlink()
+    run_lexical(logs, run, shard_bytes=1)
+    assert contents(run) == whole
+
+
+def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
+    tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
+    suite = load_suite("score_dialogue")
+    whole = suite.tables[-1]
+    fewer = dataclasses.replace(
+        whole, columns=tuple(column for column in whole.columns if column.name != "null_reasons")
+    )
+
+    class Earlier:
+        """The suite before it had a column."""
+
+        tables = (*suite.tables[:-1], fewer)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(suite, name)
+
+        def score(self, *given: object) -> dict[str, pl.DataFrame]:
+            tables = suite.score(*given)
+            return {**tables, fewer.name: tables[fewer.name].select(*fewer.schema)}
+
+    with monkeypatch.context() as before:
+        for module in ("config", "context"):
+            before.setattr(f"fastscore.run.{module}.load_suite", lambda name: Earlier())
+        run_lexical(logs, run, shard_bytes=1)
+    release(LATER)
+    run_lexical(logs, run, shard_bytes=1)
+    assert open_run(run).table(whole.name).collect().columns == list(whole.schema)
+    assert open_run(run).damaged() == []
+
+
+def test_another_suite_version_is_refused_under_any_release(
+    tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, run = write_logs(tmp_path / "logs"), tmp_path / "run"
+    run_lexical(logs, run)
+    suite = load_suite("score_dialogue")
+    raised = dataclasses.replace(suite, version=suite.version + 1)
+    release(LATER)
+    for module in ("config", "context"):
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name: raised)
+    with pytest.raises(RunConflictError, match="another signature"):
+        run_lexical(logs, run)
+
+
+@pytest.mark.parametrize(
+    ("other", "differing"),
+    [
+        (SIGNED, []),
+        (SIGNED.replace("0.1.0", "0.1.1"), [("fastscore", "0.1.0", "0.1.1", False)]),
+        (
+            SIGNED.replace("dialogue.1", "dialogue.2"),
+            [("suite", "score_dialogue.1", "score_dialogue.2", True)],
+        ),
+        (SIGNED.replace("=0.5", "=0.25"), [("lex_weight", "0.5", "0.25", True)]),
+        (SIGNED.replace("|limit=5", ""), [("limit", "5", None, True)]),
+        # an option of a later release: its default gives the numbers of the earlier one
+        (SIGNED.replace("|embedder", "|semantic=calibrated|embedder"), []),
+        (
+            SIGNED.replace("|embedder", "|semantic=cosine|embedder"),
+            [("semantic", None, "cosine", True)],
+        ),
+        # a part that no suite declares
+        (SIGNED.replace("|embedder", "|colour=red|embedder"), [("colour", None, "red", True)]),
+    ],
+)
+def test_what_differs_between_signatures(other: str, differing: list[tuple[object, ...]]) -> None:
+    found = differences(SIGNED, other)
+    assert [dataclasses.astuple(each) for each in found] == differing
+    assert deciding_differences(SIGNED, other) == [each for each in found if each.decides]
+    back = [(name, second, first, decides) for name, first, second, decides in differing]
+    assert [dataclasses.astuple(each) for each in differences(other, SIGNED)] == back
