@@ -1,11 +1,27 @@
-"""Compressed files that are read whole, as options and published scores are: none is a bomb."""
+"""Compressed and re-encoded files, unpacked in bounded steps.
 
-import gzip
+Logs are streamed (`unpacked`), options and published scores are read whole (`unpack`). Damage ends
+a stream early and is raised after the last good bytes.
+"""
+
+import bz2
+import codecs
 import io
+import itertools
+import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from fastscore_machine.stopping import raise_if_stopped
+
+Compression = Literal["none", "gz", "zst", "xz", "bz2", "zip", "tar", "utf-16", "utf-32"]
+"""How the bytes on disk become text. Only the bytes of ``none`` can be read from any place on;
+``zip`` and ``tar`` are members of an archive. UTF-16 and UTF-32 are found inside the others too."""
+
+SUFFIXES: dict[str, Compression] = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
+"""The compressions of single files."""
 
 USUAL_RATIO = 250.0
 """A file that becomes more than so many times as large is hardly what it should be."""
@@ -13,10 +29,43 @@ USUAL_RATIO = 250.0
 SMALL_BYTES = 64 << 20
 """Below that, a ratio says little."""
 
-_STEP = 1 << 20
+HEAD_BYTES = 64
+"""So many bytes tell UTF-16 and UTF-32 from other text."""
+
+_STEP = 1 << 16
 # small enough that the densest zstd input unpacks to some 64 MB a step
-_ZSTD_STEP = 2 << 10
-_ZSTD_WINDOW = 1 << 27
+_ZST_STEP = 2 << 10
+_ZST_WINDOW = 1 << 27
+_XZ_MEMORY = 1 << 28
+_NOT_UTF8 = b"\xff"
+_NAMES = {"gz": "gzip", "zst": "zstd", "xz": "xz", "bz2": "bzip2"}
+
+Read = Callable[[int], bytes]
+"""Returns at most so many further bytes of a file, none at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Why unpacking a file ended early.
+
+    Parameters
+    ----------
+    reason
+        The reason for which what is missing is a reject.
+    found
+        What was found, in words.
+    """
+
+    reason: Literal["truncated_compression", "damaged_compression"]
+    found: str
+
+
+class DamageError(Exception):
+    """A stream that ends early or cannot be unpacked further."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(damage.found)
+        self.damage = damage
 
 
 class UnpackingError(ValueError):
@@ -24,7 +73,7 @@ class UnpackingError(ValueError):
 
 
 def unpack(content: bytes, suffix: str) -> bytes:
-    """Return what a compressed file holds.
+    """Return the unpacked content of a compressed file.
 
     Parameters
     ----------
@@ -40,7 +89,7 @@ def unpack(content: bytes, suffix: str) -> bytes:
     """
     parts, size = [], 0
     try:
-        for part in _UNPACKED[suffix](content):
+        for part in unpacked(io.BytesIO(content).read, SUFFIXES[suffix]):
             raise_if_stopped()
             size += len(part)
             if size > SMALL_BYTES and size > USUAL_RATIO * len(content):
@@ -49,34 +98,183 @@ def unpack(content: bytes, suffix: str) -> bytes:
                     f"{USUAL_RATIO:g} times as much; unpack it before, if it is what it should be"
                 )
             parts.append(part)
-    except (OSError, EOFError, zlib.error) as error:
+    except DamageError as error:
         raise UnpackingError(str(error)) from error
     return b"".join(parts)
 
 
-def _gunzipped(content: bytes) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-        while part := file.read(_STEP):
-            yield part
+def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Iterator[bytes]:
+    """Yield the content of a file as it is unpacked.
+
+    Parameters
+    ----------
+    read
+        Reads the file.
+    compression
+        How it is compressed; what is not is yielded as it is.
+    size
+        The most bytes that one step yields; of zstd more.
+
+    Raises
+    ------
+    DamageError
+        After the last bytes that could be unpacked.
+    """
+    if compression == "gz":
+        return _gunzip(read, size)
+    if compression == "zst":
+        return _unzstd(read)
+    if compression == "xz":
+        begin = lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY)  # noqa: E731
+        return _unpack_streams(read, size, begin, compression)
+    if compression == "bz2":
+        return _unpack_streams(read, size, bz2.BZ2Decompressor, compression)
+    return iter(lambda: read(size), b"")
 
 
-def _unzstd(content: bytes) -> Iterator[bytes]:
-    """Unpack every frame: programs that use several cores write several."""
+def unicode_encoding(head: bytes) -> str | None:
+    """Tell UTF-16 or UTF-32 by a file's first bytes: by the mark, or by NULs between ASCII."""
+    if head[:4] == codecs.BOM_UTF32_LE:
+        return "utf-32-le"
+    if head[:4] == codecs.BOM_UTF32_BE:
+        return "utf-32-be"
+    if head[:2] == codecs.BOM_UTF16_LE:
+        return "utf-16-le"
+    if head[:2] == codecs.BOM_UTF16_BE:
+        return "utf-16-be"
+    is_null = [byte == 0 for byte in head[:8]]
+    even, odd = head[:HEAD_BYTES:2], head[1:HEAD_BYTES:2]
+    if is_null == [False, True, True, True] * 2:
+        return "utf-32-le"
+    if is_null == [True, True, True, False] * 2:
+        return "utf-32-be"
+    if is_null[:4] == [False, True] * 2 and 0 not in even:
+        return "utf-16-le"
+    if is_null[:4] == [True, False] * 2 and 0 not in odd:
+        return "utf-16-be"
+    return None
+
+
+def as_utf8(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield text as UTF-8, a byte order mark included; other bytes are yielded as they are.
+
+    A lone surrogate, or half of a character at the end, becomes bytes that are not UTF-8: its line
+    is a reject.
+    """
+    rest = iter(parts)
+    head = b""
+    damage: DamageError | None = None
+    while len(head) < HEAD_BYTES:
+        try:
+            part = next(rest, None)
+        except DamageError as error:
+            part, damage = None, error
+        if part is None:
+            break
+        head += part
+    encoding = unicode_encoding(head)
+    if head:
+        whole = rest if encoding is None else _decoded(itertools.chain([head], rest), encoding)
+        if encoding is None:
+            yield head
+        yield from whole
+    if damage is not None:
+        raise damage
+
+
+def _decoded(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    try:
+        for part in parts:
+            if text := decoder.decode(part):
+                yield text.encode("utf-8", "surrogatepass")
+        try:
+            decoder.decode(b"", True)
+        except UnicodeDecodeError:
+            yield _NOT_UTF8
+    except UnicodeDecodeError as error:
+        damage = Damage("damaged_compression", f"the text is not {encoding.upper()} ({error})")
+        raise DamageError(damage) from error
+
+
+def _gunzip(read: Read, size: int) -> Iterator[bytes]:
+    """Unpack the members of a gzip file; zeros after the last are padding."""
+    packed = read(_STEP)
+    while packed:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            while not member.eof:
+                if part := member.decompress(packed, size):
+                    yield part
+                packed = member.unconsumed_tail or (b"" if member.eof else read(_STEP))
+                if not packed and not member.eof:
+                    # an empty input flushes what the last block still holds
+                    if part := member.decompress(b"", size):
+                        yield part
+                        continue
+                    raise DamageError(_truncated("gz"))
+        except zlib.error as error:
+            raise DamageError(_damaged("gz", error)) from error
+        packed = member.unused_data.lstrip(b"\0")
+        while not packed and (more := read(_STEP)):
+            packed = more.lstrip(b"\0")
+
+
+def _unzstd(read: Read) -> Iterator[bytes]:
+    """Unpack the frames of a zstd file."""
     import zstandard
 
-    at = 0
-    while at < len(content):
-        frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
-        while not frame.eof:
-            packed = content[at : at + _ZSTD_STEP]
-            if not packed:
-                raise EOFError("the zstd stream ends early")
+    packed = read(_STEP)
+    while packed:
+        frame = zstandard.ZstdDecompressor(max_window_size=_ZST_WINDOW).decompressobj()
+        try:
+            while not frame.eof:
+                for begin in range(0, len(packed), _ZST_STEP):
+                    if part := frame.decompress(packed[begin : begin + _ZST_STEP]):
+                        yield part
+                    if frame.eof:
+                        packed = frame.unused_data + packed[begin + _ZST_STEP :]
+                        break
+                else:
+                    packed = read(_STEP)
+                    if not packed:
+                        raise DamageError(_truncated("zst"))
+        except zstandard.ZstdError as error:
+            raise DamageError(_damaged("zst", error)) from error
+        packed = packed or read(_STEP)
+
+
+def _unpack_streams(
+    read: Read,
+    size: int,
+    begin: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor],
+    compression: Compression,
+) -> Iterator[bytes]:
+    """Unpack the streams of an xz or bzip2 file; zeros after the last are padding."""
+    packed = read(_STEP)
+    while packed:
+        stream = begin()
+        while not stream.eof:
             try:
-                yield frame.decompress(packed)
-            except zstandard.ZstdError as error:
-                raise UnpackingError(str(error)) from error
-            at += len(packed) - len(frame.unused_data)
+                part = stream.decompress(packed, size)
+            except (lzma.LZMAError, OSError, ValueError) as error:
+                raise DamageError(_damaged(compression, error)) from error
+            if part:
+                yield part
+            packed = b""
+            if stream.needs_input and not stream.eof:
+                packed = read(_STEP)
+                if not packed:
+                    raise DamageError(_truncated(compression))
+        packed = stream.unused_data.lstrip(b"\0")
+        while not packed and (more := read(_STEP)):
+            packed = more.lstrip(b"\0")
 
 
-_UNPACKED: dict[str, Callable[[bytes], Iterator[bytes]]] = {".gz": _gunzipped, ".zst": _unzstd}
-SUFFIXES = frozenset(_UNPACKED)
+def _truncated(compression: Compression) -> Damage:
+    return Damage("truncated_compression", f"the {_NAMES[compression]} stream ends early")
+
+
+def _damaged(compression: Compression, error: Exception) -> Damage:
+    name = _NAMES[compression]
+    return Damage("damaged_compression", f"the {name} stream is damaged ({error})")

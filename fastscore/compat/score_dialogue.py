@@ -301,7 +301,7 @@ def _read(path: str) -> "Rows":
     """Read the fields that score: labels, which the published scorer ignores, are left unread."""
     import dataclasses
 
-    from fastscore.logs.inputs.files import COMPRESSIONS
+    from fastscore.logs.inputs.first_bytes import content_of, read_head
     from fastscore.logs.plan.byte_ranges import whole_file
     from fastscore.logs.read.rows import read_shard
     from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
@@ -311,7 +311,7 @@ def _read(path: str) -> "Rows":
     with _primed_lock:
         primed = _primed.pop(path, None)
     if primed is None:
-        compression = COMPRESSIONS.get(os.path.splitext(path)[1].lower(), "none")
+        compression = content_of(read_head(path)).compression
         return read_shard(whole_file(path, "jsonl", compression), source)
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         file.write(primed)

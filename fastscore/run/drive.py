@@ -208,7 +208,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
         with limit_memory(config.limits, "The stage 'plan'"):
             readable = _readable(run, files, screened)
-            unread_files = unread_inputs(config, suite, reporter.note)
+            unread_files = unread_inputs(config, suite, files, reporter.note)
             manifest.left_aside = [*unread_files, *readable.left_aside]
             run.context = replace(context, chosen=readable.chosen)
             plan = _plan(run, share_paths(readable.files, config.engine))

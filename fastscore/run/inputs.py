@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastscore.logs.inputs.files import (
-    FORMAT_NAMES,
     STDIN,
+    UNKNOWN_SUFFIX,
     InputFile,
     list_left_aside,
     resolve_inputs,
@@ -59,13 +59,20 @@ def named_inputs(config: RunConfig, source: Source) -> tuple[InputFile, ...]:
     return resolve_inputs(config.inputs, source.formats, config.format)
 
 
-def unread_inputs(config: RunConfig, suite: Suite, note: Callable[[str], None]) -> list[str]:
-    """Name the logs of formats that the suite does not read, and say that there are some."""
-    found = list_left_aside(config.inputs, suite.source.formats)
+def unread_inputs(
+    config: RunConfig, suite: Suite, files: Sequence[InputFile], note: Callable[[str], None]
+) -> list[str]:
+    """Name what is no log or of another format in the inputs' folders, and say what it is.
+
+    Files whose suffix names no format are passed over without a word.
+    """
+    read = frozenset(file.path for file in files)
+    aside = list_left_aside(config.inputs, suite.source.formats, read)
+    found = {path: reason for path, reason in aside.items() if reason != UNKNOWN_SUFFIX}
     if found:
-        read = ", ".join(FORMAT_NAMES[each] for each in suite.source.formats)
+        path, reason = next(iter(found.items()))
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        note(f"left aside, as {suite.name} reads {read} only: {found[0]}{more}")
+        note(f"left aside: {path} ({reason}){more}")
     return list(found)
 
 

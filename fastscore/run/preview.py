@@ -34,7 +34,6 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
     identity = embedder_identity(config, suite, options)
-    unread_inputs(config, suite, reporter.note)
     with (
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
         limit_memory(config.limits, "The stage 'plan'"),
@@ -44,6 +43,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         readable = readable_inputs(
             config, context.source(suite), Path(scratch) / "inputs", reporter.note
         )
+        unread_inputs(config, suite, readable.files, reporter.note)
         context = replace(context, chosen=readable.chosen)
         if config.engine != LOCAL:
             context = absolute(context)

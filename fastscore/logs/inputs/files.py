@@ -1,24 +1,52 @@
-"""Which files an input names: files, folders and globs, in a stable order."""
+"""Which files an input names: files, members of archives, folders and globs, in a stable order."""
 
 import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from fastscore.errors import InputError, UsageError, nearest
-
-Format = Literal["csv", "json", "jsonl", "parquet"]
-Compression = Literal["none", "gz", "zst"]
+from fastscore.logs.inputs.archives import (
+    ARCHIVE_SUFFIXES,
+    list_members,
+    open_packed,
+    split_member,
+)
+from fastscore.logs.inputs.first_bytes import (
+    Content,
+    content_of,
+    is_text,
+    read_head,
+    text_format,
+    zipped_document,
+)
+from fastscore.logs.inputs.first_bytes import (
+    Format as Format,
+)
+from fastscore.logs.inputs.folders import expand_glob, walk
+from fastscore.logs.inputs.separators import find_separator
+from fastscore.paths import check_path
+from fastscore.unpacked import (
+    SUFFIXES,
+    Compression,
+    DamageError,
+    as_utf8,
+    unpacked,
+)
 
 FORMATS: dict[str, tuple[Format, ...]] = {
     ".csv": ("csv",),
+    ".tsv": ("csv",),
     ".jsonl": ("jsonl",),
     ".ndjson": ("jsonl",),
     ".json": ("json", "jsonl"),
     ".parquet": ("parquet",),
+    ".arrow": ("parquet",),
+    ".feather": ("parquet",),
+    ".ipc": ("parquet",),
 }
 """What a suffix can stand for, best first."""
 FORMAT_NAMES: dict[str, str] = {
@@ -27,9 +55,10 @@ FORMAT_NAMES: dict[str, str] = {
     "jsonl": "JSON Lines",
     "parquet": "Parquet",
 }
-COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
 STDIN = "-"
 """The input that is standard input, and what rows and rejects call it."""
+UNKNOWN_SUFFIX = "its suffix names no format that is read"
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +68,21 @@ class InputFile:
     Parameters
     ----------
     path
-        The path as it was given, or below the folder as it was given.
+        The path as it was given, or below the folder as it was given; of a member of an archive,
+        the archive's path and the member's name.
     format
-        The format that its suffix names.
+        The format that its suffix names, or its first bytes.
     compression
-        The compression that its last suffix names, ``none`` without one.
+        How it is packed or encoded, by its first bytes.
     size
         Its bytes on disk.
     pattern
-        The folder or glob that it was found by; empty where it was named itself.
+        The folder, glob or archive that it was found by; empty if it was named itself.
     stored
-        Where its bytes lie, when that is not at its path: of standard input, a frame, or the
-        beginning of a file.
+        The path of its bytes if that is another one: of standard input, a frame, or the beginning
+        of a file.
+    kind
+        What it is in words, if the format alone does not tell.
     """
 
     path: str
@@ -59,11 +91,21 @@ class InputFile:
     size: int
     pattern: str = ""
     stored: str = ""
+    kind: str = field(default="", compare=False)
 
     @property
     def location(self) -> str:
         """The path at which its bytes are read."""
         return self.stored or self.path
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found at a path: files that are read, or why there are none."""
+
+    files: tuple[InputFile, ...] = ()
+    reason: str = ""
+    advice: str = ""
 
 
 def resolve_inputs(
@@ -73,9 +115,10 @@ def resolve_inputs(
 ) -> tuple[InputFile, ...]:
     """Find the files that paths, folders and globs name.
 
-    Folders are searched through, links followed; hidden files and files with other suffixes in
-    them are left aside. The order is that of ``patterns``, by name inside a folder or glob; a file
-    that is named twice counts once. None is opened: who looks into one says that it cannot be read.
+    Folders are searched, links followed; hidden files, files with other suffixes and outputs of
+    fastscore in them are left aside. The order is that of ``patterns``, by name inside a folder,
+    glob or archive; a file that is named twice counts once. The first bytes tell how a file is
+    packed, and what is not read.
 
     Parameters
     ----------
@@ -90,10 +133,10 @@ def resolve_inputs(
     Raises
     ------
     UsageError
-        The named format is not read, or standard input has none.
+        The named format is not read, standard input has none, or a name is not UTF-8.
     InputError
-        When a pattern matches nothing, a folder holds no file to read or leads back into itself,
-        or a file is missing or has a suffix that is not known.
+        A pattern matches nothing, a folder holds no file to read, or a file is missing or is none
+        that is read.
     """
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
@@ -101,19 +144,61 @@ def resolve_inputs(
         raise UsageError(f"--format is {named_format!r}.", nearest(named_format, formats))
     found: dict[str, InputFile] = {}
     folders: dict[str, str] = {}
-    for pattern in patterns:
+    for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN:
             found.setdefault(STDIN, _standard_input(formats, named_format))
             continue
-        for path in _expand(os.fspath(pattern), formats):
-            key = _real_path(path, folders)
-            file = found.get(key)
-            if file is None:
-                found[key] = _input_file(path, formats, os.fspath(pattern), named_format)
-            elif path == os.fspath(pattern):
+        for file in _files_of(pattern, formats, named_format):
+            key = _real_path(file.path, folders)
+            before = found.get(key)
+            if before is None:
+                found[key] = file
+            elif file.path == pattern:
                 # it was found in a folder before, and is named itself
-                found[key] = replace(file, pattern="")
+                found[key] = replace(before, pattern="")
     return tuple(found.values())
+
+
+def list_left_aside(
+    patterns: Sequence[str | os.PathLike[str]],
+    formats: tuple[str, ...],
+    read: frozenset[str] = frozenset(),
+) -> dict[str, str]:
+    """Find what is not read in the folders and globs of which `resolve_inputs` reads some.
+
+    Parameters
+    ----------
+    patterns, formats
+        As of `resolve_inputs`.
+    read
+        The paths of files that are read, which need not be looked at again.
+
+    Returns
+    -------
+    dict
+        What each is, or `UNKNOWN_SUFFIX`, by its path; hidden files are not among them.
+    """
+    aside: dict[str, str] = {}
+    for pattern in [os.fspath(each) for each in patterns]:
+        if pattern == STDIN or os.path.isfile(pattern) or split_member(pattern):
+            continue
+        for path in _expand(pattern, aside):
+            if path in read:
+                continue
+            seen = _look(path, formats, is_named=False)
+            if not seen.files:
+                aside[path] = _reason(path, seen)
+    return aside
+
+
+def _reason(path: str, seen: _Seen) -> str:
+    """Say why a file in a folder is not read; the first bytes of any suffix may tell."""
+    if seen.reason != UNKNOWN_SUFFIX:
+        return seen.reason
+    with suppress(InputError):
+        other = content_of(read_head(path)).other
+        return f"{other}, which is not read" if other else UNKNOWN_SUFFIX
+    return UNKNOWN_SUFFIX
 
 
 def _real_path(path: str, folders: dict[str, str]) -> str:
@@ -132,139 +217,201 @@ def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> In
     return InputFile(STDIN, named_format or "jsonl", "none", 0)
 
 
-def list_left_aside(
-    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Find the logs of other formats in the folders and globs of which `resolve_inputs` reads some.
+def _files_of(
+    pattern: str, formats: tuple[str, ...], named_format: Format | None
+) -> Iterator[InputFile]:
+    """Yield the files of one pattern, of which there must be one at least."""
+    check_path(pattern)
+    exists = os.path.lexists(pattern)
+    member = None if exists else split_member(pattern)
+    if member is not None:
+        files = _look(member[0], formats).files
+        yield replace(_member_of(pattern, files), pattern="")
+        return
+    if exists and not os.path.isdir(pattern):
+        seen = _look(pattern, formats, named_format)
+        if not seen.files:
+            is_unknown = seen.reason == UNKNOWN_SUFFIX
+            suffix = f"The suffix of {pattern!r} names no format that is read."
+            what = suffix if is_unknown else f"{pattern!r} is {seen.reason}."
+            raise InputError(what, seen.advice or _advice(formats))
+        yield from seen.files
+        return
+    others: dict[str, str] = {}
+    found = n_names = 0
+    for path in _expand(pattern, others):
+        n_names += 1
+        seen = _look(path, formats, is_named=False)
+        if not seen.files and not found:
+            others[path] = seen.reason
+        for file in seen.files:
+            check_path(file.path)
+            yield replace(file, pattern=pattern)
+            found += 1
+    if not found:
+        known = {path: reason for path, reason in others.items() if reason != UNKNOWN_SUFFIX}
+        raise _nothing_read(pattern, n_names, known, formats)
 
-    Files whose suffix names no format at all are not among them.
-    """
-    named = (os.fspath(each) for each in patterns if each != STDIN)
-    found = (path for each in named for path in _expand(each, tuple(FORMAT_NAMES)))
-    others = tuple(name for name in FORMAT_NAMES if name not in formats)
-    return tuple(
-        dict.fromkeys(
-            path for path in found if _kind(path, formats) is None and _kind(path, others)
-        )
-    )
+
+def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
+    """Return the file of an archive that is named itself."""
+    for file in files:
+        if file.path == path:
+            return file
+    names = [file.path for file in files]
+    raise InputError(f"No file {path!r} is read in that archive.", nearest(path, names))
 
 
-def list_unknown_suffixes(
-    patterns: Sequence[str | os.PathLike[str]], formats: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Find the files in folders whose suffix names no format; hidden ones are not among them."""
-    found = []
-    for folder in (os.fspath(pattern) for pattern in patterns):
-        for place, folders, names in os.walk(folder) if os.path.isdir(folder) else ():
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            paths = (os.path.join(place, name) for name in sorted(names) if name[:1] != ".")
-            found += [path for path in paths if _kind(path, formats) is None]
-    return tuple(found)
+def _nothing_read(
+    pattern: str, n_names: int, others: dict[str, str], formats: tuple[str, ...]
+) -> InputError:
+    """Make the error of a folder or glob that holds nothing to read."""
+    if os.path.isdir(pattern):
+        what = f"The folder {pattern!r} holds no file with a suffix that is read"
+    else:
+        matched = f"matched {n_names} names but no file" if n_names else "matched nothing"
+        what = f"The glob {pattern!r} {matched} with a suffix that is read"
+    named = [f"{path!r} ({reason})" for path, reason in others.items()]
+    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+    holds = f"; found {', '.join(named[:_SHOWN])}{more}" if named else ""
+    return InputError(f"{what}{holds}.", _advice(formats))
 
 
-def _suffixes(formats: tuple[str, ...]) -> tuple[str, ...]:
-    """All suffixes that are read, compressed ones included."""
+def _advice(formats: tuple[str, ...]) -> str:
+    """Name the suffixes that are read."""
     plain = [suffix for suffix, kinds in FORMATS.items() if set(kinds) & set(formats)]
-    return tuple(suffix + packed for suffix in plain for packed in ("", *COMPRESSIONS))
+    packed = ", ".join(SUFFIXES)
+    return f"Suffixes that are read: {', '.join(plain)}, each also with {packed}; .zip and .tar."
 
 
-def _kind(path: str, formats: tuple[str, ...]) -> tuple[Format, Compression] | None:
-    """Format and compression that a path's suffixes name, None when they name none."""
+def _kind(path: str) -> tuple[tuple[Format, ...], Compression]:
+    """Return the formats and the compression that a path's suffixes name."""
     stem, suffix = os.path.splitext(path.lower())
-    compression = COMPRESSIONS.get(suffix, "none")
+    compression = SUFFIXES.get(suffix, "none")
     if compression != "none":
         suffix = os.path.splitext(stem)[1]
-    kind = next((kind for kind in FORMATS.get(suffix, ()) if kind in formats), None)
-    return None if kind is None else (kind, compression)
+    return FORMATS.get(suffix, ()), compression
 
 
-def _expand(pattern: str, formats: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files of one pattern."""
+def _expand(pattern: str, aside: dict[str, str]) -> Iterator[str]:
+    """Yield the files of a folder or glob; ``aside`` takes what is passed over."""
     if os.path.isdir(pattern):
-        yield from _folder(pattern, formats)
-    elif os.path.lexists(pattern):
-        yield pattern
+        yield from walk(pattern, aside)
     elif glob.has_magic(pattern):
-        yield from _glob(pattern, formats)
+        matches = expand_glob(pattern)
+        folders = [match for match in matches if os.path.isdir(match)]
+        files = [match for match in matches if match not in set(folders)]
+        if "**" not in pattern:
+            files += [path for folder in folders for path in walk(folder, aside)]
+        yield from sorted(files)
     else:
         raise InputError(f"No such file or folder: {pattern!r}.", _suggestion(pattern))
 
 
-def _glob(pattern: str, formats: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that a glob matches, and those in the folders that it matches."""
-    matches = sorted(glob.glob(pattern, recursive=True))
-    folders = [match for match in matches if os.path.isdir(match)]
-    files = [match for match in matches if match not in set(folders) and _kind(match, formats)]
-    if "**" not in pattern:
-        files = sorted([*files, *(path for folder in folders for path in _walk(folder, formats))])
-    if not files:
-        what = f"matched {len(matches)} names but no file" if matches else "matched nothing"
-        raise InputError(
-            f"The glob {pattern!r} {what} with a suffix that is read.",
-            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
-        )
-    yield from files
-
-
-def _folder(folder: str, formats: tuple[str, ...]) -> list[str]:
-    """List the files of a folder, which must hold one at least."""
-    files = list(_walk(folder, formats))
-    if not files:
-        raise InputError(
-            f"The folder {folder!r} holds no file with a suffix that is read.",
-            "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".",
-        )
-    return files
-
-
-def _walk(
-    folder: str, formats: tuple[str, ...], above: tuple[tuple[int, int], ...] = ()
-) -> Iterator[str]:
-    """Yield the files below a folder, by name; ``above`` identifies the folders around it."""
-    try:
-        status = os.stat(folder)
-        with os.scandir(folder) as listed:
-            entries = sorted(listed, key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(f"The folder {folder!r} cannot be read: {error.strerror}.") from error
-    identity = (status.st_dev, status.st_ino)
-    if identity in above:
-        raise InputError(
-            f"The folder {folder!r} is a link to a folder that it lies in.",
-            "Remove the link or name the files by a glob.",
-        )
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        # of links that lead nowhere entries raise
-        if os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir():
-            yield from _walk(entry.path, formats, (*above, identity))
-        elif _kind(entry.name, formats):
-            yield entry.path
-
-
-def _input_file(
-    path: str, formats: tuple[str, ...], pattern: str, named_format: Format | None
-) -> InputFile:
-    """Check a file and describe it."""
-    kind = _kind(path, formats)
-    if kind is None and named_format is not None and _kind(path, tuple(FORMAT_NAMES)) is None:
-        kind = named_format, COMPRESSIONS.get(os.path.splitext(path.lower())[1], "none")
-    if kind is None:
-        other = _kind(path, tuple(FORMAT_NAMES))
-        what = (
-            f"The suffix of {path!r} names no format that is read."
-            if other is None
-            else f"{path!r} is a {FORMAT_NAMES[other[0]]} file, which this suite does not read."
-        )
-        raise InputError(what, "Suffixes that are read: " + ", ".join(_suffixes(formats)) + ".")
+def _look(
+    path: str,
+    formats: tuple[str, ...],
+    named_format: Format | None = None,
+    *,
+    is_named: bool = True,
+) -> _Seen:
+    """Tell what a file is; of one in a folder that has no known suffix nothing is read."""
+    named, compression = _kind(path)
+    is_archive = path.lower().endswith(ARCHIVE_SUFFIXES)
+    has_no_suffix = compression != "none" and not os.path.splitext(os.path.splitext(path)[0])[1]
+    if not (is_named or named or is_archive or has_no_suffix):
+        return _Seen(reason=UNKNOWN_SUFFIX)
     try:
         status = os.stat(path)
     except OSError as error:
         raise InputError(f"The file {path!r} cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path!r} is neither a file nor a folder; only those are read.")
-    return InputFile(path, *kind, status.st_size, "" if pattern == path else pattern)
+        raise InputError(
+            f"{path!r} is neither a file nor a folder; only those are read.",
+            "Pipe it into the input -." if stat.S_ISFIFO(status.st_mode) else None,
+        )
+    head = read_head(path)
+    content = content_of(head)
+    is_binary = content.other == "binary data"
+    if is_binary and (compression != "none" or "parquet" in named):
+        content = Content(compression)  # damaged: its reader says where
+    if content.other:
+        return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
+    if head and not (content.is_text and compression != "none" and not is_text(head)):
+        compression = content.compression
+    if compression in SUFFIXES.values() and (is_archive or not named):
+        head = _unpacked_head(path, compression)
+        content = content_of(head)
+        compression = "tar" if content.compression == "tar" else compression
+    if compression in ("zip", "tar"):
+        return _members(path, compression, formats)
+    format = _format(named, content, head, named_format, formats, is_packed=compression != "none")
+    if format is None:
+        return _Seen(reason=_not_read(named, content))
+    kind = _words(format, content, head)
+    return _Seen((InputFile(path, format, compression, status.st_size, kind=kind),))
+
+
+def _format(
+    named: tuple[Format, ...],
+    content: Content,
+    head: bytes,
+    named_format: Format | None,
+    formats: tuple[str, ...],
+    *,
+    is_packed: bool,
+) -> Format | None:
+    """Return a file's format: by its first bytes, its suffix, or as the user says."""
+    if content.stored:
+        return "parquet" if "parquet" in formats else None
+    if named:
+        return next((each for each in named if each in formats), None)
+    if named_format is not None:
+        return named_format
+    return text_format(head, formats) if is_packed and head else None
+
+
+def _not_read(named: tuple[Format, ...], content: Content) -> str:
+    """Say that a file is of another format, or of none."""
+    if content.stored or named:
+        what = content.stored or FORMAT_NAMES[named[0]]
+        article = "an" if what[0] in "A" else "a"
+        return f"{article} {what} file, which this suite does not read"
+    return UNKNOWN_SUFFIX
+
+
+def _words(format: Format, content: Content, head: bytes) -> str:
+    """Say what a file is, if its format alone does not tell."""
+    if content.stored not in ("", "Parquet"):
+        return content.stored
+    if format == "csv" and content.is_text:
+        separator = find_separator(head)
+        return "" if separator.character == b"," else f"CSV, separated by {separator.name}"
+    return ""
+
+
+def _unpacked_head(path: str, compression: Compression) -> bytes:
+    """Return the first bytes of a packed file, unpacked; none of what is damaged."""
+    with suppress(OSError, DamageError), open_packed(path, compression) as packed:
+        return next(as_utf8(unpacked(packed.read, compression)), b"")
+    return b""
+
+
+def _members(path: str, compression: Compression, formats: tuple[str, ...]) -> _Seen:
+    """Return the files of an archive that are read."""
+    members = list_members(path, compression)
+    document = zipped_document([member.name for member in members])
+    if document is not None:
+        return _Seen(reason=f"{document.other}, which is not read", advice=document.advice)
+    files = []
+    for member in members:
+        inner, (named, _) = os.path.join(path, member.name), _kind(member.name)
+        format = next((each for each in named if each in formats), None)
+        if not named and not os.path.splitext(member.name)[1]:
+            format = text_format(_unpacked_head(inner, compression), formats)
+        if format is not None:
+            files.append(InputFile(inner, format, compression, member.size, path))
+    return _Seen(tuple(files), "" if files else "an archive without a file that is read")
 
 
 def _suggestion(path: str) -> str | None:

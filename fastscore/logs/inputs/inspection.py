@@ -15,7 +15,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source, pars
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
-    list_unknown_suffixes,
+    list_left_aside,
     resolve_inputs,
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
@@ -109,9 +109,7 @@ def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspec
         Nothing is there.
     """
     every = tuple(FORMAT_NAMES)
-    others = dict.fromkeys(
-        list_unknown_suffixes(inputs, every), "its suffix names no format that is read"
-    )
+    others = list_left_aside(inputs, every)
     try:
         files = resolve_inputs(inputs, every)
     except InputError:

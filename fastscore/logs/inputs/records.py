@@ -7,24 +7,24 @@ is looked at.
 
 import codecs
 import csv
-import gzip
 import io
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import IO, Any, cast
+from typing import Any
 
 import orjson
 import polars as pl
-import zstandard
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import Compression, Format, InputFile
+from fastscore.logs.inputs.archives import open_unpacked
+from fastscore.logs.inputs.files import Format, InputFile
+from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
+from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14
 _FIRST_BYTES, _MORE_BYTES = 1 << 9, 1 << 12
@@ -34,7 +34,6 @@ _MOST_BYTES = 64 << 20
 """So much without a row is looked at."""
 _ROWS_AT_ONCE = 256
 _BOM = b"\xef\xbb\xbf"
-_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 
 Record = dict[str, Any]
 
@@ -75,7 +74,7 @@ def records(
         yield from row_records(readers[file.format](file), array_column)
     except _GivenUpError:
         given_up()
-    except _DAMAGE:
+    except DamageError:
         return  # what stands before the damage was seen
     except UNREADABLE_PARQUET as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
@@ -106,7 +105,7 @@ def begins_with(file: InputFile) -> bytes:
 
     Of what cannot be unpacked, and of an empty array, there is nothing either.
     """
-    with suppress(OSError, *_DAMAGE), open_unpacked(file.location, file.compression) as stream:
+    with suppress(OSError, DamageError), open_unpacked(file.location, file.compression) as stream:
         while part := stream.read(BUFFER_BYTES):
             text = part.removeprefix(_BOM).strip()
             if text:
@@ -121,19 +120,6 @@ def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Rec
             yield value
         elif isinstance(value, list) and array_column is not None:
             yield {array_column: value}
-
-
-def open_unpacked(path: str, compression: Compression) -> IO[bytes]:
-    """Open a file for reading, unpacked."""
-    raw = open(path, "rb", buffering=BUFFER_BYTES)  # noqa: SIM115
-    if compression == "gz":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-    if compression == "zst":
-        unpacked = zstandard.ZstdDecompressor().stream_reader(
-            raw, read_across_frames=True, closefd=True
-        )
-        return io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER_BYTES)
-    return raw
 
 
 def _lines(file: InputFile) -> Iterator[Any]:
@@ -198,10 +184,14 @@ def _next(text: str, at: int) -> int:
 def _csv_rows(file: InputFile) -> Iterator[Record]:
     csv.field_size_limit(MAX_RECORD_BYTES)
     with open_unpacked(file.location, file.compression) as stream:
+        separator = find_separator(stream.peek(BUFFER_BYTES))
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
         with suppress(csv.Error):
+            if separator.skipped:
+                text.readline()
             # a line is not read whole either
-            rows = csv.reader(iter(partial(text.readline, MAX_RECORD_BYTES), ""))
+            lines = iter(partial(text.readline, MAX_RECORD_BYTES), "")
+            rows = csv.reader(lines, delimiter=separator.character.decode())
             header = next((row for row in rows if row), [])
             names = [name.strip().lower() for name in header]
             n_lines = 0

@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import zstandard
-
+from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
 from fastscore.logs.inputs.occurrences import (
@@ -24,9 +23,10 @@ from fastscore.logs.inputs.occurrences import (
     rows_of,
     stored,
 )
-from fastscore.logs.inputs.records import Record, first_row, json_of, open_unpacked, records
+from fastscore.logs.inputs.records import Record, first_row, json_of, records
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import Column, Source
+from fastscore.unpacked import DamageError
 
 ROWS_SAMPLED = 20
 """How many rows are looked at to say what shape a file has."""
@@ -250,7 +250,7 @@ def _occurs_in(file: InputFile, pattern: bytes) -> bool:
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
                 return re.search(pattern, text) is not None
         held, searched = b"", 0
-        with suppress(EOFError, OSError, zstandard.ZstdError):
+        with suppress(DamageError, OSError):
             while part := stream.read(_SEARCHED_BYTES):
                 searched += len(part)
                 DEFAULT_LIMITS.check_unpacked(file.path, file.size, searched)

@@ -22,10 +22,10 @@ from fastscore.logs.integrity.rejects import (
     cut,
     decode,
 )
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.batches import Batch
 from fastscore.logs.read.lines import Lines
 from fastscore.suites.declarations import RejectReason
+from fastscore.unpacked import Damage
 
 FAULTS: dict[int, tuple[RejectReason, str]] = {
     NOT_JSON: ("not_json", "one JSON object a line"),

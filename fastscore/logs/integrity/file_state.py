@@ -12,14 +12,13 @@ import numpy as np
 
 from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
-from fastscore.logs.inputs.files import Compression, InputFile
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.blocks import line_blocks, read_blocks, unreadable
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
-from fastscore.logs.read.unpacking import DamageError
+from fastscore.unpacked import Compression, Damage, DamageError
 
 PLAIN_BLOCK_BYTES = 4 << 20
 

@@ -11,7 +11,7 @@ from fastscore.content_hash import BlockHash
 from fastscore.errors import InputError
 from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.blocks import line_blocks, read_blocks
-from fastscore.logs.read.unpacking import DamageError
+from fastscore.unpacked import DamageError
 
 
 def stamp(path: str) -> str:

@@ -1,26 +1,10 @@
 """Byte ranges and shards: which bytes of which files are read together. Plain data."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from fastscore.logs.inputs.files import Compression, Format
+from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Why unpacking a compressed file ended early.
-
-    Parameters
-    ----------
-    reason
-        The reason for which what is missing is a reject.
-    found
-        What was found, in words.
-    """
-
-    reason: Literal["truncated_compression", "damaged_compression"]
-    found: str
+from fastscore.unpacked import Compression, Damage
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,15 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.durable import committed, explain
-from fastscore.logs.inputs.files import Compression, InputFile
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import FileState
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.plan.index import index_files
 from fastscore.logs.plan.spans import Spans
 from fastscore.logs.plan.stretches import stretches_of
 from fastscore.processors import available_processors
 from fastscore.suites.declarations import Source
+from fastscore.unpacked import Compression, Damage
 
 GROUPS_AT_ONCE = 4
 """How many groups there are for each process or thread, as long as they are not"""

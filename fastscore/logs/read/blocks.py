@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from fastscore_readers.json.line_ends import last_end
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import Compression
+from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.buffer_pool import take_buffer
-from fastscore.logs.read.unpacking import gathered, unpacked
+from fastscore.unpacked import Compression, DamageError, as_utf8, unpacked
 
 BLOCK_BYTES = 8 << 20
 _LARGEST_WHOLE = 8
@@ -51,29 +51,74 @@ def read_blocks(
         After the last bytes that could be unpacked.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
-            file.seek(start)
-            left = (1 << 63) if stop is None or compression != "none" else stop - start
-
-            def read(size: int) -> bytes:
-                nonlocal left
-                block = file.read(min(size, left))
-                left -= len(block)
-                if observe is not None:
-                    observe(block)
-                return block
-
-            if compression == "none":
-                fits = whole and left <= _LARGEST_WHOLE * BLOCK_BYTES
-                while block := read(max(left, 1) if fits else BLOCK_BYTES):
-                    yield block
-            else:
-                parts = unpacked(read, compression, BLOCK_BYTES)
-                if limits is not None:
-                    parts = _bounded(parts, path, os.fstat(file.fileno()).st_size, limits)
-                yield from gathered(parts, BLOCK_BYTES)
+        if compression == "none":
+            yield from _plain_blocks(path, start, stop, observe, whole=whole)
+        else:
+            yield from _unpacked_blocks(path, compression, observe, limits)
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _plain_blocks(
+    path: str,
+    start: int,
+    stop: int | None,
+    observe: Callable[[bytes], object] | None,
+    *,
+    whole: bool,
+) -> Iterator[bytes]:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        left = (1 << 63) if stop is None else stop - start
+        size = max(left, 1) if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else BLOCK_BYTES
+        while block := file.read(min(size, left)):
+            left -= len(block)
+            if observe is not None:
+                observe(block)
+            yield block
+
+
+def _unpacked_blocks(
+    path: str,
+    compression: Compression,
+    observe: Callable[[bytes], object] | None,
+    limits: Limits | None,
+) -> Iterator[bytes]:
+    with open_packed(path, compression) as packed:
+
+        def read(size: int) -> bytes:
+            block = packed.read(size)
+            if observe is not None:
+                observe(block)
+            return block
+
+        parts = as_utf8(unpacked(read, compression, BLOCK_BYTES))
+        if limits is not None and not compression.startswith("utf"):
+            parts = _bounded(parts, path, packed.size, limits)
+        yield from gathered(parts, BLOCK_BYTES)
+
+
+def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Join parts to blocks of a size; what came before damage is yielded before it."""
+    joined: list[bytes] = []
+    waiting = 0
+    damage: DamageError | None = None
+    while True:
+        try:
+            part = next(parts, None)
+        except DamageError as error:
+            part, damage = None, error
+        if part is None:
+            break
+        joined.append(part)
+        waiting += len(part)
+        if waiting >= size:
+            yield b"".join(joined)
+            joined, waiting = [], 0
+    if joined:
+        yield b"".join(joined)
+    if damage is not None:
+        raise damage
 
 
 def line_blocks(

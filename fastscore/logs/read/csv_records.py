@@ -21,13 +21,12 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.line_ends import first_end
 from fastscore.logs.read.lines import BOM, MOST_LINES, Lines
 from fastscore.logs.read.places import wanted_keys
-from fastscore.logs.read.unpacking import DamageError
 from fastscore.suites.declarations import Column, RejectReason
+from fastscore.unpacked import Damage, DamageError
 
 _LONG_ENOUGH = 64
 """Bytes of a record for which what is noted of it takes little memory."""

@@ -22,10 +22,9 @@ from fastscore_readers.json.documents import (
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.lines import BOM, MOST_LINES, Lines
-from fastscore.logs.read.unpacking import DamageError
+from fastscore.unpacked import Damage, DamageError
 
 _SHOWN_BYTES = 1 << 10
 _EXPECTED = "a JSON object or an array"

@@ -14,9 +14,8 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.plan.byte_ranges import Damage
 from fastscore.logs.read.line_ends import first_end
-from fastscore.logs.read.unpacking import DamageError
+from fastscore.unpacked import Damage, DamageError
 
 MOST_LINES = 1 << 18
 """More lines of a block are handed on in several parts: what is noted of each takes memory."""

@@ -13,13 +13,13 @@ from typing import Any
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from fastscore.errors import RunError, UsageError
-from fastscore.logs.inputs.files import Compression, InputFile
+from fastscore.errors import InputError, RunError, UsageError
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.first_bytes import HEAD_BYTES, Format, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME, row_blocks
 from fastscore.logs.read.stored_columns import json_text
 from fastscore.suites.declarations import Column
 
-_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _COPIED_BYTES = 1 << 20
 
 
@@ -30,6 +30,8 @@ def spool_stdin(file: InputFile, folder: Path) -> InputFile:
     ------
     UsageError
         Standard input is a terminal.
+    InputError
+        It is an archive, or nothing that is read.
     RunError
         It cannot be written.
     """
@@ -39,16 +41,23 @@ def spool_stdin(file: InputFile, folder: Path) -> InputFile:
             "The input is -, and nothing is piped to standard input.",
             "Pipe a log into the command, or name a file.",
         )
-    begins = stream.read(max(map(len, _MAGIC)))
-    packed = (name for magic, name in _MAGIC.items() if begins.startswith(magic))
+    begins = stream.read(HEAD_BYTES)
+    content = content_of(begins)
+    if content.other or content.compression in ("zip", "tar"):
+        raise InputError(
+            f"Standard input is not read: {content.other or 'an archive'}.",
+            content.advice or "Name the archive as the input.",
+        )
+    format: Format = "parquet" if content.stored else file.format
 
     def blocks() -> Iterator[bytes]:
         yield begins
         while block := stream.read(_COPIED_BYTES):
             yield block
 
-    stored = _written(folder / f"stdin.{file.format}", blocks(), file.path)
-    return replace(stored_as(file, stored), compression=next(packed, "none"))
+    stored = _written(folder / f"stdin.{format}", blocks(), file.path)
+    kept = replace(stored_as(file, stored), format=format)
+    return replace(kept, compression=content.compression)
 
 
 def spool_rows(rows: Iterable[Any], folder: Path) -> InputFile:

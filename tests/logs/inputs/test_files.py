@@ -1,14 +1,35 @@
 """Files, folders and globs: what is found, in which order, and what is refused."""
 
+import bz2
+import gzip
+import lzma
 import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.files import InputFile, list_left_aside, resolve_inputs
+from fastscore.logs.inputs.files import (
+    UNKNOWN_SUFFIX,
+    InputFile,
+    list_left_aside,
+    resolve_inputs,
+)
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.suites.declarations import Source
+
+
+def pack(content: bytes, suffix: str) -> bytes:
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        ".gz": gzip.compress,
+        ".zst": zstandard.compress,
+        ".xz": lzma.compress,
+        ".bz2": bz2.compress,
+    }
+    return packers.get(suffix, bytes)(content)
 
 
 @pytest.fixture
@@ -17,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("b.jsonl", "a.ndjson.gz", "sub/c.json", "sub/deep/d.parquet", "e.JSONL.zst"):
         path = tmp_path / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"{}\n")
+        path.write_bytes(pack(b"{}\n", path.suffix))
     (tmp_path / "logs" / "notes.txt").write_text("x")
     (tmp_path / "logs" / ".hidden.jsonl").write_text("x")
     return tmp_path
@@ -29,7 +50,7 @@ def paths(*patterns: str, formats: tuple[str, ...] = ("jsonl", "parquet")) -> li
 
 def test_a_file_is_described(folder: Path) -> None:
     assert resolve_inputs(["logs/a.ndjson.gz"]) == (
-        InputFile("logs/a.ndjson.gz", "jsonl", "gz", 3),
+        InputFile("logs/a.ndjson.gz", "jsonl", "gz", len(gzip.compress(b"{}\n"))),
     )
 
 
@@ -81,13 +102,12 @@ def test_logs_of_other_formats_are_named(folder: Path) -> None:
     for name in ("logs/y.csv", "logs/sub/x.csv.gz", "logs/notes.txt", "logs/.hidden.csv"):
         Path(name).write_text("a")
     formats = ("jsonl", "parquet")
-    assert list_left_aside(["logs"], formats) == ("logs/sub/x.csv.gz", "logs/y.csv")
-    assert list_left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == (
-        "logs/sub/x.csv.gz",
-        "logs/y.csv",
-    )
-    assert list_left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == ()
-    assert list_left_aside(["logs/sub"], ("csv", "parquet")) == ("logs/sub/c.json",)
+    csv, json = (f"a {name} file, which this suite does not read" for name in ("CSV", "JSON"))
+    aside = {"logs/notes.txt": UNKNOWN_SUFFIX, "logs/sub/x.csv.gz": csv, "logs/y.csv": csv}
+    assert list_left_aside(["logs"], formats) == aside
+    assert list_left_aside(["logs/*", "logs/b.jsonl", "logs/sub"], formats) == aside
+    assert list_left_aside(["logs/*.jsonl", "logs/b.jsonl"], formats) == {}
+    assert list_left_aside(["logs/sub"], ("csv", "parquet")) == {"logs/sub/c.json": json}
 
 
 def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> None:
@@ -102,12 +122,15 @@ def test_a_json_document_is_told_from_json_lines_by_the_source(folder: Path) -> 
         resolve_inputs(["logs/sub/c.json"], ("csv",))
 
 
-@pytest.mark.parametrize(("suffix", "compression"), [("", "none"), (".gz", "gz"), (".zst", "zst")])
+@pytest.mark.parametrize(
+    ("suffix", "compression"),
+    [("", "none"), (".gz", "gz"), (".zst", "zst"), (".xz", "xz"), (".bz2", "bz2")],
+)
 @pytest.mark.parametrize("format", ["csv", "json", "jsonl", "parquet"])
 def test_every_format_compressed_or_not(
     folder: Path, format: str, suffix: str, compression: str
 ) -> None:
-    Path(f"one.{format}{suffix}").write_bytes(b"x")
+    Path(f"one.{format}{suffix}").write_bytes(pack(b"x", suffix))
     (file,) = resolve_inputs([f"one.{format}{suffix}"], (format,))
     assert (file.format, file.compression) == (format, compression)
 
@@ -138,10 +161,36 @@ def test_no_input(folder: Path) -> None:
         resolve_inputs([])
 
 
-def test_a_link_to_a_folder_around_it_is_refused(folder: Path) -> None:
+def test_a_link_to_a_folder_around_it_is_passed_over(folder: Path) -> None:
+    expected = paths("logs")
     os.symlink("..", "logs/sub/up")
-    with pytest.raises(InputError, match="'logs/sub/up' is a link to a folder that it lies in"):
-        paths("logs")
+    assert paths("logs") == expected
+    assert paths("logs/**/*.json") == ["logs/sub/c.json"]
+
+
+def test_each_folder_is_searched_once_however_many_links_lead_to_it(folder: Path) -> None:
+    """Fifty links, two from each folder to the next: 2^25 paths lead to one log."""
+    for depth in range(26):
+        Path(f"deep/{depth}").mkdir(parents=True)
+    for depth in range(25):
+        for name in "ab":
+            os.symlink(f"../{depth + 1}", f"deep/{depth}/{name}")
+    Path("deep/25/log.jsonl").write_text("{}")
+    nested = "deep/0/" + "a/" * 25 + "log.jsonl"
+    assert paths("deep/0") == [nested]
+    assert paths("deep/0/**") == [nested]
+
+
+def test_folders_may_be_nested_deeply(folder: Path) -> None:
+    for depth in range(1, 1_501):
+        os.mkdir("d/" * depth)
+    nested = "d/" * 1_500
+    Path(nested, "log.jsonl").write_text("{}")
+    try:
+        assert paths("d") == paths("d/**/*.jsonl") == [f"{nested}log.jsonl"]
+        assert list(list_left_aside(["d"], ("csv",))) == [f"{nested}log.jsonl"]
+    finally:
+        subprocess.run(["rm", "-r", "d"], check=True)  # rmtree of Python 3.11 recurses
 
 
 @pytest.mark.parametrize("name", ["b.jsonl", "c.csv", "d.json", "b.jsonl.gz", "d.parquet"])

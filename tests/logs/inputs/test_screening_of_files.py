@@ -194,8 +194,8 @@ main()
 """
 
 
-def test_each_file_is_opened_once_to_be_looked_at(tmp_path: Path) -> None:
-    """By screening; a second time by planning, and a third to be scored."""
+def test_each_file_is_opened_twice_to_be_looked_at(tmp_path: Path) -> None:
+    """For its first bytes, by screening, by planning, and to be scored."""
     for index in range(12):
         rows = [dict(row, dialogue_uid=f"d{index}") for row in RIGHT["score_dialogue"]]
         write(tmp_path / "logs" / f"{index:02}.jsonl", rows)
@@ -221,4 +221,4 @@ def test_each_file_is_opened_once_to_be_looked_at(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     opened = Counter(line for line in done.stderr.splitlines() if line.startswith("logs/"))
-    assert opened == {f"logs/{index:02}.jsonl": 3 for index in range(12)}
+    assert opened == {f"logs/{index:02}.jsonl": 4 for index in range(12)}

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from fastscore.logs.plan.byte_ranges import Damage
+from fastscore import unpacked as unpacking
 from fastscore.logs.read import blocks as log_blocks
-from fastscore.logs.read import unpacking
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.rows import read_shard
+from fastscore.unpacked import Damage
 from tests.logs.plan.planned import SOURCE, log, plan, read
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
@@ -119,7 +119,7 @@ def test_damaged_archives_never_raise(tmp_path: Path, one_log: Path, suffix: str
         path.write_bytes(damaged)
         _, _, counts = read(plan(tmp_path, str(path)))
         assert counts["lines"] == counts["blank"] + counts["rows"] + counts["rejects"]
-    path.write_bytes(b"no archive at all")
+    path.write_bytes(bytes(range(64)))
     frame, rejects, _ = read(plan(tmp_path, str(path)))
     assert frame.height == 0
     assert rejects["reason"].to_list() == ["damaged_compression"]

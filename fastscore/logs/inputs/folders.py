@@ -1,0 +1,168 @@
+"""Files in folders and globs, in a stable order: each real folder once, links or not."""
+
+import errno
+import fnmatch
+import glob
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from fastscore.errors import InputError
+
+_MANIFEST, _ANALYSIS = "manifest.json", "analysis.html"
+_JUDGEMENTS = {"judgements.jsonl", "repeats.parquet"}
+_SAVED = {"state.json", "dataset_info.json"}
+_MOST_DESCRIBED = 1 << 20
+
+Entry = tuple[str, bool]
+"""A path, and whether it is a folder."""
+
+
+def walk(folder: str, aside: dict[str, str] | None = None) -> Iterator[str]:
+    """Yield the files below a folder, by name; links are followed, hidden names passed over.
+
+    Outputs of fastscore in it are no logs. Of a data set that the Hugging Face library saved, the
+    files that hold its rows are yielded alone.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    aside
+        Takes the folders that are passed over, with what they are.
+
+    Raises
+    ------
+    InputError
+        A folder cannot be read, or is itself an output of fastscore.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting: list[Entry] = [(folder, True)]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if not is_folder:
+            yield path
+            continue
+        status, entries = _list(path)
+        identity = (status.st_dev, status.st_ino)
+        if identity in seen:
+            continue
+        seen.add(identity)
+        own = _own_output(path, {os.path.basename(each) for each, _ in entries})
+        if own and path == folder:
+            raise InputError(f"{path!r} is {own}, no log.", "Name the logs that it was made from.")
+        if own:
+            if aside is not None:
+                aside[path] = own
+            continue
+        waiting += reversed(_rows_of_saved(path, entries))
+
+
+def expand_glob(pattern: str) -> list[str]:
+    """Return what a glob matches, by name: files, and folders unless it has a ``**``."""
+    if "**" not in pattern.split(os.sep):
+        return sorted(glob.glob(pattern))
+    root, parts = _root_of(pattern)
+    found = walk(root or os.curdir)
+    begin = len(os.path.join(root or os.curdir, ""))
+    below = (path[begin:] for path in found)
+    return [os.path.join(root, path) for path in below if _matches(path.split(os.sep), parts)]
+
+
+def _list(folder: str) -> tuple[os.stat_result, list[Entry]]:
+    """Return a folder's identity and its entries, by name."""
+    try:
+        status = os.stat(folder)
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+            named = [entry for entry in entries if not entry.name.startswith(".")]
+            # of links that lead nowhere entries raise
+            return status, [
+                (each.path, os.path.isdir(each.path) if each.is_symlink() else each.is_dir())
+                for each in named
+            ]
+    except OSError as error:
+        deep = error.errno == errno.ENAMETOOLONG
+        raise InputError(
+            f"The folder {folder[:200]!r} cannot be read: {error.strerror}.",
+            "It is nested too deeply: move the logs further up." if deep else None,
+        ) from error
+
+
+def _own_output(folder: str, names: set[str]) -> str:
+    """Say which output of fastscore a folder is, if any."""
+    if names >= _JUDGEMENTS:
+        return "judgements of fastscore"
+    if _ANALYSIS in names and "tables" in names:
+        return "an analysis of fastscore"
+    if _MANIFEST in names:
+        content = _described(folder, _MANIFEST)
+        if {"signature", "suite_version", "parts_hash"} <= set(content):
+            return "a run of fastscore"
+    return ""
+
+
+def _rows_of_saved(folder: str, entries: list[Entry]) -> list[Entry]:
+    """Leave out the descriptions of a data set that was saved to disk, and its caches."""
+    names = {os.path.basename(path) for path, _ in entries}
+    if "dataset_dict.json" in names and "splits" in _described(folder, "dataset_dict.json"):
+        names.discard("dataset_dict.json")
+    if names >= _SAVED:
+        files = _described(folder, "state.json").get("_data_files")
+        listed = (
+            {each.get("filename") for each in files if isinstance(each, dict)}
+            if isinstance(files, list)
+            else set()
+        )
+        names -= _SAVED
+        if listed & names:
+            names = {name for name in names if name in listed or not name.endswith(".arrow")}
+    return [entry for entry in entries if os.path.basename(entry[0]) in names]
+
+
+def _described(folder: str, name: str) -> dict[str, object]:
+    """Read a small JSON object, empty where there is none."""
+    path = os.path.join(folder, name)
+    with suppress(OSError, ValueError, RecursionError):
+        if os.path.isfile(path) and os.path.getsize(path) <= _MOST_DESCRIBED:
+            with open(path, "rb") as file:
+                content = json.load(file)
+            if isinstance(content, dict):
+                return content
+    return {}
+
+
+def _root_of(pattern: str) -> tuple[str, list[str]]:
+    """Part a glob into the folder that is walked and the parts that are matched below it."""
+    parts = pattern.split(os.sep)
+    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    root = os.sep.join(parts[:first])
+    if not root and pattern.startswith(os.sep):
+        root = os.sep
+    return root, parts[first:]
+
+
+def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Tell whether a path matches a glob's parts; ``**`` stands for any number of folders."""
+    places = _skipping(parts, {0})
+    for name in names:
+        here = {place for place in places if place < len(parts)}
+        after = {place for place in here if parts[place] == "**"}
+        after |= {
+            place + 1
+            for place in here
+            if parts[place] != "**" and fnmatch.fnmatchcase(name, parts[place])
+        }
+        places = _skipping(parts, after)
+    return len(parts) in places
+
+
+def _skipping(parts: Sequence[str], places: set[int]) -> set[int]:
+    """Add the places after each ``**``, which may stand for nothing."""
+    reached = set(places)
+    for place in places:
+        while place < len(parts) and parts[place] == "**":
+            place += 1
+            reached.add(place)
+    return reached
