@@ -109,8 +109,14 @@ class Suite(Protocol):
     def score(self, events: Events, vectors: "VectorView", options: Any) -> dict[str, pl.DataFrame]:
         """Score whole dialogues: one frame a table, in each table's declared schema."""
 
-    def summarise(self, tables: Mapping[str, pl.LazyFrame], options: Any) -> pl.DataFrame:
-        """Summarise committed tables by group, in the schema of `suites.summary`."""
+    def summarise(
+        self, tables: Mapping[str, pl.LazyFrame], options: Any, *, cluster: str | None = None
+    ) -> pl.DataFrame:
+        """Summarise committed tables by group, in the schema of `suites.summary`.
+
+        Intervals take the dialogue as the unit, or the values of the column ``cluster``, which
+        every table then has.
+        """
 
     def legacy_files(
         self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any

@@ -4,24 +4,27 @@ Sums are kept in whole numbers: each value is rounded to a fixed-point grid that
 the metric's range (or, without one, its largest magnitude) and the number of rows, and the 128-bit
 sums of those numbers and of their squares do not depend on the order. The grid is as fine as such
 sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions, 2^-48 for a
-thousand million. What rounding costs is of the order of a double's own last bits.
+thousand million. The rounding error is of the order of a double's own last bits.
+
+Rows are added up once, by dialogue. The few sums of dialogues are then added up by each label.
+Intervals take the dialogue as the unit, or the column that is named in its place.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from types import MappingProxyType
+from typing import Any
 
-import numpy as np
 import polars as pl
-from fastscore_kernels.sums import COUNT, ExactSums
-from fastscore_machine.arrays import Longs
-from fastscore_machine.stopping import StoppablePool
+from fastscore_machine.stopping import StoppablePool, raise_if_stopped
 
+from fastscore.statistics.clustered import Estimate, clustered_mean, mean_of_units
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
-from fastscore.suites.strata import Group, Strata
-from fastscore.suites.table_batches import Rows, batches_of, collected, hold_if_small
+from fastscore.suites.table_batches import Rows, collected, hold_if_small
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),
@@ -31,10 +34,13 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "n": pl.Int64(),
     "n_null": pl.Int64(),
     **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
+    "n_units": pl.Int64(),
     "mean": pl.Float64(),
     "sd": pl.Float64(),
     "ci_low": pl.Float64(),
     "ci_high": pl.Float64(),
+    "degrees_of_freedom": pl.Float64(),
+    "interval_reason": pl.String(),
     "minimum": pl.Float64(),
     "maximum": pl.Float64(),
     "micro_numerator": pl.Float64(),
@@ -42,21 +48,34 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "micro": pl.Float64(),
 }
 """One row for each group, value of it and metric. ``group`` is ``all`` (``value`` null) or a label
-column; ``n`` counts values, ``n_null`` the rest, split by reason; ``sd`` is the sample standard
-deviation (n - 1), ``ci_low`` and ``ci_high`` the mean -/+ 1.96 sd / sqrt(n), all three null for
-fewer than two values; ``micro`` is the ratio of the two sums."""
+column. ``n`` counts values, ``n_null`` the other rows, split by reason. ``n_units`` counts the
+dialogues (or other units) that have a value. ``sd`` is the sample standard deviation (n - 1), null
+for fewer than two values. ``ci_low`` and ``ci_high`` are the 95 % confidence interval of the mean
+with these units (`fastscore.statistics.clustered`), ``degrees_of_freedom`` those of its t
+distribution. Where there is no interval, ``interval_reason`` is ``too_few_units`` or
+``zero_variance``. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
 NORMAL_QUANTILE = 1.96
-"""Half the width of a published 95 % interval, in standard errors."""
 COLUMNS_AT_ONCE = 16
-"""A table is read ahead by some four million rows, whatever is done with them: so many columns."""
-_REASON_COUNTS = [f"n_{reason}" for reason in NULL_REASONS]
-_MOMENTS = "mean", "sd", "ci_low", "ci_high"
-_MICRO = "micro_numerator", "micro_denominator", "micro"
+"""The most columns that are summed in one pass over a table."""
+BYTES_AT_ONCE = 1 << 29
+"""The most memory for sums by dialogue, except that one column is always summed."""
+_UNIT_BYTES = 64
+"""The sums of one column of one dialogue: a count, two sums of 128 bits, two extremes."""
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
+_TOTALS = (
+    pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
+    pl.col(r"^.*:minimum$").min(),
+    pl.col(r"^.*:maximum$").max(),
+)
+"""How the sums of rows (`_sum_rows`) are added up again."""
+_REASON_COUNTS = {f"n_{reason}": reason for reason in NULL_REASONS}
+_WITHOUT_REASONS = {
+    name: dtype for name, dtype in SUMMARY_SCHEMA.items() if name not in _REASON_COUNTS
+}
 
 
 def summarise_metrics(
@@ -67,6 +86,7 @@ def summarise_metrics(
     suite: str,
     label_table: str = "dialogues",
     key: Sequence[str] = ("dialogue",),
+    cluster: str | None = None,
     switched_off: Mapping[str, NullReason] = MappingProxyType({}),
     sole_reasons: Mapping[str, NullReason] = MappingProxyType({}),
 ) -> pl.DataFrame:
@@ -84,6 +104,10 @@ def summarise_metrics(
         The suite's name, for the first column.
     label_table, key
         The table that holds the labels, and the columns by which tables without them join it.
+        Rows with the same key are one unit of the intervals, except that each row of
+        `label_table` is one.
+    cluster
+        A column of every table whose values are the units of the intervals instead.
     switched_off
         Metrics that the options alone make null in every row, and the reason that stands there:
         it is counted without being read.
@@ -102,22 +126,24 @@ def summarise_metrics(
     labelled = {name for name in of_table if set(groups) <= set(tables[name].collect_schema())}
     # a query alone does not fill the processors
     with StoppablePool(max_workers=len(of_table) + 1) as pool:
-        of_dialogues: Future[Strata] | None = None
+        labels: Future[pl.DataFrame] | None = None
         if len(labelled) < len(of_table):
-            of_dialogues = pool.submit(_find_strata, tables[label_table], key, groups)
+            labels = pool.submit(_read_labels, tables[label_table], key, groups)
 
-        def summarise(name: str) -> list[pl.DataFrame]:
-            by_key = None if name in labelled else of_dialogues
-            return _summarise_table(
-                tables[name],
-                of_table[name],
-                key if by_key else groups,
-                lambda rows: by_key.result() if by_key else Strata.of_labels(rows, groups),
-                switched_off,
-                sole_reasons,
+        def summarise(name: str) -> pl.DataFrame:
+            unit = (cluster,) if cluster else () if name == label_table else tuple(key)
+            table = _Table(
+                rows=tables[name],
+                metrics=of_table[name],
+                groups=groups,
+                key=key,
+                unit=unit,
+                labels=None if name in labelled else labels,
+                columns_at_once=_columns_at_once(tables, label_table) if unit else COLUMNS_AT_ONCE,
             )
+            return _summarise_table(table, switched_off, sole_reasons)
 
-        summaries = [frame for frames in pool.map(summarise, of_table) for frame in frames]
+        summaries = list(pool.map(summarise, of_table))
     groups_in_order = pl.Enum([ALL, *groups])
     metrics_in_order = pl.Enum([metric.id for metric in metrics])
     return (
@@ -133,33 +159,77 @@ def summarise_metrics(
     )
 
 
-def _find_strata(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> Strata:
-    labels = hold_if_small(table.select(*dict.fromkeys((*key, *groups))))
-    return Strata.of_dialogues(labels, key, groups)
+def _columns_at_once(tables: Mapping[str, pl.LazyFrame], label_table: str) -> int:
+    """Return how many columns are summed by dialogue at once: fewer of very many dialogues."""
+    n_dialogues = int(collected(tables[label_table].select(pl.len())).item())
+    return max(1, min(COLUMNS_AT_ONCE, BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))))
+
+
+def _read_labels(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> pl.DataFrame:
+    """Return the labels of each key: of several rows with one key, those of the first."""
+    labels = collected(table.select(*dict.fromkeys((*key, *groups))))
+    return labels.unique(key, keep="first", maintain_order=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table to summarise.
+
+    Parameters
+    ----------
+    rows, metrics
+        The table and its metrics.
+    groups, key
+        As in `summarise_metrics`.
+    unit
+        The columns that name the unit of intervals; empty if each row is a unit.
+    labels
+        The labels by key, of a table that does not have them itself.
+    columns_at_once
+        How many columns are summed in one pass, at most.
+    """
+
+    rows: pl.LazyFrame
+    metrics: Sequence[Metric]
+    groups: Sequence[str]
+    key: Sequence[str]
+    unit: tuple[str, ...]
+    labels: Future[pl.DataFrame] | None
+    columns_at_once: int
+
+    @property
+    def summed_by(self) -> tuple[str, ...]:
+        """The columns by which rows are added up first."""
+        named = self.groups if self.labels is None else self.key
+        return tuple(dict.fromkeys((*named, *self.unit)))
+
+    def labelled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Put the labels beside rows that have the key."""
+        if self.labels is None:
+            return rows
+        labels = self.labels.result().lazy()
+        return rows.join(labels, on=self.key, how="left", nulls_equal=True)
 
 
 def _summarise_table(
-    rows: pl.LazyFrame,
-    metrics: Sequence[Metric],
-    named: Sequence[str],
-    find_strata: Callable[[Rows], Strata],
+    table: _Table,
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
-) -> list[pl.DataFrame]:
-    """Sum once by combination of labels (a stratum), then by label over the few sums."""
-    columns = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
-    numbers = hold_if_small(rows.select(*named, pl.col(*columns).cast(pl.Float64)))
-    grids = choose_grids(numbers, metrics)
-    strata = find_strata(numbers)
-    n_rows, sums = _sum_by_stratum(numbers, named, grids, strata)
-    reasons = _known_reasons(n_rows, sums, metrics, switched_off, sole_reasons)
-    if reasons is None:
-        reasons = _count_reasons(rows.select(*named, "null_reasons"), metrics, strata)
-    return [
-        summary
-        for name, group in {ALL: strata.whole, **strata.groups}.items()
-        for summary in _summarise_group(name, group, metrics, n_rows, sums, reasons)
-    ]
+) -> pl.DataFrame:
+    columns = dict.fromkeys(name for metric in table.metrics for name in _summed_columns(metric))
+    numbers = hold_if_small(table.rows.select(*table.summed_by, pl.col(*columns).cast(pl.Float64)))
+    grids = choose_grids(numbers, table.metrics)
+    summaries = []
+    for metrics in _batches(table.metrics, table.columns_at_once):
+        raise_if_stopped()
+        some = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
+        of_keys = _sum_rows(numbers, table.summed_by, {name: grids[name] for name in some})
+        sums = collected(table.labelled(of_keys.lazy()))
+        summaries += [
+            _summarise_group(group, sums, metrics, grids, table) for group in (ALL, *table.groups)
+        ]
+    summary = pl.concat(summaries)
+    return _with_reasons(summary, table, switched_off, sole_reasons)
 
 
 def _summed_columns(metric: Metric) -> list[str]:
@@ -191,149 +261,147 @@ def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
 
 def fixed_point(column: str, bits: int) -> pl.Expr:
     """Return a column in multiples of 2^-bits, as 128-bit integers whose sums are exact."""
-    return (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int128)
+    # of 64 bits first: polars casts doubles to those faster
+    whole = (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int64)
+    return whole.cast(pl.Int128)
 
 
-def _sum_by_stratum(
-    rows: Rows, named: Sequence[str], grids: Mapping[str, int], strata: Strata
-) -> tuple[Longs, dict[str, ExactSums]]:
-    """Return by stratum the number of rows, and by column the sums of its values."""
-    n_values = dict.fromkeys(grids, 0)
-    sums = {column: ExactSums(strata.n_strata, bits) for column, bits in grids.items()}
-    columns = list(grids)
-    for first in range(0, len(columns), COLUMNS_AT_ONCE):
-        some = columns[first : first + COLUMNS_AT_ONCE]
-        n_rows = np.zeros(strata.n_strata, np.int64)
-        for batch in batches_of(rows.select(*named, *some)):
-            stratum = strata.of_rows(batch)
-            n_rows += np.bincount(stratum, minlength=n_rows.size)
-            for name in some:
-                values = batch[name]
-                n_values[name] += values.len() - values.null_count()
-                if values.null_count() < values.len():
-                    _add(sums[name], values, stratum)
-    for name, of_column in sums.items():
-        if of_column.limbs[:, COUNT].sum() != n_values[name]:
-            raise ValueError(f"column {name!r} holds NaN; expected null where there is no value")
-    return n_rows, sums
+def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
+    """Yield the metrics that are summed in one pass, by their number of columns."""
+    batch: list[Metric] = []
+    columns: set[str] = set()
+    for metric in metrics:
+        more = columns.union(_summed_columns(metric))
+        if batch and len(more) > at_once:
+            yield batch
+            batch, more = [], set(_summed_columns(metric))
+        batch.append(metric)
+        columns = more
+    yield batch
 
 
-def _add(sums: ExactSums, values: pl.Series, stratum: Longs) -> None:
+def _sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.DataFrame:
+    """Return by these columns the number of rows, and for each column the sums of its values."""
+    sums = [pl.len().cast(pl.Int64).alias(":rows")]
+    for column, bits in grids.items():
+        whole, value = fixed_point(column, bits), pl.col(column)
+        sums += [
+            value.count().cast(pl.Int64).alias(f"{column}:n"),
+            whole.sum().alias(f"{column}:sum"),
+            whole.pow(2).sum().alias(f"{column}:squares"),
+            value.min().alias(f"{column}:minimum"),
+            value.max().alias(f"{column}:maximum"),
+        ]
     try:
-        sums.add(values.to_numpy(), stratum)
-    except ValueError as error:
-        raise ValueError(
-            f"column {values.name!r}, far out of its declared range: {error}"
-        ) from error
+        found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
+    except pl.exceptions.InvalidOperationError:
+        _check_values(rows, grids)
+        raise
+    ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
+    largest = (pl.max_horizontal(of_column) for of_column in ends)
+    _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
+    return found
 
 
-def _known_reasons(
-    n_rows: Longs,
-    sums: Mapping[str, ExactSums],
-    metrics: Sequence[Metric],
-    switched_off: Mapping[str, NullReason],
-    sole_reasons: Mapping[str, NullReason],
-) -> Longs | None:
-    """Count the reasons where those of all nulls are known without being read; else None."""
-    counted = np.zeros((len(metrics), len(NULL_REASONS), n_rows.size), np.int64)
-    for metric, of_metric in zip(metrics, counted, strict=True):
-        n_values = sums[metric.id].limbs[:, COUNT]
-        n_null = n_rows - n_values
-        if not n_null.any():
-            continue
-        reason = sole_reasons.get(metric.id)
-        if reason is None and not n_values.any():
-            reason = switched_off.get(metric.id)
-        if reason is None:
-            return None
-        of_metric[NULL_REASONS.index(reason)] = n_null
-    return counted
+def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
+    """Refuse a column with NaN, infinities or values beyond its grid."""
+    is_nan = collected(rows.lazy().select(pl.col(*grids).is_nan().any())).row(0, named=True)
+    for column in grids:
+        if is_nan[column]:
+            raise ValueError(f"column {column!r} holds NaN; expected null if there is no value")
+    _check_range(
+        collected(rows.lazy().select(pl.col(*grids).abs().max())).row(0, named=True), grids
+    )
 
 
-def _count_reasons(rows: pl.LazyFrame, metrics: Sequence[Metric], strata: Strata) -> Longs:
-    """Count the nulls by metric, reason and stratum: int64 (n_metrics, n_reasons, n_strata)."""
-    asked, known = pl.Enum([metric.id for metric in metrics]), pl.Enum(NULL_REASONS)
-    counted = np.zeros((len(metrics), len(NULL_REASONS), strata.n_strata), np.int64)
-    for batch in batches_of(rows):
-        listed = batch["null_reasons"]
-        stratum = np.repeat(strata.of_rows(batch), listed.list.len().fill_null(0).to_numpy())
-        found = (
-            listed.explode(empty_as_null=False, keep_nulls=False)
-            .struct.unnest()
-            .select(
-                pl.col("metric").cast(asked, strict=False).to_physical().cast(pl.Int64),
-                pl.col("reason").cast(known).to_physical().cast(pl.Int64),
-                pl.Series("stratum", stratum),
+def _check_range(largest: Mapping[str, float | None], grids: Mapping[str, int]) -> None:
+    for column, bits in grids.items():
+        if (largest[column] or 0.0) > 2.0 ** (_GRID_BITS - bits):
+            raise ValueError(
+                f"column {column!r}, far out of its declared range: a value lies beyond "
+                f"2**{_GRID_BITS - bits} in magnitude"
             )
-            .drop_nulls("metric")
-        )
-        places = np.ravel_multi_index(tuple(column.to_numpy() for column in found), counted.shape)
-        counted += np.bincount(places, minlength=counted.size).reshape(counted.shape)
-    return counted
 
 
 def _summarise_group(
-    name: str,
-    group: Group,
+    group: str,
+    sums: pl.DataFrame,
     metrics: Sequence[Metric],
-    n_rows: Longs,
-    sums: Mapping[str, ExactSums],
-    reasons: Longs,
-) -> Iterator[pl.DataFrame]:
-    """Yield for each metric a row for each value of a label."""
-    rows = group.add_counts(n_rows)
-    grouped = {column: group.add_sums(of_column) for column, of_column in sums.items()}
-    totals = {column: of_column.totals() for column, of_column in grouped.items()}
-    for metric, lacking in zip(metrics, group.add_counts(reasons), strict=True):
-        found = grouped[metric.id]
-        counts = found.limbs[:, COUNT]
-        each = zip(counts.tolist(), totals[metric.id], found.squares(), strict=True)
-        moments = zip(*(_moments(*of_value, found.bits) for of_value in each), strict=True)
-        # no zero is negative: which of two equal ones came first is chance
-        extremes = np.where(counts[:, np.newaxis] > 0, found.extremes + 0.0, np.nan)
-        columns = {
-            "value": group.values,
-            "n": counts,
-            "n_null": rows - counts,
-            **dict(zip(_REASON_COUNTS, lacking, strict=True)),
-            **dict(zip(_MOMENTS, moments, strict=True)),
-            "minimum": pl.Series(extremes[:, 0], nan_to_null=True),
-            "maximum": pl.Series(extremes[:, 1], nan_to_null=True),
-            **_micro(metric, grouped, totals),
+    grids: Mapping[str, int],
+    table: _Table,
+) -> pl.DataFrame:
+    """Return for each metric a row for each value of a label, without the reasons of nulls."""
+    label = pl.lit(None) if group == ALL else pl.col(group)
+    valued = sums.with_columns(label.cast(pl.String).alias("value"))
+    if group == ALL:
+        totals = valued.select(pl.lit(None, pl.String).alias("value"), *_TOTALS)
+    else:
+        valued = valued.drop_nulls("value")
+        totals = valued.group_by("value").agg(_TOTALS).sort("value")
+    units = _Units.of_sums(valued, table, totals.height) if table.unit else None
+    frames = []
+    for metric in metrics:
+        columns: dict[str, Any] = {
+            **dict.fromkeys(_WITHOUT_REASONS),
+            "group": group,
+            "metric": metric.id,
+            "value": totals["value"],
+            "n_null": totals[":rows"] - totals[f"{metric.id}:n"],
+            **_moments(metric, totals, grids),
+            **_micro(metric, totals, grids),
         }
-        named = {"suite": None, "group": name, "metric": metric.id}
-        yield pl.DataFrame({**named, **columns}, SUMMARY_SCHEMA)
+        estimates = (
+            units.estimates(metric, grids)
+            if units
+            else [
+                mean_of_units(n, mean, sd, minimum=metric.minimum, maximum=metric.maximum)
+                for n, mean, sd in zip(columns["n"], columns["mean"], columns["sd"], strict=True)
+            ]
+        )
+        frames.append(pl.DataFrame({**columns, **_intervals(estimates)}, _WITHOUT_REASONS))
+    return pl.concat(frames)
 
 
 def _moments(
-    count: int, total: int, squares: int, bits: int
-) -> tuple[float | None, float | None, float | None, float | None]:
-    """Return the mean, and of two values or more the deviation and the ends of the interval."""
-    if not count:
-        return None, None, None, None
-    mean = _scaled(total, count, bits)
-    if count == 1:
-        return mean, None, None, None
-    deviation = _deviation(total, squares, count, bits)
-    half_width = NORMAL_QUANTILE * deviation / math.sqrt(count)
-    return mean, deviation, mean - half_width, mean + half_width
+    metric: Metric, totals: pl.DataFrame, grids: Mapping[str, int]
+) -> dict[str, Sequence[float | None]]:
+    """Return by value of a label the number, mean, deviation and extremes of a metric's values."""
+    sums = [totals[f"{metric.id}:{name}"].to_list() for name in ("n", "sum", "squares")]
+    bits = grids[metric.id]
+    each = list(zip(*sums, strict=True))
+    return {
+        "n": sums[0],
+        "mean": [_scaled(total, n, bits) if n else None for n, total, _ in each],
+        "sd": [
+            _deviation(total, squares, n, bits) if n > 1 else None for n, total, squares in each
+        ],
+        # no zero is negative: which of two equal ones comes first is chance
+        **{
+            name: [None if end is None else end + 0.0 for end in totals[f"{metric.id}:{name}"]]
+            for name in ("minimum", "maximum")
+        },
+    }
 
 
 def _micro(
-    metric: Metric, sums: Mapping[str, ExactSums], totals: Mapping[str, Sequence[int]]
-) -> dict[str, Sequence[float | None] | None]:
-    """Return by value the ratio of a metric's two sums, and both; None where it has none."""
+    metric: Metric, totals: pl.DataFrame, grids: Mapping[str, int]
+) -> dict[str, Sequence[float | None]]:
+    """Return by value of a label the ratio of a metric's two sums, and both, if it has any."""
     if metric.numerator is None or metric.denominator is None:
-        return dict.fromkeys(_MICRO)
+        return {}
     numerators, denominators = (
-        [_scaled(total, 1, sums[column].bits) for total in totals[column]]
+        [_scaled(total, 1, grids[column]) for total in totals[f"{column}:sum"].to_list()]
         for column in (metric.numerator, metric.denominator)
     )
     ratios = [
         numerator / denominator if denominator else None
         for numerator, denominator in zip(numerators, denominators, strict=True)
     ]
-    return dict(zip(_MICRO, (numerators, denominators, ratios), strict=True))
+    return {
+        "micro_numerator": numerators,
+        "micro_denominator": denominators,
+        "micro": ratios,
+    }
 
 
 def _scaled(total: int, count: int, bits: int) -> float:
@@ -345,3 +413,131 @@ def _deviation(total: int, squares: int, count: int, bits: int) -> float:
     """Return the sample standard deviation of whole numbers that stand for multiples of 2^-bits."""
     variance = (count * squares - total * total) / (count * (count - 1))
     return math.ldexp(math.sqrt(variance), -bits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Sums by unit, those of one value of a label side by side.
+
+    Parameters
+    ----------
+    sums
+        For each unit ``METRIC:n`` and ``METRIC:sum``.
+    bounds
+        Where the units of each value begin, and where the last one's end.
+    """
+
+    sums: pl.DataFrame
+    bounds: Sequence[int]
+
+    @classmethod
+    def of_sums(cls, valued: pl.DataFrame, table: _Table, n_values: int) -> "_Units":
+        """Add up by value and unit what was summed by finer columns."""
+        if table.unit != table.summed_by:
+            valued = valued.group_by("value", *table.unit).agg(pl.col(r"^.*:(n|sum)$").sum())
+        ordered = valued.sort("value")
+        sizes = ordered.group_by("value", maintain_order=True).len()["len"]
+        # of no rows at all there is one value, null, without units
+        bounds = [0, *accumulate(sizes)] if sizes.len() == n_values else [0, 0]
+        return cls(ordered, bounds)
+
+    def estimates(self, metric: Metric, grids: Mapping[str, int]) -> list[Estimate]:
+        """Estimate a metric's mean for each value of the label."""
+        counts = self.sums[f"{metric.id}:n"].to_numpy()
+        exact = self.sums[f"{metric.id}:sum"].cast(pl.Float64)
+        sums = (exact * 2.0 ** -grids[metric.id]).to_numpy()
+        return [
+            clustered_mean(
+                sums[begin:end],
+                counts[begin:end],
+                minimum=metric.minimum,
+                maximum=metric.maximum,
+            )
+            for begin, end in pairwise(self.bounds)
+        ]
+
+
+def _intervals(estimates: Sequence[Estimate]) -> dict[str, list[Any]]:
+    return {
+        "n_units": [estimate.n_units for estimate in estimates],
+        "ci_low": [estimate.low for estimate in estimates],
+        "ci_high": [estimate.high for estimate in estimates],
+        "degrees_of_freedom": [estimate.degrees_of_freedom for estimate in estimates],
+        "interval_reason": [estimate.reason for estimate in estimates],
+    }
+
+
+def _with_reasons(
+    summary: pl.DataFrame,
+    table: _Table,
+    switched_off: Mapping[str, NullReason],
+    sole_reasons: Mapping[str, NullReason],
+) -> pl.DataFrame:
+    """Count the reasons of nulls; the lists of rows are read unless every reason is known."""
+    known = _known_reasons(summary, switched_off, sole_reasons)
+    if known is None:
+        keys = ["group", "value", "metric"]
+        counted = summary.join(_count_reasons(table), on=keys, how="left", nulls_equal=True)
+        counted = counted.with_columns(pl.col(*_REASON_COUNTS).fill_null(0))
+    else:
+        reason = pl.col("metric").replace_strict(known, default=None, return_dtype=pl.String)
+        counted = summary.with_columns(
+            pl.when(reason == one).then("n_null").otherwise(0).alias(name)
+            for name, one in _REASON_COUNTS.items()
+        )
+    return counted.select(*SUMMARY_SCHEMA)
+
+
+def _known_reasons(
+    summary: pl.DataFrame,
+    switched_off: Mapping[str, NullReason],
+    sole_reasons: Mapping[str, NullReason],
+) -> dict[str, str] | None:
+    """Return the reason of every null by metric, if it is known without being read."""
+    known: dict[str, str] = {}
+    nulls = summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
+    for metric, n in nulls.select("metric", "n").iter_rows():
+        reason = sole_reasons.get(metric) or (None if n else switched_off.get(metric))
+        if reason is None:
+            return None
+        known[metric] = reason
+    return known
+
+
+def _count_reasons(table: _Table) -> pl.DataFrame:
+    """Count by group, value and metric how often each reason is listed."""
+    named = table.groups if table.labels is None else table.key
+    listed = (
+        table.labelled(table.rows.select(*named, "null_reasons"))
+        .select(
+            *(pl.col(group).cast(pl.String) for group in table.groups),
+            pl.col("null_reasons").alias(":listed"),
+        )
+        .explode(":listed", keep_nulls=False)
+        .with_columns(
+            pl.col(":listed").struct.field("metric").alias(":metric"),
+            pl.col(":listed").struct.field("reason").cast(pl.String).alias(":reason"),
+        )
+        .filter(pl.col(":metric").is_in([metric.id for metric in table.metrics]))
+        .group_by(*table.groups, ":metric", ":reason")
+        .agg(pl.len().cast(pl.Int64).alias(":n"))
+    )
+    found = collected(listed)
+    by_group = [
+        found.select(
+            pl.lit(group).alias("group"),
+            (pl.lit(None, pl.String) if group == ALL else pl.col(group)).alias("value"),
+            pl.col(":metric").alias("metric"),
+            ":reason",
+            ":n",
+        )
+        for group in (ALL, *table.groups)
+    ]
+    return (
+        pl.concat(by_group)
+        .group_by("group", "value", "metric")
+        .agg(
+            pl.col(":n").filter(pl.col(":reason") == reason).sum().alias(name)
+            for name, reason in _REASON_COUNTS.items()
+        )
+    )

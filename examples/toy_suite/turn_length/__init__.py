@@ -84,10 +84,14 @@ class TurnLengthSuite:
         return {"dialogues": scored.with_columns(nothing).select(*DIALOGUES.schema)}
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: TurnLengthOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: TurnLengthOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise over all dialogues."""
-        return summarise_metrics(tables, self.metrics, (), suite=self.name)
+        return summarise_metrics(tables, self.metrics, (), suite=self.name, cluster=cluster)
 
     def legacy_files(
         self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any

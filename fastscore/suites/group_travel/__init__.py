@@ -63,12 +63,16 @@ class GroupTravelSuite:
         return score_dialogues(events, vectors, options)
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: GroupTravelOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise every metric over all dialogues and by condition; compare conditions."""
         from fastscore.suites.group_travel.summarise import summarise_dialogues
 
-        return summarise_dialogues(tables, options)
+        return summarise_dialogues(tables, options, cluster=cluster)
 
     def legacy_files(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from fastscore.suites.declarations import NULL_REASONS
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.summarise import BOTH, CONDITION, DELTA, summarise_dialogues
@@ -12,6 +13,14 @@ from fastscore.suites.showing import Row
 
 _LABELS = ("dialogue", "file", "line", "condition", *FLAGS, "flag_source", "group_type")
 _DECIMALS = 4
+PUBLISHED_QUANTILE = 1.96
+"""Half the width of the published 95 % intervals, in standard errors of independent dialogues."""
+_SUMMARY_COLUMNS = (
+    *("suite", "group", "value", "metric", "n", "n_null"),
+    *(f"n_{reason}" for reason in NULL_REASONS),
+    *("mean", "sd", "ci_low", "ci_high", "minimum", "maximum"),
+    *("micro_numerator", "micro_denominator", "micro"),
+)
 
 
 def legacy_files(
@@ -21,7 +30,7 @@ def legacy_files(
 
     ``scores.csv`` has a row a dialogue, in the order of files, with every digit and an empty cell
     for null; ``summary.csv`` a row a condition and metric; ``summary.md`` the conditions side by
-    side, rounded.
+    side, rounded. Their intervals are the published ``mean ± 1.96 sd / sqrt(n)``.
     """
     scores = (
         tables["dialogues"]
@@ -29,7 +38,12 @@ def legacy_files(
         .sort("file", "line", maintain_order=True)
         .collect()
     )
-    summary = summarise_dialogues(tables, options)
+    half_width = PUBLISHED_QUANTILE * pl.col("sd") / pl.col("n").sqrt()
+    summary = (
+        summarise_dialogues(tables, options)
+        .with_columns(ci_low=pl.col("mean") - half_width, ci_high=pl.col("mean") + half_width)
+        .select(_SUMMARY_COLUMNS)
+    )
     return {
         "scores.csv": scores.write_csv().encode(),
         "summary.csv": summary.filter(pl.col("group") != DELTA).write_csv().encode(),

@@ -15,9 +15,19 @@ DELTA = "condition_delta"
 
 
 def summarise_dialogues(
-    tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+    tables: Mapping[str, pl.LazyFrame],
+    options: GroupTravelOptions,
+    *,
+    cluster: str | None = None,
 ) -> pl.DataFrame:
     """Summarise committed tables.
+
+    Parameters
+    ----------
+    tables, options
+        The tables by name, and the options of the run.
+    cluster
+        A column of every table: the unit of intervals in place of the dialogue.
 
     Returns
     -------
@@ -33,9 +43,8 @@ def summarise_dialogues(
         *(pl.col(channel.id).alias(str(channel.numerator)) for channel in CHANNELS),
     )
     groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
-    # ids repeat from condition to condition
     summary = summarise_metrics(
-        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", key=("file", "line")
+        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", cluster=cluster
     )
     return pl.concat([summary, _deltas(summary)])
 

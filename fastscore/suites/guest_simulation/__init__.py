@@ -65,13 +65,17 @@ class GuestSimulationSuite:
         return score_conversations(events, options)
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: GuestSimulationOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: GuestSimulationOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise every metric over all conversations, and by experiment level."""
         from fastscore.suites.summary import summarise_metrics
 
         return summarise_metrics(
-            tables, self.metrics, schema.GROUPS, suite=self.name, key=("file", "line")
+            tables, self.metrics, schema.GROUPS, suite=self.name, cluster=cluster
         )
 
     def legacy_files(

@@ -58,12 +58,16 @@ class MemoryFinanceSuite:
         return score_traces(events, options)
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: MemoryFinanceOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: MemoryFinanceOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise every metric over all dialogues, and by scenario and difficulty."""
         from fastscore.suites.memory_finance.summarise import summarise_traces
 
-        return summarise_traces(tables)
+        return summarise_traces(tables, cluster=cluster)
 
     def cases(self, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         """Count the turns and dialogues that each metric is defined for, skips and fails."""

@@ -1,6 +1,6 @@
 """The suite's summary: means over dialogues (macro) beside ratios of sums (micro)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -29,11 +29,20 @@ _RATIOS = tuple(
 )
 
 
-def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+def summarise_traces(
+    tables: Mapping[str, pl.LazyFrame], *, cluster: str | None = None
+) -> pl.DataFrame:
     """Summarise committed tables.
 
     Dialogues of one id count as one in M1 and M3 to M5, as in the published evaluation; a line
     without an id is of the id "". M2 counts every line.
+
+    Parameters
+    ----------
+    tables
+        The tables by name.
+    cluster
+        A column of every table: the unit of intervals in place of the dialogue.
 
     Returns
     -------
@@ -44,16 +53,19 @@ def summarise_traces(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     # asked for several times
     columns = [metric.id for metric in schema.PROFILE_METRICS]
     columns += ["dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
+    labels = (*schema.GROUPS, cluster) if cluster else schema.GROUPS
+    columns = list(dict.fromkeys((*columns, *labels)))
     dialogues = hold_if_small(tables["dialogues"].select(columns)).lazy()
     summarise = partial(
         summarise_metrics,
         groups=schema.GROUPS,
         suite="memory_finance",
+        cluster=cluster,
         sole_reasons=dict.fromkeys((ratio.id for ratio in schema.RATIOS), "not_applicable"),
     )
     with StoppablePool(max_workers=1) as pool:
         of_ids = pool.submit(
-            lambda: summarise({"dialogues": _merge_by_id(dialogues)}, schema.RATIOS)
+            lambda: summarise({"dialogues": _merge_by_id(dialogues, labels)}, schema.RATIOS)
         )
         placed = {**tables, "dialogues": dialogues}
         parts = summarise(placed, of_lines), of_ids.result()
@@ -93,14 +105,15 @@ def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     )
 
 
-def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+def _merge_by_id(dialogues: pl.LazyFrame, labels: Sequence[str]) -> pl.LazyFrame:
     """Add up the counts of valid dialogues of one id and form their ratios again.
 
-    Held are the sums of ids that come more than once, and of the others nothing.
+    An id has the first of its labels by the alphabet. Only the sums of ids that come more than
+    once are held in memory.
     """
     # whole hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    rows = dialogues.select("dialogue", *schema.GROUPS, *_SUMMED).with_columns(
+    rows = dialogues.select("dialogue", *labels, *_SUMMED).with_columns(
         pl.col("dialogue").fill_null(""), judge_score_sum=hundredths
     )
     repeated = _repeated_hashes(rows)
@@ -109,7 +122,7 @@ def _merge_by_id(dialogues: pl.LazyFrame) -> pl.LazyFrame:
         merged = (
             hashed.join(found, on=repeated.name, how="semi")
             .group_by("dialogue")
-            .agg(pl.col(*schema.GROUPS).min(), pl.col(*_SUMMED).sum())
+            .agg(pl.col(*labels).min(), pl.col(*_SUMMED).sum())
             .collect(engine="streaming")
         )
         single = hashed.join(found, on=repeated.name, how="anti").select(merged.columns)

@@ -68,12 +68,16 @@ class PreferenceShiftSuite:
         return score_logs(events, vectors, options)
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: PreferenceShiftOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise every metric over all conversations, and by model."""
         from fastscore.suites.preference_shift.summarise import summarise_logs
 
-        return summarise_logs(tables)
+        return summarise_logs(tables, cluster=cluster)
 
     def legacy_files(
         self,

@@ -9,10 +9,17 @@ from fastscore.suites.preference_shift.metrics import METRICS
 from fastscore.suites.summary import summarise_metrics
 
 
-def summarise_logs(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+def summarise_logs(
+    tables: Mapping[str, pl.LazyFrame], *, cluster: str | None = None
+) -> pl.DataFrame:
     """Summarise committed tables.
 
-    Every table carries the model itself, so nothing is joined by conversation.
+    Parameters
+    ----------
+    tables
+        Each has the model itself, so nothing is joined by conversation.
+    cluster
+        A column of every table: the unit of intervals in place of the conversation.
 
     Returns
     -------
@@ -20,5 +27,10 @@ def summarise_logs(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
         In the schema of `fastscore.suites.summary`, over all and by model.
     """
     return summarise_metrics(
-        tables, METRICS, schema.GROUPS, suite="preference_shift", key=schema.GROUPS
+        tables,
+        METRICS,
+        schema.GROUPS,
+        suite="preference_shift",
+        key=schema.TURNS.dialogue_key,
+        cluster=cluster,
     )

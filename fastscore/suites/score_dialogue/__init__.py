@@ -67,7 +67,11 @@ class ScoreDialogueSuite:
         return score_events(events, vectors, options)
 
     def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: ScoreDialogueOptions
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: ScoreDialogueOptions,
+        *,
+        cluster: str | None = None,
     ) -> pl.DataFrame:
         """Summarise every metric that was asked for over all dialogues, by miner and challenge."""
         from fastscore.suites.summary import summarise_metrics
@@ -78,7 +82,12 @@ class ScoreDialogueSuite:
             if options.pppl_model or metric.id not in schema.PERPLEXITIES
         ]
         return summarise_metrics(
-            tables, asked, schema.GROUPS, suite=self.name, switched_off=options.switched_off
+            tables,
+            asked,
+            schema.GROUPS,
+            suite=self.name,
+            cluster=cluster,
+            switched_off=options.switched_off,
         )
 
     def legacy_files(

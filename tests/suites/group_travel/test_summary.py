@@ -1,5 +1,6 @@
 """The summary: by condition and group type, and the firings of channels."""
 
+import math
 from typing import Any
 
 import polars as pl
@@ -76,11 +77,13 @@ def test_summary_by_condition_and_group_type() -> None:
         return rows.row(0, named=True)
 
     second = found("condition", "C2")
-    # 1/4, 2/4 and 3/4: mean 0.5, sd 0.25, 0.5 -/+ 1.96 * 0.25 / sqrt(3)
-    assert (second["mean"], second["sd"], second["n"]) == (0.5, 0.25, 3)
+    # 1/4, 2/4 and 3/4: mean 0.5, sd 0.25, so (1/4)^2 / 3 is its variance
+    assert (second["mean"], second["sd"], second["n"], second["n_units"]) == (0.5, 0.25, 3, 3)
     assert (second["micro_numerator"], second["micro_denominator"]) == (6.0, 12.0)
-    assert second["ci_low"] == pytest.approx(0.217099, abs=1e-6)
-    assert second["ci_high"] == pytest.approx(0.782901, abs=1e-6)
+    # Wilson's interval of 12 trials, (1/2)(1/2) / (1/48), with t of two degrees of freedom:
+    # its half width at 1/2 is t / (2 sqrt(12 + t^2))
+    assert second["ci_low"] == pytest.approx(0.5 - 4.302653 / (2 * math.sqrt(12 + 4.302653**2)))
+    assert second["ci_high"] == pytest.approx(0.5 + 4.302653 / (2 * math.sqrt(12 + 4.302653**2)))
     assert found("condition_delta", "C2-C1")["mean"] == 0.25
     assert found("condition", "C1")["sd"] is None
     assert found("group_type_and_condition", "spouses/C2")["mean"] == 0.5

@@ -115,15 +115,15 @@ def test_equal_values_have_no_deviation() -> None:
     assert summary["mean"].to_list() == [0.1, 0.1]
 
 
-def test_the_interval_is_196_standard_errors_wide_on_both_sides_of_the_mean() -> None:
+def test_rows_of_one_dialogue_are_one_unit_of_the_interval() -> None:
     rows = [(0, value, 0.0, 0) for value in (1.0, 2.0, 3.0, 6.0)]
     summary = summarise(rows)
-    # the mean is 3, the squares of what differs from it 4 + 1 + 0 + 9: sd = sqrt(14 / 3)
-    half = 1.96 * math.sqrt(14 / 3) / 2
+    # the mean is 3, its squared residuals 4 + 1 + 0 + 9: sd = sqrt(14 / 3)
     assert summary["sd"].to_list() == pytest.approx([math.sqrt(14 / 3)] * 2, rel=1e-15)
-    assert summary["ci_low"].to_list() == pytest.approx([3 - half] * 2, rel=1e-14)
-    assert summary["ci_high"].to_list() == pytest.approx([3 + half] * 2, rel=1e-14)
-    assert summarise(rows[:1])["ci_low"].to_list() == [None, None]
+    assert summary["n"].to_list() == [4, 4]
+    assert summary["n_units"].to_list() == [1, 1]
+    assert summary["ci_low"].to_list() == [None, None]
+    assert summary["interval_reason"].to_list() == ["too_few_units"] * 2
 
 
 @pytest.mark.parametrize(("minimum", "maximum"), [(None, 1.0), (0.0, None), (None, None)])
