@@ -13,7 +13,7 @@ from fastscore.terminal import write_line, write_note
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The folder for page, tables and figures.  [default: RUN-analysis]",
+    help="Folder for page, tables and figures; not a run.  [default: RUN-analysis]",
 )
 @click.option(
     "--judge",
@@ -34,21 +34,19 @@ from fastscore.terminal import write_line, write_note
     help="The smallest and largest possible score; others are refused and listed.",
 )
 @click.option(
-    "--samples",
-    type=click.IntRange(min=1),
-    default=2_000,
+    "--cluster",
+    default="dialogue",
     show_default=True,
-    help="Resamples of every bootstrap interval.",
+    metavar="COLUMN",
+    help="Column of table dialogues whose values are the units of intervals and tests.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def command(
     run: Path,
     output: Path | None,
     judge: Path | None,
     judge_columns: tuple[str, ...],
     judge_range: tuple[float, float],
-    samples: int,
-    seed: int,
+    cluster: str,
 ) -> None:
     """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""
     from fastscore.results.analyse import analyse
@@ -59,8 +57,7 @@ def command(
         judge=judge,
         judge_columns=judge_columns,
         judge_scale=judge_range,
-        samples=samples,
-        seed=seed,
+        cluster=cluster,
     )
     for note in made.notes:
         write_note(f"Note: {note}")

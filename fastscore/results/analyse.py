@@ -6,12 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, nearest
 from fastscore.options import build_options
+from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
 from fastscore.results.judgements import read_judgements
-from fastscore.results.runs import open_run
+from fastscore.results.runs import Run, open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
+from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysesRuns, AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.registry import load_suite
 
@@ -48,8 +50,7 @@ def analyse(
     judge: str | Path | None = None,
     judge_columns: Sequence[str] = (),
     judge_scale: tuple[float, float] = (1.0, 5.0),
-    samples: int = 2_000,
-    seed: int = 0,
+    cluster: str = "dialogue",
 ) -> Analysis:
     """Analyse a run of a suite that has an analysis of its own.
 
@@ -66,8 +67,9 @@ def analyse(
         Names of columns of that file that hold scores, beside the rubric's.
     judge_scale
         The smallest and largest score of the rubric; others are refused and listed.
-    samples, seed
-        Of every bootstrap by dialogue.
+    cluster
+        The column of table ``dialogues`` whose values are the units of intervals and tests. Rows
+        without a value are units of their own.
 
     Returns
     -------
@@ -77,7 +79,8 @@ def analyse(
     Raises
     ------
     UsageError
-        The run's suite has no analysis, or the scale is empty.
+        The run's suite has no analysis, the scale is empty, the table has no such column, or the
+        folder is a run.
     InputError
         The judge's file is not there or cannot be read.
     RunError
@@ -87,6 +90,7 @@ def analyse(
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     if not judge_scale[0] < judge_scale[1]:
         raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
+    _refuse_runs(folder)
     suite = load_suite(opened.manifest.suite)
     if not isinstance(suite, AnalysesRuns):
         raise UsageError(
@@ -94,7 +98,9 @@ def analyse(
             "`fastscore compare` compares runs of every suite.",
         )
     settings = AnalysisSettings(
-        judge_columns=tuple(judge_columns), judge_scale=judge_scale, samples=samples, seed=seed
+        judge_columns=tuple(judge_columns),
+        judge_scale=judge_scale,
+        unit=_checked_unit(opened, cluster),
     )
     judgements = None
     if judge is not None:
@@ -106,6 +112,26 @@ def analyse(
     found = suite.analyse(committed, judgements, options, settings)
     _write(folder, found, opened.signature)
     return Analysis(folder / PAGE, found.tables, tuple(found.figures), found.notes)
+
+
+def _refuse_runs(folder: Path) -> None:
+    """Refuse to write into a run, its own or another: its files would belong to two results."""
+    if (folder / MANIFEST_NAME).exists():
+        raise UsageError(
+            f"{folder} is a run, and an analysis does not belong in it.",
+            "Choose another folder with -o.",
+        )
+
+
+def _checked_unit(run: Run, column: str) -> str:
+    schema = run.table(LABEL_TABLE).collect_schema()
+    known = [name for name, dtype in schema.items() if can_label(dtype)]
+    if column not in known:
+        raise UsageError(
+            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r} for --cluster.",
+            nearest(column, known),
+        )
+    return column
 
 
 def _write(folder: Path, found: AnalysisContents, signature: str) -> None:

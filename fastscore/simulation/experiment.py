@@ -267,11 +267,7 @@ def _judged(experiment: Experiment, folder: Path) -> dict[str, Any]:
 
 
 def _analyse(experiment: Experiment, folder: Path) -> Path:
-    part, judged = experiment.analysis, _judged(experiment, folder)
-    made = analyse(
-        folder / SCORES, folder / ANALYSIS, samples=part.samples, seed=part.seed, **judged
-    )
-    return made.page
+    return analyse(folder / SCORES, folder / ANALYSIS, **_judged(experiment, folder)).page
 
 
 class _Counting:

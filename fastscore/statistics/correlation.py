@@ -1,28 +1,83 @@
-"""Rank correlations over plain arrays, with tests and intervals by cluster."""
+"""Rank correlations of pairs, with exact tests where pairs are few and intervals by cluster.
 
-from functools import partial
-from typing import Any
+Two questions are kept apart. `spearman` and `kendall` take pairs that are independent of each
+other. `clustered_spearman` and `clustered_kendall` take pairs of which some belong together, as the
+answers of several models to one user do, and compare pairs within strata alone, such as one model.
+No result depends on the order of the pairs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import combinations, permutations
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
-from fastscore.statistics.bootstrap import (
-    SAMPLES,
-    SEED,
-    number_clusters,
-    percentile_interval,
-    quotients,
-    resample_clusters,
-)
+from fastscore.statistics.bootstrap import number_clusters, quotients
+from fastscore.statistics.clustered import LEAST_UNITS, EstimateReason
 from fastscore.statistics.samples import Values, is_constant, paired
-from fastscore.statistics.significance import LEVEL, Interval, Significance
+from fastscore.statistics.significance import LEVEL, Significance
 
+EXACT_UNITS = 8
+"""The most units of which every order is counted: 8! = 40,320."""
+JACKKNIFE_GROUPS = 200
+"""The most parts that are left out in turn. More clusters are joined to as many parts."""
+POWER = 0.8
+"""The power that a smallest detectable correlation refers to."""
+_NEARLY_ONE = 0.9999
+"""Fisher's z of a perfect correlation is infinite: a replicate of 1 counts as this."""
+_LEAST_ERROR = 1e-9
 _LARGEST_PAIR_TABLE = 2_000
+_BLOCK_VALUES = 1_000_000
+
+Measure = Literal["spearman", "kendall"]
+Codes = npt.NDArray[np.int64]
+Estimator = Callable[[Values], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A rank correlation of clustered pairs.
+
+    Parameters
+    ----------
+    value
+        rho or tau-b; None if a side is constant or there are fewer than three pairs.
+    low, high
+        Ends of its 95 % confidence interval.
+    p_value
+        Two-sided p of the hypothesis that there is no correlation within strata.
+    method
+        How p was computed: ``exact`` counts every order of the clusters, ``jackknife`` is the t
+        test that belongs to the interval.
+    pairs, clusters
+        How many pairs and clusters there are.
+    error
+        Standard error of Fisher's z, by the jackknife.
+    smallest_p
+        The smallest p that any correlation of these values could have had; 0 except for ``exact``.
+    reason
+        Why ``value``, or else ``p_value`` or the interval, is None.
+    """
+
+    value: float | None
+    pairs: int
+    clusters: int
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    method: Literal["exact", "jackknife"] | None = None
+    error: float | None = None
+    smallest_p: float | None = None
+    reason: EstimateReason | None = None
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Spearman's rank correlation rho of pairs, ties by mean ranks, with its p-value.
+    """Return Spearman's rank correlation rho of independent pairs, ties by mean ranks, and its p.
 
     Parameters
     ----------
@@ -32,132 +87,293 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Returns
     -------
     Significance
-        too_few_values below three pairs; zero_variance where either side is constant.
+        p counts every order of up to eight values, ties included; beyond that it is Student's t
+        with n - 2 degrees of freedom. too_few_values below three pairs; zero_variance if a side is
+        constant.
     """
-    return _correlation(scipy.stats.spearmanr, a, b)
+    return _independent("spearman", a, b)
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Kendall's rank correlation tau-b of pairs, with its p-value.
+    """Return Kendall's rank correlation tau-b of independent pairs, and its p.
 
-    Parameters and reasons are those of `spearman`.
+    Parameters and reasons are those of `spearman`. Beyond eight pairs p is SciPy's: exact up to 33
+    pairs without ties, else by the normal approximation.
     """
-    return _correlation(scipy.stats.kendalltau, a, b)
+    return _independent("kendall", a, b)
 
 
-def bootstrap_spearman(
+def clustered_spearman(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
-) -> Interval:
-    """Return Spearman's rho of pairs and its percentile interval over resampled clusters.
+    strata: npt.ArrayLike | None = None,
+) -> Correlation:
+    """Return Spearman's rho of pairs within strata, with test and interval by cluster.
+
+    Values are ranked within their stratum. Ranks are divided by the stratum's size and centred, and
+    rho is the correlation of these grades over all strata. With one stratum it is Spearman's rho.
 
     Parameters
     ----------
     a, b
         Shape (n,) each, finite: the pairs.
     clusters
-        Shape (n,): each pair's cluster, integers or text.
-    samples
-        How many times clusters are drawn with replacement, as many as there are.
-    seed
-        Seed of the draws.
-    level
-        The interval's coverage.
+        Shape (n,), integers or text: pairs of different clusters are independent.
+    strata
+        Shape (n,), integers or text: pairs are compared within a stratum alone. None is one.
 
     Returns
     -------
-    Interval
-        No rho where `spearman` has none. Samples in which a side is constant have none either and
-        are left out; no ends for fewer than two clusters, or where no sample remains.
+    Correlation
+        The interval is t on Fisher's z scale, from the jackknife by cluster. p counts every order
+        of the clusters if there are at most eight of them and each has one pair in every stratum;
+        otherwise it is the interval's t test. Fewer than three clusters have neither.
     """
-    first, second = paired(a, b)
-    clustered, codes = number_clusters(clusters, first.size)
-    found = spearman(first, second)
-    if found.statistic is None:
-        return Interval(None, None, None, found.reason)
-    estimator = partial(
-        _weighted_spearman, codes=codes, first=_rank_plan(first), second=_rank_plan(second)
-    )
-    resampled = resample_clusters(estimator, clustered, first.size, samples=samples, seed=seed)
-    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
+    return _clustered("spearman", a, b, clusters, strata)
 
 
-def bootstrap_kendall(
+def clustered_kendall(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    level: float = LEVEL,
-) -> Interval:
-    """Return Kendall's tau-b of pairs and its percentile interval over resampled clusters.
+    strata: npt.ArrayLike | None = None,
+) -> Correlation:
+    """Return Kendall's tau-b over pairs of pairs of one stratum, with test and interval by cluster.
 
-    Parameters and nulls are those of `bootstrap_spearman`.
+    Parameters, test, interval and reasons are those of `clustered_spearman`.
     """
-    first, second = paired(a, b)
-    clustered, codes = number_clusters(clusters, first.size)
-    found = kendall(first, second)
-    if found.statistic is None:
-        return Interval(None, None, None, found.reason)
-    estimator = partial(_weighted_kendall, codes=codes, first=first, second=second)
-    resampled = resample_clusters(estimator, clustered, first.size, samples=samples, seed=seed)
-    return percentile_interval(found.statistic, resampled, clusters=clustered, level=level)
+    return _clustered("kendall", a, b, clusters, strata)
 
 
-def _correlation(measure: Any, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> float | None:
+    """Return the smallest correlation that a test of this spread detects with a power of 80 %.
+
+    Parameters
+    ----------
+    found
+        A correlation with a standard error.
+    alpha
+        The level of the test: 0.05 divided by the family's size if it is corrected.
+
+    Returns
+    -------
+    float or None
+        tanh((t(1 - alpha/2) + t(0.8)) * error); None without a standard error, or if no p below
+        alpha is possible.
+    """
+    if found.error is None or (found.smallest_p or 0.0) > alpha:
+        return None
+    freedom = min(found.clusters, JACKKNIFE_GROUPS) - 1
+    quantiles = scipy.special.stdtrit(freedom, [1 - alpha / 2, POWER])
+    return math.tanh(float(quantiles.sum()) * found.error)
+
+
+def _independent(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     first, second = paired(a, b)
     if first.size < 3:
         return Significance(None, None, reason="too_few_values")
     if is_constant(first) or is_constant(second):
         return Significance(None, None, reason="zero_variance")
     order = np.lexsort((second, first))
-    result = measure(first[order], second[order])
-    return Significance(float(result.statistic), float(result.pvalue))
+    first, second = first[order], second[order]
+    of_scipy = scipy.stats.spearmanr if measure == "spearman" else scipy.stats.kendalltau
+    result = of_scipy(first, second)
+    p_value = float(result.pvalue)
+    if first.size <= EXACT_UNITS:
+        p_value, _ = _exact_test(measure, first[:, None], second[:, None])
+    return Significance(float(result.statistic), p_value)
 
 
-_RankPlan = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs sorted by cluster and stratum, both numbered from 0: shape (n,) each."""
+
+    first: Values
+    second: Values
+    cluster: Codes
+    stratum: Codes
+    n_clusters: int
 
 
-def _rank_plan(values: Values) -> _RankPlan:
-    """Return the ascending order of values, where runs of equal ones start, each value's run."""
-    _, runs, counts = np.unique(values, return_inverse=True, return_counts=True)
-    starts = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)
-    return np.argsort(runs, kind="stable"), starts, runs
+def _clustered(
+    measure: Measure,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    strata: npt.ArrayLike | None,
+) -> Correlation:
+    pairs = _sorted_pairs(a, b, clusters, strata)
+    counts = pairs.first.size, pairs.n_clusters
+    if pairs.first.size < LEAST_UNITS:
+        return Correlation(None, *counts, reason="too_few_units")
+    estimator = _estimator(measure, pairs)
+    value = float(estimator(np.ones((1, pairs.first.size)))[0])
+    if math.isnan(value):
+        return Correlation(None, *counts, reason="zero_variance")
+    if pairs.n_clusters < LEAST_UNITS:
+        return Correlation(value, *counts, reason="too_few_units")
+    found = _jackknifed(value, estimator, pairs)
+    if pairs.n_clusters > EXACT_UNITS or not _is_complete(pairs):
+        return found
+    tables = (side.reshape(pairs.n_clusters, -1) for side in (pairs.first, pairs.second))
+    p_value, smallest_p = _exact_test(measure, *tables)
+    return replace(found, p_value=p_value, smallest_p=smallest_p, method="exact")
 
 
-def _weighted_spearman(
-    draws: Values, *, codes: npt.NDArray[np.int64], first: _RankPlan, second: _RankPlan
-) -> Values:
-    """Correlate the mean ranks of rows that stand in a sample as often as their cluster."""
-    weights = draws[:, codes]
-    middle = (weights.sum(axis=1, keepdims=True) + 1) / 2
-    x, y = (_mean_ranks(weights, plan) - middle for plan in (first, second))
-    spread = np.sqrt((weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1))
-    products = (weights * x * y).sum(axis=1)
-    return quotients(products, spread)
+def _sorted_pairs(
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None
+) -> _Pairs:
+    first, second = paired(a, b)
+    n_clusters, cluster = number_clusters(clusters, first.size)
+    stratum = np.zeros(first.size, np.int64)
+    if strata is not None:
+        _, stratum = number_clusters(strata, first.size)
+    order = np.lexsort((second, first, stratum, cluster))
+    return _Pairs(first[order], second[order], cluster[order], stratum[order], n_clusters)
 
 
-def _mean_ranks(weights: Values, plan: _RankPlan) -> Values:
-    order, starts, runs = plan
-    in_run = np.add.reduceat(weights[:, order], starts, axis=1)
-    last = np.cumsum(in_run, axis=1)
-    return np.asarray((last - in_run / 2 + 0.5)[:, runs])
+def _jackknifed(value: float, estimator: Estimator, pairs: _Pairs) -> Correlation:
+    """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t.
+
+    There is no test if a replicate has no correlation, or if no replicate differs from the others.
+    """
+    counts = pairs.first.size, pairs.n_clusters
+    undecided = Correlation(value, *counts, reason="zero_variance")
+    parts = min(pairs.n_clusters, JACKKNIFE_GROUPS)
+    replicates = _replicates(estimator, pairs.cluster % parts, parts)
+    if np.isnan(replicates).any() or abs(value) > _NEARLY_ONE:
+        return undecided
+    of_replicates = np.arctanh(np.clip(replicates, -_NEARLY_ONE, _NEARLY_ONE))
+    pseudovalues = parts * math.atanh(value) - (parts - 1) * of_replicates
+    z, error = float(pseudovalues.mean()), float(pseudovalues.std(ddof=1)) / math.sqrt(parts)
+    if error < _LEAST_ERROR:
+        return undecided
+    half = -float(scipy.special.stdtrit(parts - 1, (1 - LEVEL) / 2)) * error
+    return Correlation(
+        value,
+        *counts,
+        low=min(math.tanh(z - half), value),
+        high=max(math.tanh(z + half), value),
+        p_value=2 * float(scipy.special.stdtr(parts - 1, -abs(z / error))),
+        method="jackknife",
+        error=error,
+        smallest_p=0.0,
+    )
 
 
-def _weighted_kendall(
-    draws: Values, *, codes: npt.NDArray[np.int64], first: Values, second: Values
-) -> Values:
-    """Correlate the order of rows that stand in a sample as often as their cluster."""
-    if first.size > _LARGEST_PAIR_TABLE:
-        return _repeated_kendall(draws.astype(np.int64), codes, first, second)
-    weights = draws[:, codes]
-    x, y = (np.sign(side[:, None] - side) for side in (first, second))
+def _replicates(estimator: Estimator, part: Codes, parts: int) -> Values:
+    """Estimate without each part of the pairs in turn, in blocks that fit the cache."""
+    block = max(1, _BLOCK_VALUES // part.size)
+    starts = range(0, parts, block)
+    omitted = [np.arange(start, min(start + block, parts))[:, None] for start in starts]
+    return np.concatenate([estimator((part != out).astype(np.float64)) for out in omitted])
+
+
+def _is_complete(pairs: _Pairs) -> bool:
+    """Tell whether every cluster has exactly one pair in every stratum."""
+    clusters, strata = np.arange(pairs.n_clusters), np.arange(int(pairs.stratum.max()) + 1)
+    return np.array_equal(pairs.stratum, np.tile(strata, clusters.size)) and np.array_equal(
+        pairs.cluster, np.repeat(clusters, strata.size)
+    )
+
+
+def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float, float]:
+    """Return the share of orders with as large a correlation, and the share with the largest.
+
+    Parameters
+    ----------
+    measure
+        rho or tau.
+    first, second
+        Shape (units, strata): a unit's values stay together, so that what its strata share is the
+        same in every order. Ties and sizes of strata do not change, and so neither does what the
+        correlation is divided by: sums of products are counted, which are exact.
+    """
+    units = len(first)
+    orders = _all_orders(units)
+    sums = np.zeros(len(orders))
+    if measure == "spearman":
+        x, y = (scipy.stats.rankdata(side, axis=0) - (units + 1) / 2 for side in (first, second))
+        products = x @ y.T
+        for i in range(units):
+            sums += products[i][orders[:, i]]
+    else:
+        x, y = (np.sign(side[:, None] - side[None, :]) for side in (first, second))
+        for i, k in combinations(range(units), 2):
+            sums += (y @ x[i, k])[orders[:, i], orders[:, k]]
+    sizes = np.abs(sums)
+    own = sizes[0]  # the first order is the one that was observed
+    return float((sizes >= own).mean()), float((sizes >= sizes.max()).mean())
+
+
+@lru_cache(maxsize=EXACT_UNITS)
+def _all_orders(units: int) -> Codes:
+    orders = np.array(list(permutations(range(units))), dtype=np.int64)
+    orders.flags.writeable = False
+    return orders
+
+
+def _estimator(measure: Measure, pairs: _Pairs) -> Estimator:
+    """Return the function from weights of pairs, shape (samples, n), to their correlations."""
+    sides = pairs.first, pairs.second
+    if measure == "spearman":
+        return partial(
+            _weighted_spearman, plans=[_rank_plan(side, pairs.stratum) for side in sides]
+        )
+    if pairs.first.size > _LARGEST_PAIR_TABLE:
+        return partial(_chosen_kendall, sides=sides, strata=pairs.stratum)
+    return partial(_weighted_kendall, sides=sides, strata=pairs.stratum)
+
+
+@dataclass(frozen=True, slots=True)
+class _RankPlan:
+    """Where values stand in ascending order within their strata: shape (n,) or (runs,).
+
+    ``run`` is each pair's run of equal values, and ``stratum`` each pair's stratum; ``first_run``
+    is each stratum's first run.
+    """
+
+    order: Codes
+    starts: Codes
+    run: Codes
+    stratum: Codes
+    first_run: Codes
+
+
+def _rank_plan(values: Values, within: Codes) -> _RankPlan:
+    order = np.lexsort((values, within))
+    ordered, strata = values[order], within[order]
+    is_new = np.ones(values.size, bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]) | (strata[1:] != strata[:-1])
+    run = np.empty(values.size, np.int64)
+    run[order] = np.cumsum(is_new) - 1
+    starts = np.flatnonzero(is_new)
+    first_run = np.searchsorted(strata[starts], np.arange(int(within.max()) + 1))
+    return _RankPlan(order, starts, run, within, first_run)
+
+
+def _weighted_spearman(weights: Values, *, plans: Sequence[_RankPlan]) -> Values:
+    x, y = (_grades(weights, plan) for plan in plans)
+    products, of_x, of_y = ((weights * part).sum(axis=1) for part in (x * y, x * x, y * y))
+    return quotients(products, np.sqrt(of_x * of_y))
+
+
+def _grades(weights: Values, plan: _RankPlan) -> Values:
+    """Return mean ranks within strata, divided by the stratum's weight, from -1/2 to 1/2."""
+    in_run = np.add.reduceat(weights[:, plan.order], plan.starts, axis=1)
+    through = np.cumsum(in_run, axis=1)
+    before = (through - in_run)[:, plan.first_run]
+    size = np.add.reduceat(in_run, plan.first_run, axis=1)
+    middle = (through - in_run / 2)[:, plan.run] - before[:, plan.stratum]
+    of_pair = size[:, plan.stratum]
+    shares = np.full(middle.shape, 0.5)
+    return np.asarray(np.divide(middle, of_pair, out=shares, where=of_pair > 0) - 0.5)
+
+
+def _weighted_kendall(weights: Values, *, sides: Sequence[Values], strata: Codes) -> Values:
+    together = strata[:, None] == strata
+    x, y = (np.sign(side[:, None] - side) * together for side in sides)
 
     def over_pairs(table: Values) -> Values:
         return np.asarray(((weights @ table) * weights).sum(axis=1))
@@ -165,13 +381,20 @@ def _weighted_kendall(
     return quotients(over_pairs(x * y), np.sqrt(over_pairs(x * x) * over_pairs(y * y)))
 
 
-def _repeated_kendall(
-    draws: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], first: Values, second: Values
-) -> Values:
-    """Correlate written-out samples, where a table of all pairs would be slower."""
-    estimates = np.full(len(draws), np.nan)
-    for sample, drawn in enumerate(draws):
-        x, y = (np.repeat(side, drawn[codes]) for side in (first, second))
-        if np.ptp(x) > 0 and np.ptp(y) > 0:
-            estimates[sample] = scipy.stats.kendalltau(x, y, method="asymptotic").statistic
-    return estimates
+def _chosen_kendall(weights: Values, *, sides: Sequence[Values], strata: Codes) -> Values:
+    """Correlate the pairs of weight 1, if a table of all pairs of pairs would be slower."""
+    estimates = np.zeros((len(weights), 3))
+    for sample, chosen in enumerate(weights > 0):
+        for stratum in range(int(strata.max()) + 1):
+            x, y = (side[chosen & (strata == stratum)] for side in sides)
+            untied = np.array([_untied_pairs(x), _untied_pairs(y)])
+            if untied.all():
+                tau = scipy.stats.kendalltau(x, y, method="asymptotic").statistic
+                estimates[sample] += [tau * math.sqrt(untied.prod()), *untied]
+    return quotients(estimates[:, 0], np.sqrt(estimates[:, 1] * estimates[:, 2]))
+
+
+def _untied_pairs(values: Values) -> float:
+    """Return how many pairs of values differ."""
+    counts = np.unique(values, return_counts=True)[1].astype(np.float64)
+    return float((values.size**2 - (counts**2).sum()) / 2)

@@ -161,14 +161,13 @@ class AnalysisSettings:
         Names of columns with scores in a judge's file, beside the rubric's.
     judge_scale
         The smallest and largest score of the rubric; others are refused and listed.
-    samples, seed
-        Of every bootstrap by dialogue.
+    unit
+        The column of table ``dialogues`` whose values are the units of intervals and tests.
     """
 
     judge_columns: tuple[str, ...] = ()
     judge_scale: tuple[float, float] = (1.0, 5.0)
-    samples: int = 2_000
-    seed: int = 0
+    unit: str = "dialogue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

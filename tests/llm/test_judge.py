@@ -220,7 +220,7 @@ def test_judgements_feed_the_analysis(stub, tmp_path, logs):
         [logs], "preference_shift", output=tmp_path / "run", catalogue=str(SAMPLE),
         segments="metadata", embedder=None,
     )  # fmt: skip
-    made = analyse(tmp_path / "run", judge=tmp_path / "judged" / "judgements.jsonl", samples=20)
+    made = analyse(tmp_path / "run", judge=tmp_path / "judged" / "judgements.jsonl")
     convergent = made.tables["convergent_validity"]
     assert set(NAMES) <= set(convergent["judge"])
     assert convergent.filter(pl.col("group") == "all")["n"].max() == 6

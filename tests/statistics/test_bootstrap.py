@@ -5,15 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.statistics import bootstrap
-from fastscore.statistics.bootstrap import resample_means
+from fastscore.statistics.bootstrap import number_clusters, percentile_interval, resample_means
 from fastscore.statistics.significance import Interval
-from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 
 SAMPLES = 60
 ROWS = st.lists(
@@ -26,11 +24,17 @@ ROWS = st.lists(
 def mean_interval(
     values: npt.ArrayLike, clusters: npt.ArrayLike, *, samples: int = 2_000, seed: int = 0
 ) -> Interval:
-    """Return the interval of a mean as analyses have it, of one column."""
-    frame = pl.DataFrame(
-        {"x": np.asarray(values, np.float64), "cluster": pl.Series(np.asarray(clusters))}
-    )
-    return mean_intervals(frame, ["x"], samples=samples, seed=seed)[0]
+    """Return the percentile interval of a mean over resampled clusters."""
+    numbers = np.asarray(values, np.float64)
+    n_clusters, codes = number_clusters(clusters, numbers.size)
+    if not n_clusters:
+        return Interval(None, None, None, "too_few_values")
+    order = np.lexsort((numbers, codes))
+    sums = np.bincount(codes[order], numbers[order], n_clusters)[:, None]
+    counts = np.bincount(codes, minlength=n_clusters)[:, None].astype(float)
+    found = resample_means(sums, counts, samples=samples, seed=seed)
+    mean = float(sums.sum() / counts.sum())
+    return percentile_interval(mean, found[:, 0], clusters=n_clusters)
 
 
 def written_out(

@@ -1,23 +1,81 @@
-"""Rank correlations against values worked by hand and samples written out row by row."""
+"""Rank correlations against values worked by hand, SciPy, and leaving out clusters one by one."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastscore.statistics import bootstrap, correlation
+from fastscore.statistics import correlation
 from fastscore.statistics.correlation import (
-    bootstrap_kendall,
-    bootstrap_spearman,
+    Correlation,
+    clustered_kendall,
+    clustered_spearman,
+    detectable_correlation,
     kendall,
     spearman,
 )
-from fastscore.statistics.significance import Interval
-from tests.statistics.test_bootstrap import ROWS, SAMPLES, matches, written_out
+
+Rows = list[tuple[int, int, str, str]]
+ROWS = st.lists(
+    st.tuples(
+        st.integers(-3, 3), st.integers(-3, 3), st.sampled_from("abcde"), st.sampled_from("mn")
+    ),
+    min_size=3,
+    max_size=16,
+)
+ONE = ("one stratum",) * 9
+FEW_PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=5)
+
+
+def plain_spearman(rows: Sequence[tuple[Any, ...]]) -> float:
+    """Correlate (x, y, stratum) by ranks within strata, in plain Python."""
+    x_grades, y_grades = [], []
+    for stratum in {row[2] for row in rows}:
+        part = [row for row in rows if row[2] == stratum]
+        for side, grades in ((0, x_grades), (1, y_grades)):
+            for row in part:
+                below = sum(other[side] < row[side] for other in part)
+                equal = sum(other[side] == row[side] for other in part)
+                grades.append(Fraction(2 * below + equal, 2 * len(part)) - Fraction(1, 2))
+    return quotient(
+        sum(x * y for x, y in zip(x_grades, y_grades, strict=True)),
+        sum(x * x for x in x_grades),
+        sum(y * y for y in y_grades),
+    )
+
+
+def plain_kendall(rows: Sequence[tuple[Any, ...]]) -> float:
+    """Compare all pairs of one stratum, in plain Python."""
+    pairs = [
+        (np.sign(first[0] - second[0]), np.sign(first[1] - second[1]))
+        for place, first in enumerate(rows)
+        for second in rows[:place]
+        if first[2] == second[2]
+    ]
+    return quotient(
+        sum(x * y for x, y in pairs), sum(x * x for x, _ in pairs), sum(y * y for _, y in pairs)
+    )
+
+
+def quotient(products: Any, of_x: Any, of_y: Any) -> float:
+    if not of_x or not of_y:
+        return math.nan
+    return float(products) / math.sqrt(float(of_x) * float(of_y))
+
+
+PLAIN = [(clustered_spearman, plain_spearman), (clustered_kendall, plain_kendall)]
+
+
+def arrays(rows: Rows) -> tuple[list[Any], ...]:
+    x, y, clusters, strata = map(list, zip(*rows, strict=True))
+    return x, y, clusters, strata
 
 
 def test_correlations_by_hand() -> None:
@@ -31,63 +89,210 @@ def test_correlations_by_hand() -> None:
     )
 
 
+@pytest.mark.parametrize("measure", [spearman, kendall])
+def test_three_pairs_in_perfect_order_are_no_evidence(measure: Any) -> None:
+    # of 3! orders the rising and the falling one are as extreme: 2 / 6
+    assert measure([1.0, 2.0, 3.0], [5.0, 6.0, 9.0]).p_value == pytest.approx(1 / 3)
+    assert measure([1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]).p_value == pytest.approx(2 / 24)
+
+
+@settings(max_examples=40)
+@given(FEW_PAIRS)
+def test_few_pairs_count_every_order(pairs: list[tuple[int, int]]) -> None:
+    x, y = zip(*pairs, strict=True)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert spearman(x, y).reason == kendall(x, y).reason == "zero_variance"
+        return
+    for measure, plain in ((spearman, plain_spearman), (kendall, plain_kendall)):
+        own, *others = [plain(list(zip(x, order, ONE, strict=False))) for order in permutations(y)]
+        as_large = sum(abs(value) >= abs(own) - 1e-9 for value in (own, *others))
+        expected = Fraction(as_large, math.factorial(len(pairs)))
+        found = measure(x, y)
+        assert found.statistic == pytest.approx(own)
+        assert found.p_value == pytest.approx(float(expected))
+
+
+def test_six_pairs_have_the_p_of_the_permutation_test_of_scipy() -> None:
+    x, y = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0], [2.0, 1.0, 1.5, 8.0, 4.0, 7.0]
+    for measure, of_scipy in ((spearman, stats.spearmanr), (kendall, stats.kendalltau)):
+        test = stats.permutation_test(
+            (x,),
+            lambda order, of_scipy=of_scipy: abs(of_scipy(order, y).statistic),
+            permutation_type="pairings",
+            alternative="greater",
+            n_resamples=10_000,
+        )
+        assert measure(x, y).p_value == pytest.approx(test.pvalue)
+
+
+def test_more_pairs_have_the_p_of_scipy() -> None:
+    x, y = np.random.default_rng(4).normal(size=(2, 30))
+    assert spearman(x, y).p_value == pytest.approx(stats.spearmanr(x, y).pvalue)
+    assert kendall(x, y).p_value == pytest.approx(stats.kendalltau(x, y).pvalue)
+
+
 def test_too_few_pairs_and_constant_sides_give_reasons() -> None:
     for measure in (spearman, kendall):
         assert measure([1.0, 2.0], [1.0, 2.0]).reason == "too_few_values"
         assert measure([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]).reason == "zero_variance"
+    for clustered in (clustered_spearman, clustered_kendall):
+        assert clustered([], [], []) == Correlation(None, 0, 0, reason="too_few_units")
+        constant = clustered([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [1, 2, 3])
+        assert constant == Correlation(None, 3, 3, reason="zero_variance")
+        two = clustered([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1, 2, 2])
+        assert two == Correlation(pytest.approx(1.0), 3, 2, reason="too_few_units")
     with pytest.raises(ValueError, match=r"clusters has shape \(1,\), expected \(2,\)"):
-        bootstrap_spearman([1.0, 2.0], [1.0, 2.0], ["a"])
+        clustered_spearman([1.0, 2.0], [1.0, 2.0], ["a"])
 
 
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=3), st.randoms())
-def test_order_never_matters(pairs: list[tuple[float, float]], random: object) -> None:
-    shuffled = list(pairs)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    for measure in (spearman, kendall):
-        assert measure(*np.array(pairs).T) == measure(*np.array(shuffled).T)
+@given(ROWS)
+def test_clusters_are_left_out_one_by_one(rows: Rows) -> None:
+    """Value, interval and p of the jackknife, each replicate computed from the rows that remain."""
+    x, y, clusters, strata = arrays(rows)
+    for clustered, plain in PLAIN:
+        found = clustered(x, y, clusters, strata)
+        value = plain([(row[0], row[1], row[3]) for row in rows])
+        if math.isnan(value):
+            assert found.value is None
+            continue
+        assert found.value == pytest.approx(value)
+        labels = sorted(set(clusters))
+        left = [plain([(r[0], r[1], r[3]) for r in rows if r[2] != label]) for label in labels]
+        expected = jackknife_interval(value, left) if len(labels) > 2 else None
+        if expected is None:
+            assert (found.low, found.high) == (None, None)
+            continue
+        low, high, p_value = expected
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+        if found.method == "jackknife":
+            assert found.p_value == pytest.approx(p_value)
 
 
-def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(5)
-    values, others = generator.normal(size=(2, 300))
-    clusters = generator.integers(0, 40, size=300)
-    order = generator.permutation(300)
-    for block in (1, 1_000, 10**9):
-        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
-        assert bootstrap_spearman(
-            values[order], others[order], clusters[order], samples=100
-        ) == bootstrap_spearman(values, others, clusters, samples=100)
+def jackknife_interval(value: float, replicates: list[float]) -> tuple[float, float, float] | None:
+    n = len(replicates)
+    if abs(value) > 0.9999 or any(math.isnan(replicate) for replicate in replicates):
+        return None
+    of_replicates = [math.atanh(min(max(r, -0.9999), 0.9999)) for r in replicates]
+    pseudovalues = [n * math.atanh(value) - (n - 1) * z for z in of_replicates]
+    if max(pseudovalues) - min(pseudovalues) < 1e-8:
+        return None
+    test = stats.ttest_1samp(pseudovalues, 0.0)
+    ends = test.confidence_interval(0.95)
+    low, high = math.tanh(ends.low), math.tanh(ends.high)
+    return min(low, value), max(high, value), float(test.pvalue)
 
 
-def correlated(measure: Callable[..., object]) -> Callable[[np.ndarray], float]:
-    def estimate(rows: np.ndarray) -> float:
-        x, y = rows.T
-        if np.ptp(x) == 0 or np.ptp(y) == 0:
-            return math.nan
-        return float(measure(x, y).statistic)  # type: ignore[attr-defined]
+@settings(max_examples=30)
+@given(
+    st.integers(3, 5),
+    st.integers(1, 3),
+    st.lists(st.integers(-2, 2), min_size=30, max_size=30),
+)
+def test_few_complete_clusters_count_every_order_of_them(
+    n_clusters: int, n_strata: int, values: list[int]
+) -> None:
+    """Whole clusters are exchanged: what a stratum adds to all of its values changes nothing."""
+    x, y = np.reshape(values, (2, 15))[:, : n_clusters * n_strata].reshape(2, n_clusters, -1)
+    codes, strata = np.indices(x.shape).reshape(2, -1)
+    for clustered, plain in PLAIN:
+        found = clustered(x.ravel(), y.ravel(), codes, strata)
+        if found.value is None:
+            continue
+        sizes = [
+            abs(plain(list(zip(x.ravel(), y[list(order)].ravel(), strata, strict=True))))
+            for order in permutations(range(n_clusters))
+        ]
+        as_large = Fraction(sum(size >= sizes[0] - 1e-9 for size in sizes), len(sizes))
+        largest = Fraction(sum(size >= max(sizes) - 1e-9 for size in sizes), len(sizes))
+        assert found.method == "exact"
+        assert (found.p_value, found.smallest_p) == pytest.approx((as_large, largest))
+        shifted = clustered(x.ravel() + 9 * strata, y.ravel() - 7 * strata, codes, strata)
+        assert (shifted.value, shifted.p_value) == (found.value, found.p_value)
 
-    return estimate
+
+def test_incomplete_clusters_have_the_test_of_their_interval() -> None:
+    x, y = [1.0, 2.0, 3.0, 5.0, 4.0], [2.0, 1.0, 4.0, 3.0, 5.0]
+    assert clustered_spearman(x, y, [1, 2, 3, 4, 5]).method == "exact"
+    assert clustered_spearman(x, y, [1, 2, 3, 4, 4]).method == "jackknife"
+    assert clustered_spearman(x, y, [1, 2, 3, 4, 5], ["m", "m", "m", "n", "n"]).method != "exact"
 
 
-@given(ROWS, st.integers(0, 5))
-def test_correlations_of_written_out_samples(rows: list[tuple[int, int, str]], seed: int) -> None:
-    x, y, labels = zip(*rows, strict=True)
-    for ours, measure in (
-        (bootstrap_spearman, stats.spearmanr),
-        (bootstrap_kendall, stats.kendalltau),
-    ):
-        found = ours(x, y, labels, samples=SAMPLES, seed=seed)
-        if len(set(x)) == 1 or len(set(y)) == 1:
-            assert found == Interval(None, None, None, "zero_variance")
-        else:
-            assert matches(found, written_out(correlated(measure), rows, seed))
+@pytest.mark.parametrize("clustered", [clustered_spearman, clustered_kendall])
+def test_interval_and_jackknife_p_agree(clustered: Any) -> None:
+    generator = np.random.default_rng(11)
+    decided = 0
+    for _ in range(100):
+        x, y = generator.normal(size=(2, 36))
+        found = clustered(x, y + 0.4 * x, np.arange(36) // 3)
+        excludes_zero = found.low > 0 or found.high < 0
+        assert excludes_zero == (found.p_value < 0.05)
+        assert found.low <= found.value <= found.high
+        decided += excludes_zero
+    assert 10 < decided < 90
+
+
+def test_perfect_correlation_has_no_interval() -> None:
+    found = clustered_spearman([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1, 2, 3])
+    assert (found.value, found.low, found.p_value) == (1.0, None, pytest.approx(1 / 3))
+    assert found.smallest_p == pytest.approx(1 / 3)
+    assert found.reason == "zero_variance"
+    many = clustered_spearman(np.arange(20.0), np.arange(20.0), np.arange(20))
+    assert (many.value, many.p_value, many.reason) == (1.0, None, "zero_variance")
+
+
+def test_more_clusters_than_parts_are_left_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(2)
+    x, y = generator.normal(size=(2, 60))
+    clusters = np.arange(60) // 2
+    monkeypatch.setattr(correlation, "JACKKNIFE_GROUPS", 10)
+    found = clustered_spearman(x, y, clusters)
+    joined = clustered_spearman(x, y, clusters % 10)
+    assert (found.low, found.p_value) == pytest.approx((joined.low, joined.p_value))
+    assert (found.clusters, joined.clusters) == (30, 10)
 
 
 def test_kendall_without_a_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(7)
-    x, y = generator.integers(0, 9, size=(2, 80)).astype(float)
+    x, y, strata = generator.integers(0, 9, size=(3, 80))
     clusters = generator.integers(0, 12, size=80)
-    by_table = bootstrap_kendall(x, y, clusters, samples=100)
+    by_table = clustered_kendall(x, y, clusters, strata // 5)
     monkeypatch.setattr(correlation, "_LARGEST_PAIR_TABLE", 10)
-    written_out = bootstrap_kendall(x, y, clusters, samples=100)
-    assert (by_table.low, by_table.high) == pytest.approx((written_out.low, written_out.high))
+    written_out = clustered_kendall(x, y, clusters, strata // 5)
+    assert (by_table.value, by_table.low, by_table.high) == pytest.approx(
+        (written_out.value, written_out.low, written_out.high)
+    )
+
+
+@given(ROWS, st.randoms())
+def test_order_never_matters(rows: Rows, random: Any) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    for measure in (spearman, kendall):
+        assert measure(*arrays(rows)[:2]) == measure(*arrays(shuffled)[:2])
+    for clustered, _ in PLAIN:
+        assert clustered(*arrays(rows)) == clustered(*arrays(shuffled))
+
+
+def test_block_size_never_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = np.random.default_rng(5).normal(size=(2, 300))
+    clusters = np.arange(300) % 40
+    found = clustered_spearman(x, y, clusters)
+    for block in (1, 700):
+        monkeypatch.setattr(correlation, "_BLOCK_VALUES", block)
+        assert clustered_spearman(x, y, clusters) == found
+
+
+def test_smallest_detectable_correlation_by_hand() -> None:
+    # t(0.975, 9) = 2.262157, t(0.8, 9) = 0.883404: tanh(3.145561 * 0.2)
+    found = Correlation(0.1, 10, 10, error=0.2, smallest_p=0.0)
+    assert detectable_correlation(found) == pytest.approx(math.tanh(0.6291122), abs=1e-6)
+    assert detectable_correlation(Correlation(1.0, 10, 10)) is None
+    # three clusters: p is at least 1 / 3
+    assert detectable_correlation(Correlation(0.5, 3, 3, error=0.2, smallest_p=1 / 3)) is None
+
+
+@pytest.mark.parametrize("measure", [spearman, kendall, clustered_spearman])
+def test_values_that_are_not_finite_are_refused(measure: Callable[..., object]) -> None:
+    labels = [[1, 2, 3]] if measure is clustered_spearman else []
+    with pytest.raises(ValueError, match=r"a\[1\] is nan"):
+        measure([1.0, math.nan, 2.0], [1.0, 2.0, 3.0], *labels)

@@ -15,7 +15,6 @@ from fastscore.suites.showing import (
     Turn,
 )
 
-_SAMPLES = 400
 _ABBREVIATIONS = (
     "CC is cross-coherence, the overlap of the user's and the system's concepts; CR context "
     "retention, the same by how rare concepts are; I interference, the share of copied words; TAS "
@@ -78,8 +77,7 @@ def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple
 
 def report_sections(suite: AnalysesRuns, run: CommittedRun, options: Any) -> list[Section]:
     """Show the suite's own analysis: figures with their captions, and what it could not do."""
-    settings = AnalysisSettings(samples=_SAMPLES)
-    found = suite.analyse(run, None, options, settings)
+    found = suite.analyse(run, None, options, AnalysisSettings())
     kept = ("components", "construct_validity", "ablations")
     listings = tuple(
         Listing(title=name.replace("_", " "), frame=found.tables[name])

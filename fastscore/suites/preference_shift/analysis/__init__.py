@@ -1,7 +1,7 @@
 """The analysis of a run of preference_shift: ablations, sensitivity, validity, figures, one page.
 
-Everything is computed from the committed tables; nothing is scored again. The same run, judge's
-file, number of samples and seed give the same files, byte for byte.
+Everything is computed from the committed tables; nothing is scored again. The same run and judge's
+file give the same files, byte for byte.
 """
 
 from html import escape
@@ -12,10 +12,11 @@ from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedR
 from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
 from fastscore.suites.preference_shift.analysis.construct import segment_similarities
+from fastscore.suites.preference_shift.analysis.convergent import untestable
 from fastscore.suites.preference_shift.analysis.figures import draw_figures
 from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN
 from fastscore.suites.preference_shift.analysis.page import make_page
-from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
+from fastscore.suites.preference_shift.analysis.scored import UNIT, Scored, make_scored
 from fastscore.suites.preference_shift.analysis.tables import make_tables
 from fastscore.suites.preference_shift.analysis.top_concepts import top_concepts
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
@@ -40,24 +41,25 @@ def analyse_run(
     options
         The options that the run was scored with.
     settings
-        Scale and columns of the judge, resamples and seed.
+        Scale and columns of the judge, and the column that names the units.
 
     Returns
     -------
     AnalysisContents
         Page, tables, figures, and what is missing.
     """
-    scored = make_scored(run.tables, options, run.signature)
+    scored = make_scored(run.tables, options, run.signature, settings.unit)
     judged = collect_judged(
         scored.conversations, judgements, settings.judge_scale, settings.judge_columns
     )
     cosines, missing = _segment_cosines(run, scored)
-    samples, seed = settings.samples, settings.seed
     frequent = top_concepts(run.tables["turns"])
-    tables = make_tables(scored, judged, cosines, frequent, samples=samples, seed=seed)
-    figures = draw_figures(scored, judged, tables, samples=samples, seed=seed)
-    notes = tuple(note for note in (missing, describe_rejects(judged), _left_out(scored)) if note)
-    page = make_page(TITLE, _facts(run, scored, samples, seed), notes, tables, figures)
+    tables = make_tables(scored, judged, cosines, frequent)
+    figures = draw_figures(scored, judged, tables)
+    too_few = untestable(tables.convergent_validity)
+    found = (missing, describe_rejects(judged), _left_out(scored), too_few)
+    notes = tuple(note for note in found if note)
+    page = make_page(TITLE, _facts(run, scored), notes, tables, figures)
     drawn = {figure.name: figure.svg for figure in figures}
     captions = {figure.name: (figure.title, figure.caption) for figure in figures}
     return AnalysisContents(
@@ -82,12 +84,22 @@ def _left_out(scored: Scored) -> str:
     )
 
 
-def _facts(run: CommittedRun, scored: Scored, samples: int, seed: int) -> list[str]:
+def _facts(run: CommittedRun, scored: Scored) -> list[str]:
     models = ", ".join(scored.models) or "none named"
+    units = scored.conversations["cluster"].n_unique()
     return [
         f"{scored.conversations.height:,} conversations, {scored.turns.height:,} turns and "
         f"{scored.shifts.height:,} shifts; models: {escape(models)}. Scores come from grounded "
         "concept overlap in a closed set of items; a judge is a check on them, not the truth.",
-        f"Intervals: 95 %, {samples:,} resamples of whole dialogues, seed {seed}. Run: "
-        f"<code>{escape(run.name)}</code>, <code>{escape(run.signature)}</code>",
+        f"The unit of intervals and tests is {_unit(scored)}: {units:,} units. Intervals have "
+        "95 %. Tests are two-sided, and Holm's procedure corrects the headline tests of each table "
+        "and group. A result is significant if its corrected p is below 0.05 and its interval "
+        "excludes 0.",
+        f"Run: <code>{escape(run.name)}</code>, <code>{escape(run.signature)}</code>",
     ]
+
+
+def _unit(scored: Scored) -> str:
+    if scored.unit == UNIT:
+        return "the dialogue, with the answers of all models to it"
+    return f"the value of column <code>{escape(scored.unit)}</code>"

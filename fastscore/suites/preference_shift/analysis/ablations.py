@@ -4,9 +4,20 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.statistics.significance import Interval, cohens_dz, holm, wilcoxon_signed_rank
-from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
-from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
+from fastscore.statistics.clustered import Estimate
+from fastscore.suites.preference_shift.analysis.intervals import (
+    DIFFERENCE_SCHEMA,
+    mean_intervals,
+    paired_difference,
+    with_corrected,
+)
+from fastscore.suites.preference_shift.analysis.scored import (
+    GROUP_SCHEMA,
+    MODEL,
+    SCORE_RANGES,
+    Scored,
+    by_group,
+)
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 VARIANTS = {
@@ -25,34 +36,28 @@ ABLATION_SCHEMA: dict[str, pl.DataType] = {
     "variant": pl.String(),
     "reference": pl.String(),
     "n": pl.Int64(),
+    "n_units": pl.Int64(),
     "n_null": pl.Int64(),
     "mean": pl.Float64(),
     "low": pl.Float64(),
     "high": pl.Float64(),
     "rank": pl.Int64(),
     "n_pairs": pl.Int64(),
-    "difference": pl.Float64(),
-    "difference_low": pl.Float64(),
-    "difference_high": pl.Float64(),
-    "effect_dz": pl.Float64(),
-    "wilcoxon_p": pl.Float64(),
-    "holm_p": pl.Float64(),
+    **DIFFERENCE_SCHEMA,
 }
-"""A variant of a score in a group: its mean over ``n`` conversations with a 95 % interval, the
-model's rank by it (1 is the highest), and its mean difference from the unaltered score over the
-``n_pairs`` conversations that have both, with interval, effect size and Wilcoxon's test; ``holm_p``
-is corrected for all variants of the group."""
+"""A variant of a score in a group: its mean over ``n`` conversations of ``n_units`` units with a
+95 % interval, the model's rank by it (1 is the highest), and its mean difference from the unaltered
+score over the ``n_pairs`` conversations that have both, as in `DIFFERENCE_SCHEMA`. The four
+variants of a group are one family."""
 
 
-def ablations(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+def ablations(scored: Scored) -> pl.DataFrame:
     """Compare TAS and CAS with variants that lack some of their parts.
 
     Parameters
     ----------
     scored
         The run's scores.
-    samples, seed
-        Of the bootstrap by dialogue.
 
     Returns
     -------
@@ -62,13 +67,10 @@ def ablations(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     variants = ablated_scores(scored)
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(variants):
-        of_group = _compare(frame, samples, seed)
-        corrected = holm([row["wilcoxon_p"] for row in of_group])
-        rows += [{**group, **row, "holm_p": p} for row, p in zip(of_group, corrected, strict=True)]
+        rows += [group | row for row in with_corrected(_compare(frame))]
     ranked = pl.col("mean").rank("min", descending=True).over("group", "variant")
-    return pl.DataFrame(
-        rows, schema={k: v for k, v in ABLATION_SCHEMA.items() if k != "rank"}
-    ).select(
+    unranked = {name: dtype for name, dtype in ABLATION_SCHEMA.items() if name != "rank"}
+    return pl.DataFrame(rows, schema=unranked).select(
         pl.when(pl.col("group") == MODEL).then(ranked).cast(pl.Int64).alias("rank")
         if name == "rank"
         else pl.col(name)
@@ -127,40 +129,28 @@ def _without_recovery(options: PreferenceShiftOptions) -> pl.Expr:
     return pl.when(pl.col("n_turns") > 0).then(pl.sum_horizontal(weighted, ignore_nulls=False))
 
 
-def _compare(frame: pl.DataFrame, samples: int, seed: int) -> list[dict[str, Any]]:
-    altered = [variant for variant, reference in VARIANTS.items() if variant != reference]
-    frame = frame.with_columns(
-        (pl.col(variant) - pl.col(VARIANTS[variant])).alias(f"{variant}:difference")
-        for variant in altered
-    )
-    columns = [*VARIANTS, *(f"{variant}:difference" for variant in altered)]
-    intervals = mean_intervals(frame, columns, samples=samples, seed=seed)
-    found = dict(zip(columns, intervals, strict=True))
-    return [_row(frame, variant, found) for variant in VARIANTS]
+def _compare(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    ranges = {variant: SCORE_RANGES[reference] for variant, reference in VARIANTS.items()}
+    means = mean_intervals(frame, list(VARIANTS), ranges)
+    return [_row(frame, variant, mean) for variant, mean in zip(VARIANTS, means, strict=True)]
 
 
-def _row(frame: pl.DataFrame, variant: str, found: dict[str, Interval]) -> dict[str, Any]:
+def _row(frame: pl.DataFrame, variant: str, mean: Estimate) -> dict[str, Any]:
     reference = VARIANTS[variant]
-    mean, n = found[variant], frame[variant].count()
+    n = frame[variant].count()
     row: dict[str, Any] = {
         "variant": variant,
         "reference": reference,
         "n": n,
+        "n_units": mean.n_units,
         "n_null": frame.height - n,
         "mean": mean.value,
         "low": mean.low,
         "high": mean.high,
-        "wilcoxon_p": None,
     }
     if variant == reference:
         return row
-    both = frame.drop_nulls([variant, reference])
-    difference = found[f"{variant}:difference"]
     return row | {
-        "n_pairs": both.height,
-        "difference": difference.value,
-        "difference_low": difference.low,
-        "difference_high": difference.high,
-        "effect_dz": cohens_dz(both[variant], both[reference]).value,
-        "wilcoxon_p": wilcoxon_signed_rank(both[variant], both[reference]).p_value,
+        "n_pairs": frame.drop_nulls([variant, reference]).height,
+        **paired_difference(frame, variant, reference, SCORE_RANGES[reference]),
     }

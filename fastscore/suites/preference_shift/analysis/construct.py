@@ -7,52 +7,44 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.statistics.significance import (
-    Interval,
-    cohens_dz,
-    holm,
-    paired_t,
-    wilcoxon_signed_rank,
+from fastscore.suites.preference_shift.analysis.intervals import (
+    DIFFERENCE_SCHEMA,
+    paired_difference,
+    with_corrected,
 )
-from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
-from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
+from fastscore.suites.preference_shift.analysis.scored import (
+    GROUP_SCHEMA,
+    SCORE_RANGES,
+    Scored,
+    by_group,
+)
 
 TURN_SCORES = ("cc", "cc_of_concepts", "cr", "tas")
 PHASES = (("at", "before"), ("after", "at"), ("after", "before"))
 WITHIN_ACROSS = ("within", "across")
+
+HEADLINES = (("cc", "at", "before"), ("cc", "after", "at"), ("cr", *WITHIN_ACROSS))
+"""What controlled shifts should show: CC drops at a shift and rises after it, and CR is higher
+within segments than across them. CC with concepts is a variant of CC, and TAS contains CC."""
 
 CONSTRUCT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     "score": pl.String(),
     "first": pl.String(),
     "second": pl.String(),
+    "is_headline": pl.Boolean(),
     "n": pl.Int64(),
     "n_null": pl.Int64(),
     "mean_first": pl.Float64(),
     "mean_second": pl.Float64(),
-    "difference": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "effect_dz": pl.Float64(),
-    "wilcoxon_w": pl.Float64(),
-    "wilcoxon_p": pl.Float64(),
-    "wilcoxon_holm_p": pl.Float64(),
-    "t": pl.Float64(),
-    "df": pl.Float64(),
-    "t_p": pl.Float64(),
-    "t_holm_p": pl.Float64(),
-    "reason": pl.String(),
+    **DIFFERENCE_SCHEMA,
 }
 """A score compared between two places of a conversation, ``first`` minus ``second``, over the ``n``
-conversations of the group that have both (``n_null`` have a shift, but not both): means, mean
-difference with a 95 % interval from resampled dialogues, effect size, Wilcoxon's signed-rank test
-and the paired t. The ``holm`` p-values are corrected for all rows of the group. ``reason`` says
-why a row has no test."""
+conversations of the group that have both (``n_null`` have a shift, but not both): means, and the
+mean difference as in `DIFFERENCE_SCHEMA`. The headline contrasts of a group are one family."""
 
 
-def construct_validity(
-    scored: Scored, segment_cosines: pl.DataFrame | None, *, samples: int, seed: int
-) -> pl.DataFrame:
+def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
     """Compare scores at, before and after shifts, and within and across segments.
 
     Parameters
@@ -61,8 +53,6 @@ def construct_validity(
         The run's scores.
     segment_cosines
         What `segment_similarities` returns; None where the concepts' weights are not known.
-    samples, seed
-        Of the bootstrap by dialogue.
 
     Returns
     -------
@@ -72,15 +62,10 @@ def construct_validity(
     pairs = _conversation_pairs(scored, segment_cosines)
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(pairs):
-        of_group = _compare(frame, samples, seed)
+        of_group = [_row(frame, *contrast) for contrast in _contrasts()]
         if segment_cosines is None:
             of_group[-1]["reason"] = "missing_input"
-        for test in ("wilcoxon", "t"):
-            corrected = holm([row[f"{test}_p"] for row in of_group])
-            of_group = [
-                {**row, f"{test}_holm_p": p} for row, p in zip(of_group, corrected, strict=True)
-            ]
-        rows += [{**group, **row} for row in of_group]
+        rows += [group | row for row in with_corrected(of_group)]
     return pl.DataFrame(rows, schema=CONSTRUCT_SCHEMA)
 
 
@@ -255,40 +240,20 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
     )
 
 
-def _compare(frame: pl.DataFrame, samples: int, seed: int) -> list[dict[str, Any]]:
-    names = {contrast: _pair_name(*contrast) for contrast in _contrasts()}
-    frame = frame.with_columns(
-        (pl.col(f"{name}:{first}") - pl.col(f"{name}:{second}")).alias(name)
-        for (_, first, second), name in names.items()
-    )
-    intervals = mean_intervals(frame, list(names.values()), samples=samples, seed=seed)
-    return [
-        _row(frame.drop_nulls(name), contrast, interval) | {"n_null": frame[name].null_count()}
-        for (contrast, name), interval in zip(names.items(), intervals, strict=True)
-    ]
-
-
-def _row(both: pl.DataFrame, contrast: tuple[str, str, str], interval: Interval) -> dict[str, Any]:
-    score, first, second = contrast
-    x, y = (both[f"{_pair_name(*contrast)}:{side}"].to_numpy() for side in (first, second))
-    signed_rank, t = wilcoxon_signed_rank(x, y), paired_t(x, y)
+def _row(frame: pl.DataFrame, score: str, first: str, second: str) -> dict[str, Any]:
+    name = _pair_name(score, first, second)
+    columns = of_first, of_second = f"{name}:{first}", f"{name}:{second}"
+    both = frame.drop_nulls(columns)
     return {
         "score": score,
         "first": first,
         "second": second,
+        "is_headline": (score, first, second) in HEADLINES,
         "n": both.height,
-        "mean_first": float(x.mean()) if x.size else None,
-        "mean_second": float(y.mean()) if y.size else None,
-        "difference": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "effect_dz": cohens_dz(x, y).value,
-        "wilcoxon_w": signed_rank.statistic,
-        "wilcoxon_p": signed_rank.p_value,
-        "t": t.statistic,
-        "df": t.degrees_of_freedom,
-        "t_p": t.p_value,
-        "reason": t.reason,
+        "n_null": frame.height - both.height,
+        "mean_first": both[of_first].sort().mean(),
+        "mean_second": both[of_second].sort().mean(),
+        **paired_difference(both, of_first, of_second, SCORE_RANGES[score]),
     }
 
 

@@ -82,8 +82,8 @@ _SECTIONS = (
     PageSection(
         "ablations",
         "Ablations",
-        "Each score without some of its parts. Differences are paired by conversation; p by "
-        "Wilcoxon's signed ranks, corrected by Holm's procedure over the group's variants.",
+        "Each score without some of its parts. Differences are paired by conversation. Tests are t "
+        "tests with cluster-robust errors, those of the intervals.",
         ("ablations",),
         lambda tables: ablations_table(tables.ablations),
     ),
@@ -98,16 +98,21 @@ _SECTIONS = (
         "construct",
         "Construct validity",
         "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
-        "segments than across them. Tests are paired by conversation and corrected by Holm's "
-        "procedure; each model's are in tables/construct_validity.csv.",
+        "segments than across them. These three contrasts are tested together. The others are "
+        "exploratory, and their p is uncorrected. Differences are paired by conversation. Tests "
+        "are t tests with cluster-robust errors. Each model's contrasts are in "
+        "tables/construct_validity.csv.",
         ("construct",),
         lambda tables: construct_table(tables.construct_validity),
     ),
     PageSection(
         "convergent",
         "Convergent validity",
-        "Whether the scores order conversations as the judge does. Rank correlations over all "
-        "models; each model's are in tables/convergent_validity.csv.",
+        "Whether the scores order conversations as the judge does. Conversations are ranked within "
+        "their model, so differences between models add nothing. TAS and CAS with the judge's "
+        "overall score are tested together; the other correlations are exploratory. p counts every "
+        "order of up to eight units that answered alike, and is the t test of the jackknife "
+        "interval otherwise. Each model's correlations are in tables/convergent_validity.csv.",
         ("judge",),
         lambda tables: convergent_table(tables.convergent_validity),
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.suites.preference_shift.analysis.convergent import CONVERSATION
 from fastscore.suites.preference_shift.analysis.scored import ALL, SCORE_NAMES
 from fastscore.suites.showing import Row
 
@@ -41,7 +42,7 @@ def _p(column: str) -> Callable[[Row], str]:
     """Write a p-value, or the reason why the row has none."""
 
     def write(row: Row) -> str:
-        if row[column] is None and row.get("reason"):
+        if row[column] is None and row.get("reason") and "holm" not in column:
             return str(row["reason"]).replace("_", " ")
         is_small = row[column] is not None and row[column] < 0.001
         return "< 0.001" if is_small else _cell(row[column])
@@ -70,34 +71,38 @@ _COMPONENTS: tuple[Shown, ...] = (
     ("group", _group),
     ("score", _score),
     ("n", "n"),
+    ("units", "n_units"),
     ("null", "n_null"),
-    ("mean [95 %]", _interval("mean", "low", "high")),
+    ("mean [95 % CI]", _interval("mean", "low", "high")),
     ("sd", "sd"),
     ("median", "median"),
+)
+_DIFFERENCE: tuple[Shown, ...] = (
+    ("difference [95 % CI]", _interval("difference", "difference_low", "difference_high")),
+    ("Hedges\u2019 g [95 % CI]", _interval("effect_g", "effect_low", "effect_high")),
+    ("p", _p("p")),
+    ("p (Holm)", _p("holm_p")),
+    ("detectable", "detectable"),
 )
 _ABLATIONS: tuple[Shown, ...] = (
     ("group", _group),
     ("variant", _variant),
     ("n", "n"),
     ("null", "n_null"),
-    ("mean [95 %]", _interval("mean", "low", "high")),
+    ("mean [95 % CI]", _interval("mean", "low", "high")),
     ("rank", "rank"),
     ("pairs", "n_pairs"),
-    ("difference [95 %]", _interval("difference", "difference_low", "difference_high")),
-    ("d_z", "effect_dz"),
-    ("p (Holm)", _p("holm_p")),
+    *_DIFFERENCE,
 )
 _CONSTRUCT: tuple[Shown, ...] = (
     ("score", _score),
     ("contrast", _contrast),
     ("n", "n"),
+    ("units", "n_pair_units"),
     ("null", "n_null"),
     ("first", "mean_first"),
     ("second", "mean_second"),
-    ("difference [95 %]", _interval("difference", "low", "high")),
-    ("d_z", "effect_dz"),
-    ("p of W", _p("wilcoxon_holm_p")),
-    ("p of t", _p("t_holm_p")),
+    *_DIFFERENCE,
 )
 _TOP_CONCEPTS: tuple[Shown, ...] = (
     ("kind", "kind"),
@@ -111,12 +116,25 @@ _CONVERGENT: tuple[Shown, ...] = (
     ("score", _score),
     ("judge", "judge"),
     ("n", "n"),
+    ("units", "n_units"),
     ("score null", "n_null_score"),
     ("judge null", "n_null_judge"),
-    ("\u03c1 [95 %]", _interval("rho", "rho_low", "rho_high")),
+    ("\u03c1 [95 % CI]", _interval("rho", "rho_low", "rho_high")),
+    ("p", _p("rho_p")),
     ("p (Holm)", _p("rho_holm_p")),
-    ("\u03c4 [95 %]", _interval("tau", "tau_low", "tau_high")),
-    ("p (Holm)", _p("tau_holm_p")),
+    ("detectable", "detectable_rho"),
+    ("\u03c4 [95 % CI]", _interval("tau", "tau_low", "tau_high")),
+    ("p of \u03c4", _p("tau_p")),
+)
+_LEVELS: tuple[Shown, ...] = (
+    ("level", "level"),
+    ("score", _score),
+    ("judge", "judge"),
+    ("n", "n"),
+    ("\u03c1", "rho"),
+    ("p", _p("rho_p")),
+    ("\u03c4", "tau"),
+    ("p of \u03c4", _p("tau_p")),
 )
 
 
@@ -127,7 +145,7 @@ def components_table(table: pl.DataFrame) -> str:
 
 def ablations_table(table: pl.DataFrame) -> str:
     """Write the variants of TAS and CAS."""
-    return _html("Variants of TAS and CAS", _ABLATIONS, table, words=2)
+    return _html("Variants of TAS and CAS" + _family(table), _ABLATIONS, table, words=2)
 
 
 def sweep_table(table: pl.DataFrame) -> str:
@@ -146,7 +164,7 @@ def sweep_table(table: pl.DataFrame) -> str:
 def construct_table(table: pl.DataFrame) -> str:
     """Write the contrasts over all conversations."""
     rows = table.filter(pl.col("group") == ALL)
-    caption = "Paired contrasts over all conversations; p by Wilcoxon (W) and paired t"
+    caption = "Paired contrasts over all conversations" + _family(rows)
     return _html(caption, _CONSTRUCT, rows, words=2)
 
 
@@ -161,11 +179,30 @@ def top_concepts_table(table: pl.DataFrame) -> str:
 
 
 def convergent_table(table: pl.DataFrame) -> str:
-    """Write the correlations over all conversations; nothing where there is no judge."""
+    """Write the correlations over all conversations; nothing without a judge."""
     rows = table.filter(pl.col("group") == ALL)
     if rows.is_empty():
         return ""
-    return _html("Rank correlations over all conversations", _CONVERGENT, rows, words=2)
+    within = rows.filter(pl.col("level") == CONVERSATION).sort(
+        "is_headline", descending=True, maintain_order=True
+    )
+    others = rows.filter(pl.col("level") != CONVERSATION)
+    found = _html(
+        "Rank correlations of conversations within models" + _family(within),
+        _CONVERGENT,
+        within,
+        words=2,
+    )
+    if others.height:
+        caption = "Rank correlations of the models\u2019 means, and of all conversations pooled"
+        found += _html(caption, _LEVELS, others, words=3)
+    return found
+
+
+def _family(rows: pl.DataFrame) -> str:
+    """Return how many tests Holm's procedure corrected."""
+    size = rows["family"].drop_nulls()
+    return f"; Holm over a family of {size[0]}" if size.len() else ""
 
 
 def _html(caption: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: int) -> str:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 ALL = "all"
+UNIT = "dialogue"
 MODEL = "model"
 GROUP_SCHEMA: dict[str, pl.DataType] = {"group": pl.String(), "value": pl.String()}
 """As in a run's summary: ``all`` with no value, or ``model`` with its name."""
@@ -27,6 +29,11 @@ _SCORES = {
     "cas_all": "cas_all",
     "i_around_shifts": "topic_interference_around_shifts",
 }
+_RANGES = {metric.id: (metric.minimum, metric.maximum) for metric in DIALOGUE_METRICS}
+SCORE_RANGES = {name: _RANGES[column] for name, column in _SCORES.items()} | {
+    "cc_of_concepts": _RANGES["cross_coherence"]
+}
+"""The smallest and largest value of a score, None if it has none."""
 SCORE_NAMES = {
     "tas": "TAS",
     "cas": "CAS",
@@ -50,8 +57,9 @@ class Scored:
     ----------
     conversations
         One row each, in input order: ``conversation`` (its number from 0), ``cluster`` (the number
-        of its dialogue id, from 0 in sorted order: what several models answered in the same
-        dialogue is resampled together), file, line, dialogue, model, n_turns, n_shifts, judge
+        of its unit, from 0 in sorted order: by default its dialogue id, so that the answers of
+        several models in one dialogue are one unit), file, line, dialogue, model, n_turns,
+        n_shifts, judge
         (JSON), and its scores by their short names (`SCORE_NAMES`), null as the run has them.
     turns
         One row each: conversation, cluster, model, turn, segment, is_shift, both_empty,
@@ -63,6 +71,8 @@ class Scored:
         The options that the run was scored with.
     signature
         The run's signature.
+    unit
+        The column whose values are the units.
     """
 
     conversations: pl.DataFrame
@@ -70,6 +80,7 @@ class Scored:
     shifts: pl.DataFrame
     options: PreferenceShiftOptions
     signature: str
+    unit: str = UNIT
 
     @property
     def models(self) -> list[str]:
@@ -91,14 +102,27 @@ def of_models(scored: Scored, models: list[str]) -> Scored:
 
 
 def make_scored(
-    tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions, signature: str
+    tables: Mapping[str, pl.LazyFrame],
+    options: PreferenceShiftOptions,
+    signature: str,
+    unit: str = UNIT,
 ) -> Scored:
-    """Make the frames of an analysis from the suite's tables."""
+    """Make the frames of an analysis from the suite's tables.
+
+    Parameters
+    ----------
+    tables, options, signature
+        Of a complete run.
+    unit
+        A column of table ``dialogues``: conversations with the same value are one unit, and one
+        without a value is a unit of its own.
+    """
+    label = pl.col(unit).cast(pl.String).fill_null(pl.format("{}:{}", *_KEY))
     conversations = (
         tables["dialogues"]
         .select(
             *_KEY,
-            (pl.col("dialogue").rank("dense") - 1).cast(pl.Int64).alias("cluster"),
+            (label.rank("dense") - 1).cast(pl.Int64).alias("cluster"),
             "dialogue",
             "model",
             "n_turns",
@@ -116,6 +140,7 @@ def make_scored(
         _labelled(tables["shifts"].select(*_KEY, *_SHIFT_COLUMNS), labels),
         options,
         signature,
+        unit,
     )
 
 

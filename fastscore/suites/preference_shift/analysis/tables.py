@@ -13,6 +13,7 @@ from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 from fastscore.suites.preference_shift.analysis.scored import (
     GROUP_SCHEMA,
     SCORE_NAMES,
+    SCORE_RANGES,
     Scored,
     by_group,
 )
@@ -23,15 +24,18 @@ COMPONENT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     "score": pl.String(),
     "n": pl.Int64(),
+    "n_units": pl.Int64(),
     "n_null": pl.Int64(),
     "mean": pl.Float64(),
     "low": pl.Float64(),
     "high": pl.Float64(),
     "sd": pl.Float64(),
     "median": pl.Float64(),
+    "reason": pl.String(),
 }
-"""A score in a group: its mean over the ``n`` conversations that have it with a 95 % interval from
-resampled dialogues, sample standard deviation and median; null in ``n_null``."""
+"""A score in a group: its mean over the ``n`` conversations of ``n_units`` units that have it, the
+mean's 95 % confidence interval, the sample standard deviation and the median. The score is null in
+``n_null`` conversations. ``reason`` is why there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,6 @@ def make_tables(
     judged: Judged,
     segment_cosines: pl.DataFrame | None,
     frequent: pl.DataFrame,
-    *,
-    samples: int,
-    seed: int,
 ) -> Tables:
     """Compute every table.
 
@@ -71,22 +72,20 @@ def make_tables(
         As in `construct_validity`.
     frequent
         What `top_concepts` returns.
-    samples, seed
-        Of every bootstrap by dialogue.
     """
     return Tables(
-        components(scored, samples=samples, seed=seed),
-        ablations(scored, samples=samples, seed=seed),
-        weight_grid(scored, samples=samples, seed=seed),
-        window_sweep(scored, samples=samples, seed=seed),
-        convergent_validity(scored, judged, samples=samples, seed=seed),
-        construct_validity(scored, segment_cosines, samples=samples, seed=seed),
+        components(scored),
+        ablations(scored),
+        weight_grid(scored),
+        window_sweep(scored),
+        convergent_validity(scored, judged),
+        construct_validity(scored, segment_cosines),
         frequent,
         judged.rejects,
     )
 
 
-def components(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+def components(scored: Scored) -> pl.DataFrame:
     """Describe every score of the conversations.
 
     Returns
@@ -98,19 +97,21 @@ def components(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     names.remove("cc_of_concepts")
     rows = []
     for group, frame in by_group(scored.conversations):
-        means = mean_intervals(frame, names, samples=samples, seed=seed)
+        means = mean_intervals(frame, names, SCORE_RANGES)
         for name, mean in zip(names, means, strict=True):
             values = frame[name].drop_nulls().sort()
             row = {
                 **group,
                 "score": name,
                 "n": values.len(),
+                "n_units": mean.n_units,
                 "n_null": frame.height - values.len(),
                 "mean": mean.value,
                 "low": mean.low,
                 "high": mean.high,
                 "sd": values.std(),
                 "median": values.median(),
+                "reason": mean.reason,
             }
             rows.append(row)
     return pl.DataFrame(rows, schema=COMPONENT_SCHEMA)

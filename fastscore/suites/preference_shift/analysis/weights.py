@@ -1,12 +1,10 @@
 """How TAS and the order of models by it depend on the weights of CC, CR and copying."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.statistics.bootstrap import resample_means
+from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.samples import Values
 from fastscore.suites.preference_shift.analysis.intervals import cluster_sums
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, MODEL, Scored, by_group
@@ -43,7 +41,7 @@ def simplex(steps: int = STEPS) -> npt.NDArray[np.float64]:
     return whole / steps
 
 
-def weight_grid(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+def weight_grid(scored: Scored) -> pl.DataFrame:
     """Compute TAS for every choice of weights on a grid.
 
     As the weights sum to 1 no turn is ever clipped, so the mean over turns is the weighted sum of
@@ -53,8 +51,6 @@ def weight_grid(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     ----------
     scored
         The run's scores.
-    samples, seed
-        Of the bootstrap by dialogue.
 
     Returns
     -------
@@ -63,9 +59,7 @@ def weight_grid(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     """
     weights = simplex()
     with_parts = scored.conversations.drop_nulls(PARTS)
-    parts = [
-        _grid_of(group, frame, weights, samples, seed) for group, frame in by_group(with_parts)
-    ]
+    parts = [_grid_of(group, frame, weights) for group, frame in by_group(with_parts)]
     ranked = pl.col("tas").rank("min", descending=True).over("group", "w_cc", "w_cr")
     return (
         pl.concat(parts)
@@ -74,25 +68,24 @@ def weight_grid(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
     )
 
 
-def _grid_of(
-    group: dict[str, str | None], frame: pl.DataFrame, weights: Values, samples: int, seed: int
-) -> pl.DataFrame:
-    signed = weights * np.array([1.0, 1.0, -1.0])
-    n_clusters, sums, counts = cluster_sums(frame, PARTS)
-    tas: Any = [None] * len(weights)
-    low, high = tas, tas
-    if n_clusters:
-        tas = signed @ (sums.sum(axis=0) / counts.sum(axis=0))
-    if n_clusters > 1:
-        resampled = resample_means(sums, counts, samples=samples, seed=seed) @ signed.T
-        low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+def _grid_of(group: dict[str, str | None], frame: pl.DataFrame, weights: Values) -> pl.DataFrame:
+    _, sums, counts = cluster_sums(frame, PARTS)
+    found = [
+        clustered_mean(
+            sums @ [w_cc, w_cr, -w_copying],
+            counts[:, 0],
+            minimum=-w_copying,
+            maximum=w_cc + w_cr,
+        )
+        for w_cc, w_cr, w_copying in weights
+    ]
     columns = {
         "w_cc": weights[:, 0],
         "w_cr": weights[:, 1],
         "w_copying": weights[:, 2],
-        "tas": tas,
-        "low": low,
-        "high": high,
+        "tas": [estimate.value for estimate in found],
+        "low": [estimate.low for estimate in found],
+        "high": [estimate.high for estimate in found],
     }
     return pl.DataFrame(columns, schema_overrides=GRID_SCHEMA).with_columns(
         pl.lit(frame.height, dtype=pl.Int64).alias("n"),

@@ -15,6 +15,7 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     "test": pl.String(),
     "window": pl.Int64(),
     "n_shifts": pl.Int64(),
+    "n_units": pl.Int64(),
     "n_recovered": pl.Int64(),
     "rate": pl.Float64(),
     "low": pl.Float64(),
@@ -23,20 +24,18 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     "is_own": pl.Boolean(),
 }
 """Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; those alone of
-which it is known) that a turn of the window meets the test for, with a 95 % interval, and the mean
-delay of those; ``test`` is ``run`` (the run's own) or ``cosine`` (CR alone); ``is_own`` marks the
-run's own window."""
+which it is known) that a turn of the window meets the test for, with a 95 % interval over
+``n_units`` units, and the mean delay of those. ``test`` is ``run`` (the run's own) or ``cosine``
+(CR alone). ``is_own`` marks the run's own window."""
 
 
-def window_sweep(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
+def window_sweep(scored: Scored) -> pl.DataFrame:
     """Compute recovery rate and delay for windows from 1 turn on.
 
     Parameters
     ----------
     scored
         The run's scores.
-    samples, seed
-        Of the bootstrap by dialogue.
 
     Returns
     -------
@@ -54,7 +53,7 @@ def window_sweep(scored: Scored, *, samples: int, seed: int) -> pl.DataFrame:
         for group, frame in by_group(delays):
             rows += [
                 {**group, "test": test, "is_own": row["window"] == own, **row}
-                for row in _sweep(frame, windows, samples, seed)
+                for row in _sweep(frame, windows)
             ]
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
 
@@ -88,7 +87,7 @@ def first_recoveries(scored: Scored, options: PreferenceShiftOptions, test: str)
     return shifts.sort("conversation", "turn")
 
 
-def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list[dict[str, Any]]:
+def _sweep(frame: pl.DataFrame, windows: range) -> list[dict[str, Any]]:
     is_met = {window: (pl.col("delay") < window).fill_null(False) for window in windows}
     is_unknown = {window: (pl.col("unknown_from") < window).fill_null(False) for window in windows}
     inside = {
@@ -98,7 +97,7 @@ def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list
         for window in windows
     }
     frame = frame.with_columns(inside.values())
-    rates = mean_intervals(frame, list(inside), samples=samples, seed=seed)
+    rates = mean_intervals(frame, list(inside), dict.fromkeys(inside, (0.0, 1.0)))
     delays = frame.select(
         pl.col("delay").filter(pl.col("delay") < window).mean().alias(f"{window}")
         for window in windows
@@ -107,6 +106,7 @@ def _sweep(frame: pl.DataFrame, windows: range, samples: int, seed: int) -> list
         {
             "window": window,
             "n_shifts": frame[f"{window}"].count(),
+            "n_units": rate.n_units,
             "n_recovered": int(frame[f"{window}"].sum()),
             "rate": rate.value,
             "low": rate.low,

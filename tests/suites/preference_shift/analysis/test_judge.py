@@ -169,7 +169,7 @@ def test_a_score_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     assert [row[2] for row in scores_of(judged) if row[1] == MEAN] == [1.5, 2.5, 3.5]
     rejects = judged.rejects.select("line", "field", "reason", "found").rows()
     assert rejects == [(n, "judge.coherence", "given before", "5") for n in (1, 2, 3)]
-    table = convergent_validity(scored(logs), judged, samples=5, seed=0)
+    table = convergent_validity(scored(logs), judged)
     assert set(table.filter(judge="coherence", score="tas", group="all")["n"]) == {3}
 
 
@@ -197,14 +197,14 @@ def test_no_score_is_called_as_their_mean_is(tmp_path: Path) -> None:
     assert judged.rejects.select("line", "field", "reason").rows() == [
         (1, f"judge.{MEAN}", "reserved name")
     ]
-    assert convergent_validity(scored(logs), judged, samples=5, seed=0).height
+    assert convergent_validity(scored(logs), judged).height
 
 
 def test_correlations_are_scipys_over_those_that_have_both() -> None:
     judges = [{"coherence": 5}, {"coherence": 4}, {"coherence": 4}, None, {"coherence": 1}]
     run = scored(judged_logs(*judges))
     judged = read_judged(run, None, SCALE)
-    table = convergent_validity(run, judged, samples=50, seed=0)
+    table = convergent_validity(run, judged)
     row = table.filter(pl.col("group") == "all", pl.col("score") == "cc").row(0, named=True)
     # cc: 1, 1/2, 1/3, then one without a judge, and 0
     cc, judge = [1.0, 1 / 2, 1 / 3, 0.0], [5, 4, 4, 1]
@@ -213,11 +213,11 @@ def test_correlations_are_scipys_over_those_that_have_both() -> None:
     assert row["tau"] == pytest.approx(stats.kendalltau(cc, judge).statistic)
     cas = table.filter(pl.col("group") == "all", pl.col("score") == "cas").row(0, named=True)
     assert (cas["n"], cas["n_null_score"], cas["rho"]) == (0, 5, None)
-    assert cas["reason"] == "too_few_values"
+    assert cas["reason"] == "too_few_units"
 
 
 def test_without_a_judge_there_is_no_row() -> None:
     run = scored(judged_logs(None, None))
     judged = read_judged(run, None, SCALE)
     assert judged.names == ()
-    assert convergent_validity(run, judged, samples=50, seed=0).is_empty()
+    assert convergent_validity(run, judged).is_empty()

@@ -46,7 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(run: Path) -> Path:
-    return analyse(run, samples=20).page.parent
+    return analyse(run).page.parent
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -65,7 +65,7 @@ def test_the_exact_files_that_an_analysis_leaves(run: Path, folder: Path) -> Non
 
 
 def test_the_command_gives_the_same_bytes_again(run: Path, folder: Path, tmp_path: Path) -> None:
-    done = fastscore_process(["analyse", run, "-o", tmp_path / "again", "--samples", 20])
+    done = fastscore_process(["analyse", run, "-o", tmp_path / "again"])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path / 'again' / 'analysis.html'}\n"
     assert files_of(tmp_path / "again") == files_of(folder)
@@ -117,7 +117,7 @@ def test_no_two_models_look_alike_even_in_grey() -> None:
 def test_without_shifts_or_a_judge_the_page_says_so(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "out")
     assert (tmp_path / "out" / "figures" / "judge.svg").exists()
-    made = analyse(score(tmp_path, "plain"), tmp_path / "out", samples=20)
+    made = analyse(score(tmp_path, "plain"), tmp_path / "out")
     assert set(made.figures) == {"ablations", "distributions", "radar", "weights"}
     assert made.page.read_text().count("Nothing to draw here") == 4
     # figures of an earlier analysis in the same folder are not left behind
@@ -140,9 +140,7 @@ def test_a_judges_file_is_joined_and_what_it_cannot_say_is_listed(
 ) -> None:
     judge = tmp_path / "judge.csv"
     judge.write_text("session_id,model,coherence\n00000,slow,7\n00001,slow,4\nx,slow,3\n")
-    done = fastscore_command(
-        ["analyse", run, "-o", tmp_path / "out", "--judge", judge, "--samples", 5]
-    )
+    done = fastscore_command(["analyse", run, "-o", tmp_path / "out", "--judge", judge])
     assert done.returncode == 0, done.stderr
     assert "Note: 2 judge values refused, the first " in done.stderr
     rejects = pl.read_csv(tmp_path / "out" / "tables" / "judge_rejects.csv")
@@ -155,7 +153,7 @@ def test_a_catalogue_that_changed_is_not_used(run: Path, tmp_path: Path) -> None
     content = catalogue.read_bytes()
     try:
         catalogue.write_bytes(content + b'{"name": "new"}\n')
-        made = analyse(run, tmp_path / "out", samples=5)
+        made = analyse(run, tmp_path / "out")
     finally:
         catalogue.write_bytes(content)
     assert [note for note in made.notes if "not the catalogue" in note]
@@ -169,9 +167,28 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
         analyse(tmp_path)
     with pytest.raises(UsageError, match="--judge-range"):
         analyse(run, judge_scale=(5, 1))
+    with pytest.raises(UsageError, match="no labels 'modell' for --cluster"):
+        analyse(run, tmp_path / "o", cluster="modell")
+    shutil.copytree(run, tmp_path / "other_run")
+    for folder in (run, tmp_path / "other_run"):
+        with pytest.raises(UsageError, match="is a run, and an analysis does not belong in it"):
+            analyse(run, folder)
+        assert not (folder / "tables").exists()
     missing = fastscore_command(
         ["analyse", run, "-o", tmp_path / "o", "--judge", tmp_path / "no.csv"]
     )
     assert missing.returncode == 3
     assert "No such file" in missing.stderr
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_units_are_the_values_of_a_column(run: Path, tmp_path: Path) -> None:
+    done = fastscore_command(["analyse", run, "-o", tmp_path / "out", "--cluster", "model"])
+    assert done.returncode == 0, done.stderr
+    components = pl.read_csv(tmp_path / "out" / "tables" / "components.csv")
+    whole = components.filter(group="all", score="tas")
+    models = fastscore.open_run(run).table("dialogues").select("model").collect()
+    assert whole["n_units"].item() == models["model"].n_unique()
+    page = (tmp_path / "out" / "analysis.html").read_text()
+    assert "the value of column <code>model</code>" in page

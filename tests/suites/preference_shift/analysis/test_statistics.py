@@ -27,8 +27,6 @@ from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of
 
-FAST = {"samples": 50, "seed": 0}
-
 
 def user(text: str, *, shift: bool = False) -> Row:
     return {"speaker": "USER", "text": text, "user_meta": {"shift_event": shift}}
@@ -88,7 +86,7 @@ def value(table: pl.DataFrame, column: str, **where: Any) -> Any:
 
 
 def test_ablations_by_hand(hand: Scored) -> None:
-    table = ablations(hand, **FAST)
+    table = ablations(hand)
     # over turns: m/1 (1 + 1/3 + 1 + 0 + 1) / 5, m/2 1/3, n/1 1/2
     cc = [10 / 15, 1 / 3, 1 / 2]
     assert value(table, "mean", group="all", variant="cc_only") == pytest.approx(sum(cc) / 3)
@@ -164,7 +162,7 @@ def test_the_simplex_has_66_points_that_sum_to_one() -> None:
 
 
 def test_the_weight_grid_by_hand(hand: Scored) -> None:
-    grid = weight_grid(hand, **FAST)
+    grid = weight_grid(hand)
     assert grid.height == 3 * 66
     assert value(grid, "tas", group="all", w_cc=1.0, w_cr=0.0) == pytest.approx(
         (2 / 3 + 1 / 3 + 0.5) / 3
@@ -188,7 +186,7 @@ def test_windows_by_hand(hand: Scored) -> None:
     ]
     by_cosine = first_recoveries(hand, hand.options, "cosine")
     assert by_cosine["delay"].to_list() == [2, 1, None]
-    sweep = window_sweep(hand, **FAST)
+    sweep = window_sweep(hand)
     rates = sweep.filter((pl.col("group") == "all") & (pl.col("test") == "run"))
     assert rates["rate"].to_list() == pytest.approx([1 / 3, *[2 / 3] * 9])
     assert rates["n_shifts"].to_list() == [3] * 10
@@ -204,7 +202,7 @@ def test_windows_leave_out_shifts_that_a_missing_text_leaves_unknown() -> None:
     scored = scored_of({**tables, "turns": tables["turns"].with_columns(scores)})
     delays = first_recoveries(scored, scored.options, "run")
     assert delays.select("turn", "delay", "unknown_from").rows() == [(1, 1, 3), (3, 2, 1)]
-    sweep = window_sweep(scored, **FAST).filter(pl.col("test") == "run", pl.col("group") == "all")
+    sweep = window_sweep(scored).filter(pl.col("test") == "run", pl.col("group") == "all")
     # the second shift is missed in one turn, unknown in two, recovered in three
     assert sweep["n_shifts"].to_list() == [2, 1, *[2] * 8]
     assert sweep["n_recovered"].to_list() == [0, 1, *[2] * 8]
@@ -231,7 +229,7 @@ def test_turns_beyond_another_shift_do_not_count() -> None:
 
 
 def test_construct_contrasts_by_hand(hand: Scored) -> None:
-    table = construct_validity(hand, None, **FAST)
+    table = construct_validity(hand, None)
     row = {"group": "all", "score": "cc", "first": "at", "second": "before"}
     assert value(table, "n", **row) == 2
     assert value(table, "difference", **row) == pytest.approx((1 / 3 + 0) / 2)
@@ -239,7 +237,7 @@ def test_construct_contrasts_by_hand(hand: Scored) -> None:
     assert value(table, "difference", **row) == pytest.approx((-0.5 + 1) / 2)
     row |= {"score": "cc_of_concepts"}
     assert (value(table, "n", **row), value(table, "n_null", **row)) == (1, 1)
-    assert value(table, "reason", **row) == "too_few_values"
+    assert value(table, "reason", **row) == "too_few_units"
     across = {"group": "all", "score": "cr", "first": "within", "second": "across"}
     assert value(table, "reason", **across) == "missing_input"
     assert value(table, "difference", **across) is None
@@ -271,7 +269,7 @@ def test_the_sweep_at_the_runs_window_is_the_runs_own_recovery(models: Any) -> N
         logs, catalogue, tables = models
         rows = [plain.score_conversation(each, catalogue, profile) for each in logs]
         delays = [delay for row in rows for delay in row["delays"]]
-        sweep = window_sweep(scored_of(tables, window=window), **FAST)
+        sweep = window_sweep(scored_of(tables, window=window))
         own = sweep.filter("is_own", pl.col("group") == "all", pl.col("test") == "run")
         recovered = [delay for delay in delays if delay is not None]
         assert own["n_recovered"].item() == len(recovered)
@@ -281,7 +279,7 @@ def test_the_sweep_at_the_runs_window_is_the_runs_own_recovery(models: Any) -> N
 
 def test_tas_under_other_weights_is_what_the_plain_scorer_gives(models: Any) -> None:
     logs, catalogue, tables = models
-    grid = weight_grid(scored_of(tables), **FAST)
+    grid = weight_grid(scored_of(tables))
     for weights in ((0.5, 0.3, 0.2), (0.1, 0.2, 0.7)):
         profile = plain_concepts.Profile(weights=weights)
         expected = plain.mean(
@@ -328,17 +326,17 @@ def test_no_order_of_rows_shows(models: Any) -> None:
         for name, frame in tables.items()
     }
     for make in (ablations, weight_grid, window_sweep):
-        expected, found = make(whole, **FAST), make(scored_of(mixed), **FAST)
+        expected, found = make(whole), make(scored_of(mixed))
         assert expected.equals(found), make.__name__
 
 
 def test_without_shifts_tables_have_no_numbers_and_no_errors() -> None:
     logs = [log("m", "1", ("ant", "ant")), log("n", "1", ("ant", "bee"))]
     scored = scored_of(tables_of(logs, plain_concepts.make_catalogue(ITEMS)))
-    sweep = window_sweep(scored, **FAST)
+    sweep = window_sweep(scored)
     assert sweep["n_shifts"].sum() == 0
     assert sweep["rate"].null_count() == sweep.height
-    table = construct_validity(scored, None, **FAST)
+    table = construct_validity(scored, None)
     assert table["n"].sum() == 0
     assert table["difference"].null_count() == table.height
     assert json.loads(table.write_json()), "NaN would be no JSON"

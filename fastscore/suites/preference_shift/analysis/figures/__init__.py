@@ -18,9 +18,7 @@ from fastscore.suites.preference_shift.analysis.scored import Scored, of_models
 from fastscore.suites.preference_shift.analysis.tables import Tables
 
 
-def draw_figures(
-    scored: Scored, judged: Judged, tables: Tables, *, samples: int, seed: int
-) -> list[Drawn]:
+def draw_figures(scored: Scored, judged: Judged, tables: Tables) -> list[Drawn]:
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
     shown = of_models(scored, models)
@@ -29,7 +27,7 @@ def draw_figures(
             distributions(shown, models),
             radar(shown, models),
             timelines(shown, models),
-            around_shifts_figure(shown, models, samples=samples, seed=seed),
+            around_shifts_figure(shown, models),
             recovery_figure(shown, tables.window_sweep, models),
             ablation_bars(tables.ablations, models),
             weight_maps(tables.weight_grid, models),

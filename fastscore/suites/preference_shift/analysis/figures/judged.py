@@ -6,7 +6,7 @@ import polars as pl
 from matplotlib.lines import Line2D
 
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.convergent import with_judge
+from fastscore.suites.preference_shift.analysis.convergent import CONVERSATION, with_judge
 from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
     Drawn,
@@ -28,7 +28,7 @@ GOLDEN = 0.6180339887498949
 def judge_figure(
     scored: Scored, judged: Judged, table: pl.DataFrame, models: list[str]
 ) -> Drawn | None:
-    """Draw each conversation's TAS against the judge's scores, with Spearman's rho.
+    """Draw each conversation's TAS against the judge's scores, with Spearman's rho within models.
 
     Returns
     -------
@@ -66,8 +66,8 @@ def judge_figure(
     caption = (
         f"n: {listed}, of {counted(scored.conversations.height, 'conversation')}; those without "
         "TAS or without the judge's score are null and left out, and "
-        f"{counted(judged.rejects.height, 'judge value')} refused. rho is Spearman's over all "
-        "models, its 95 % interval from resampled dialogues. "
+        f"{counted(judged.rejects.height, 'judge value')} refused. rho is Spearman's within "
+        "models, with its 95 % confidence interval over units. "
         f"Points of whole scores are spread by up to {SPREAD / 2:.2f} in height, and at most "
         f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
     )
@@ -100,7 +100,10 @@ def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 def _rho(table: pl.DataFrame, judge: str) -> str:
     row = table.filter(
-        (pl.col("group") == ALL) & (pl.col("score") == "tas") & (pl.col("judge") == judge)
+        pl.col("group") == ALL,
+        pl.col("level") == CONVERSATION,
+        pl.col("score") == "tas",
+        pl.col("judge") == judge,
     ).row(0, named=True)
     if row["rho"] is None:
         return f"no rho ({row['reason']}), n = {row['n']:,}"

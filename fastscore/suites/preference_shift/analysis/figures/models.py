@@ -162,7 +162,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
     n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
-        f"Means with 95 % intervals from resampled dialogues: TAS over {n_tas:,} conversations, "
+        f"Means with 95 % confidence intervals: TAS over {n_tas:,} conversations, "
         f"CAS over {n_cas:,}: null in the {null_cas:,} without a shift or without a recovery. Over "
         "all shifts it is null only without a shift: what never recovered counts as slowest. CAS "
         "without recovery weighs 1 - I, CC and CR alone and exists in those too, so compare the "

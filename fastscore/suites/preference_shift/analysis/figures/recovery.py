@@ -110,12 +110,12 @@ def construct_figure(table: pl.DataFrame) -> Drawn | None:
     axis = figure.subplots()
     places = np.arange(rows.height)
     values = rows["difference"].to_numpy()
-    ends = error_bars(rows, "difference")
-    is_clear = (rows["wilcoxon_holm_p"].fill_null(1.0) < 0.05).to_numpy()
+    ends = error_bars(rows, "difference", ("difference_low", "difference_high"))
+    is_clear = rows["is_significant"].fill_null(False).to_numpy()
     axis.errorbar(values, places, xerr=ends, fmt="none", ecolor="black", elinewidth=1, capsize=2)
     for chosen, face, label in (
-        (is_clear, "#0072B2", "Holm p < 0.05 (Wilcoxon)"),
-        (~is_clear, "white", "not below 0.05"),
+        (is_clear, "#0072B2", "significant: Holm p < 0.05"),
+        (~is_clear, "white", "not significant, or exploratory"),
     ):
         axis.plot(
             values[chosen],
@@ -134,14 +134,14 @@ def construct_figure(table: pl.DataFrame) -> Drawn | None:
     ]
     axis.set_yticks(places, names)
     axis.invert_yaxis()
-    axis.set_xlabel("mean difference over conversations, 95 % interval")
+    axis.set_xlabel("mean difference over conversations, 95 % confidence interval")
     legend_above(figure, *axis.get_legend_handles_labels())
     nulls = rows["n_null"].to_numpy().max()
     caption = (
         "Scores at a shift's turn against the turns of a window before and after it, and the "
-        "cosine of user and system within segments against neighbouring ones. The unit is a "
-        f"conversation; up to {nulls:,} with a shift lack one side of a contrast and are null "
-        "there. CC at a shift is expected to drop, and to rise after it; CR to be higher within "
-        "segments."
+        "cosine of user and system within segments against neighbouring ones. Scores are averaged "
+        f"over a conversation's shifts. Up to {nulls:,} conversations with a shift lack one side "
+        "of a contrast and are null there. Three contrasts are tested: CC is expected to drop at a "
+        "shift and to rise after it, and CR to be higher within segments."
     )
     return draw(figure, "construct", "How the scores move with the shifts", caption)

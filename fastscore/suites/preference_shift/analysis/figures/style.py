@@ -152,16 +152,16 @@ def with_errors(axis: Any, x: pl.Series, means: pl.DataFrame, look: Look, n_mode
 def interval_words(n_models: int) -> str:
     """Return what a caption says of the intervals of `with_errors`."""
     if n_models <= ERRORS_SHOWN:
-        return "with 95 % intervals from resampled dialogues"
+        return "with 95 % confidence intervals"
     return "without their intervals, which would hide the lines"
 
 
-def error_bars(means: pl.DataFrame, column: str = "mean") -> list[Any]:
-    """Return how far a column's interval reaches below and above it; NaN where it has no end."""
+def error_bars(
+    means: pl.DataFrame, column: str = "mean", ends: tuple[str, str] = ("low", "high")
+) -> list[Any]:
+    """Return how far a column's interval reaches below and above it; NaN if it has no end."""
     values = means[column].fill_null(np.nan).to_numpy()
-    return [
-        np.abs(means[end].fill_null(np.nan).to_numpy() - values).clip(0) for end in ("low", "high")
-    ]
+    return [np.abs(means[end].fill_null(np.nan).to_numpy() - values).clip(0) for end in ends]
 
 
 def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:

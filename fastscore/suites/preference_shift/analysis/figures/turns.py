@@ -21,7 +21,7 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     with_errors,
 )
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
-from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.scored import SCORE_RANGES, Scored
 
 PARTS = {"cc": "CC", "cr": "CR", "i": "I (copying)"}
 PART_LINES = ("-", "--", ":")
@@ -111,9 +111,7 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
     )
 
 
-def around_shifts_figure(
-    scored: Scored, models: list[str], *, samples: int, seed: int
-) -> Drawn | None:
+def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
     """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift.
 
     Returns
@@ -133,7 +131,7 @@ def around_shifts_figure(
     for (model, look), offset in zip(looks(names).items(), offset_models(len(names)), strict=True):
         rows = near.filter(pl.col("model") == model) if models else near
         for axis, part in zip(axes, PARTS, strict=True):
-            means = _means_by_distance(rows, part, samples, seed)
+            means = _means_by_distance(rows, part)
             with_errors(axis, means["distance"] + offset, means, look, len(names))
     for axis, label in zip(axes, PARTS.values(), strict=True):
         axis.axvline(0, color=GREY, ls=(0, (4, 2)), lw=1)
@@ -154,10 +152,11 @@ def around_shifts_figure(
     return draw(figure, "around_shifts", "What happens around a shift", caption)
 
 
-def _means_by_distance(rows: pl.DataFrame, part: str, samples: int, seed: int) -> pl.DataFrame:
+def _means_by_distance(rows: pl.DataFrame, part: str) -> pl.DataFrame:
     wide = rows.pivot("distance", index=["shift_row", "cluster"], values=part)
     distances = sorted(int(name) for name in wide.columns[2:])
-    found = mean_intervals(wide, [f"{d}" for d in distances], samples=samples, seed=seed)
+    columns = [f"{distance}" for distance in distances]
+    found = mean_intervals(wide, columns, dict.fromkeys(columns, SCORE_RANGES[part]))
     return pl.DataFrame(
         {
             "distance": distances,
