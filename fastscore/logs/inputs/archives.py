@@ -3,7 +3,9 @@
 A member's path is that of the archive and its name in it: ``logs.zip/day1.jsonl``.
 """
 
+import errno
 import io
+import lzma
 import os
 import tarfile
 import zipfile
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from fastscore.errors import InputError
 from fastscore.unpacked import (
@@ -33,7 +35,15 @@ _MOST_PACKED_MEMBERS = 200
 _OPEN_ARCHIVES = 8
 _NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar")
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_DAMAGE = (zipfile.BadZipFile, zlib.error, tarfile.TarError, EOFError, NotImplementedError)
+_DAMAGE = (
+    KeyError,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zlib.error,
+    tarfile.TarError,
+    EOFError,
+    NotImplementedError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ def list_members(path: str, compression: Compression) -> tuple[Member, ...]:
         The archive is damaged, encrypted, or holds another one.
     """
     try:
-        members = _zip_members(path) if compression == "zip" else _tar_members(path)
+        members = list(_zip_members(path) if compression == "zip" else _tar_members(path))
     except (OSError, *_DAMAGE) as error:
         raise InputError(f"The archive {path!r} cannot be read: {error}.") from error
     found = [member for member in members if not _is_hidden(member.name)]
@@ -97,12 +107,26 @@ def open_packed(path: str, compression: Compression) -> Iterator[Packed]:
     if parts is None:
         with open(path, "rb", buffering=0) as file:
             yield Packed(file.read, os.fstat(file.fileno()).st_size)
-    elif compression == "zip":
-        archive = _zip(parts[0], _stamp(parts[0]), os.getpid())
-        with archive.open(parts[1]) as file:
-            yield Packed(_named_damage(file.read), archive.getinfo(parts[1]).compress_size)
     else:
-        yield from _open_tar_member(*parts)
+        with (
+            _open_zip_member(*parts) if compression == "zip" else _open_tar_member(*parts) as packed
+        ):
+            yield packed
+
+
+@contextmanager
+def _open_zip_member(path: str, name: str) -> Iterator[Packed]:
+    try:
+        archive = _zip(path, _stamp(path), os.getpid())
+        file = archive.open(name)
+    except _DAMAGE as error:
+        raise _damaged(error) from error
+    with file:
+        yield Packed(_named_damage(file.read), archive.getinfo(name).compress_size)
+
+
+def _damaged(error: Exception) -> OSError:
+    return OSError(errno.EIO, f"the archive is damaged ({error})")
 
 
 @contextmanager
@@ -214,14 +238,19 @@ def _tar_members(path: str) -> Iterator[Member]:
     yield from _tar(path, _stamp(path)).values()
 
 
+@contextmanager
 def _open_tar_member(path: str, name: str) -> Iterator[Packed]:
-    member = _tar(path, _stamp(path))[name]
-    if member.begin is None:
-        with tarfile.open(path) as archive:
-            file: IO[bytes] | None = archive.extractfile(name)
-            assert file is not None
+    try:
+        member = _tar(path, _stamp(path))[name]
+        archive = tarfile.open(path) if member.begin is None else None  # noqa: SIM115
+        file = archive.extractfile(name) if archive else None
+    except _DAMAGE as error:
+        raise _damaged(error) from error
+    if archive is not None and file is not None:
+        with archive:
             yield Packed(_named_damage(file.read), os.stat(path).st_size)
         return
+    assert member.begin is not None
     with open(path, "rb", buffering=0) as raw:
         raw.seek(member.begin)
         left = member.size

@@ -345,6 +345,8 @@ def _look(
         compression = "tar" if content.compression == "tar" else compression
     if compression in ("zip", "tar"):
         return _members(path, compression, formats)
+    if is_archive and content.is_text:
+        return _Seen(reason="a damaged archive, or none")
     format = _format(named, content, head, named_format, formats, is_packed=compression != "none")
     if format is None:
         return _Seen(reason=_not_read(named, content))

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 SEPARATOR_NAMES = {b",": "commas", b";": "semicolons", b"\t": "tabs"}
+_MOST_HEADER = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 _SEPARATOR_LINE = re.compile(rb'"?sep=([!-~\t])"?[,;\t]*(?:\r\n|\r|\n|$)', re.IGNORECASE)
 _QUOTED = re.compile(rb'"[^"]*(?:"|$)')
@@ -41,5 +42,6 @@ def find_separator(text: bytes) -> Separator:
     named = _SEPARATOR_LINE.match(text, begin)
     if named is not None and named[1] != b'"':
         return Separator(named[1], named.end() - begin)
-    line = _LINE_END.split(_QUOTED.sub(b"", text[begin:].lstrip(b"\r\n")), maxsplit=1)[0]
+    text = text[begin : begin + _MOST_HEADER].lstrip(b"\r\n")
+    line = _LINE_END.split(_QUOTED.sub(b"", text), maxsplit=1)[0]
     return Separator(max(SEPARATOR_NAMES, key=line.count))

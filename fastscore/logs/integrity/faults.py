@@ -34,7 +34,7 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
     TOO_DEEP: ("nested_too_deeply", f"at most {MAX_DEPTH} levels"),
     WRONG_CELL_COUNT: ("wrong_cell_count", "as many cells as the header has"),
     UNTERMINATED_QUOTE: ("bad_quoting", "a closing quote"),
-    TEXT_AFTER_QUOTE: ("bad_quoting", "a comma or a line end after a closing quote"),
+    TEXT_AFTER_QUOTE: ("bad_quoting", "a separator or a line end after a closing quote"),
     TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
 }
 """The reason of each of the scanners' faults, and what was expected."""

@@ -14,7 +14,7 @@ from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.line_scan import LineScan, joined_scans
 
 from fastscore.logs.read.blocks import BLOCK_BYTES
-from fastscore.logs.read.lines import Lines
+from fastscore.logs.read.lines import BOM, Lines
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -79,6 +79,12 @@ class Batch:
             array_key=array_key,
             fill=fill if self.data.size < MOST_VIEWED else None,
         )
+        marks = _marks(scan)
+        if marks.size:
+            # spaces are passed over, and keep every byte in its place
+            data = self.data.copy()
+            data[marks[:, None] + np.arange(len(BOM))] = ord(" ")
+            return replace(self, data=data).scan(keys, array_key, fill)
         in_documents = self.segments[0].numbers is not None
         return replace(scan, syntax="json" if in_documents else "jsonl")
 
@@ -97,6 +103,14 @@ class Batch:
         segments = np.searchsorted(self.begins, starts, side="right") - 1
         shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
         return self.parts[segments], starts + shift[segments]
+
+
+def _marks(scan: LineScan) -> Longs:
+    """Return where byte order marks stand at the beginning of lines that are faulty by them."""
+    starts = scan.fault_start[scan.fault_end - scan.fault_start >= len(BOM)]
+    heads = scan.data[starts[:, None] + np.arange(len(BOM))]
+    is_mark: npt.NDArray[np.bool_] = (heads == np.frombuffer(BOM, np.uint8)).all(axis=1)
+    return starts[is_mark]
 
 
 def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:

@@ -7,11 +7,12 @@ file whose header cannot serve is one reject.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from fastscore_machine.arrays import Longs
+from fastscore_machine.arrays import Bytes, Longs
 from fastscore_readers.csv.records import scan_csv
 from fastscore_readers.csv.walk import TOO_LONG, WRONG_CELL_COUNT
 from fastscore_readers.fill import PLACES
@@ -19,6 +20,7 @@ from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 from fastscore_readers.line_scan import LineScan
 
+from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.read.blocks import read_blocks
@@ -31,6 +33,8 @@ from fastscore.unpacked import Damage, DamageError
 _LONG_ENOUGH = 64
 """Bytes of a record for which what is noted of it takes little memory."""
 _NO_CELLS = np.empty(0, np.int64)
+_COMMA = ord(",")
+_MOST_HEADER = 1 << 20
 
 Block: TypeAlias = bytes | memoryview
 
@@ -110,43 +114,79 @@ def read_records(
     pending = stream.more()
     offset, begin = offset + stream.mark, 0
     if not header:
-        found, pending = _first_record(stream, pending)
-        header = _record(found, pending)
-        refused = _refusal(found, header, pending, file, offset, columns)
+        found, pending, begin = _first_record(stream, pending)
+        before, offset = bytes(pending[:begin]), offset + begin
+        header = _record(found, pending[begin:])
+        refused = _refusal(found, header, pending[begin:], file, offset, columns, before)
+        header = before + header if header else b""
         if stream.damage is not None and not header:
-            refused = _cut_off(stream.damage, file, 1, offset, pending)
+            refused = _cut_off(stream.damage, file, 1, offset, pending[begin:])
         if refused is not None:
             while not stream.ended:  # who reads a file hashes all of it
                 stream.more()
             yield Lines(b"", offset, refused.line, refused=refused)
             return
-        begin, offset, line = found.stop, offset + found.stop, found.next_line
+        begin, offset, line = begin + found.stop, offset + found.stop, found.next_line
     keys = wanted_keys(columns)
-    wish = cell_slots(header, keys), [(fill or {}).get(key, PLACES) for key in keys]
+    wish = _Wish(
+        cell_slots(header, keys),
+        [(fill or {}).get(key, PLACES) for key in keys],
+        find_separator(header).character,
+    )
     yield from _read(stream, (pending, begin), wish, file, offset, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """The column of each cell, how columns are filled, and what separates cells."""
+
+    slots: Longs
+    kinds: Sequence[int]
+    separator: bytes = b","
+
+    def scan(
+        self,
+        data: Bytes,
+        *,
+        line: int = 1,
+        final: bool = True,
+        records: int = 1 << 62,
+    ) -> LineScan:
+        """Scan records; where others separate cells, they and commas take each other's place."""
+        how: dict[str, Any] = {
+            "line": line,
+            "final": final,
+            "limit": MAX_RECORD_BYTES,
+            "records": records,
+        }
+        if self.separator == b",":
+            return scan_csv(data, self.slots, self.kinds, **how)
+        swapped = np.arange(256, dtype=np.uint8)
+        swapped[[self.separator[0], _COMMA]] = _COMMA, self.separator[0]
+        scan = scan_csv(swapped[data], self.slots, [PLACES] * len(self.kinds), **how)
+        return replace(scan, data=data)
 
 
 def _read(
     stream: _Stream,
     first: tuple[Block, int],
-    wish: tuple[Longs, Sequence[int]],
+    wish: _Wish,
     file: str,
     offset: int,
     line: int,
 ) -> Iterator[Lines]:
-    """Read the records after the header: from a byte of the first block on."""
+    """Read the records after the header: from a byte of the first block on.
+
+    Byte order marks at the beginning of records are passed over.
+    """
     pending, begin = first
     while True:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
         most = max(MOST_LINES, buffer.size // _LONG_ENOUGH)
-        scan = scan_csv(
-            buffer,
-            *wish,
-            line=line,
-            final=stream.final,
-            limit=MAX_RECORD_BYTES,
-            records=most,
-        )
+        scan = wish.scan(buffer, line=line, final=stream.final, records=most)
+        mark = _first_mark(buffer, scan)
+        if mark >= 0:
+            scan = wish.scan(buffer[:mark], line=line)
         at, first_line, line = scan.stop, line, scan.next_line
         many = scan.n_lines - scan.n_blank >= most
         if at:
@@ -154,7 +194,9 @@ def _read(
             whole = memoryview(pending)[begin : begin + at]
             yield Lines(whole, offset, first_line, records=scan, dense=many)
         begin, offset = begin + at, offset + at
-        if scan.cut:
+        if mark >= 0:
+            begin, offset = begin + len(BOM), offset + len(BOM)
+        elif scan.cut:
             pending, dropped = _after_line(stream)
             begin, offset = 0, offset + dropped
         elif not many:
@@ -165,6 +207,14 @@ def _read(
             pending = stream.more(wanted, pending)
     if stream.damage is not None:
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
+
+
+def _first_mark(data: Bytes, scan: LineScan) -> int:
+    """Return where the first record stands that begins with a byte order mark, -1 for none."""
+    starts = np.concatenate((scan.start, scan.fault_start))
+    starts = starts[data[starts] == BOM[0]]
+    marked = [start for start in starts.tolist() if data[start : start + 3].tobytes() == BOM]
+    return min(marked, default=-1)
 
 
 def _after_line(stream: _Stream) -> tuple[Block, int]:
@@ -197,15 +247,16 @@ def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> 
     )
 
 
-def _first_record(stream: _Stream, pending: Block) -> tuple[LineScan, Block]:
-    """Scan the first record, whose width is not known: a fault that tells it."""
+def _first_record(stream: _Stream, pending: Block) -> tuple[LineScan, Block, int]:
+    """Scan the first record, whose width is not known: a fault that tells it, and its place."""
     while True:
-        buffer = np.frombuffer(pending, np.uint8)
-        scan = scan_csv(
-            buffer, _NO_CELLS, (), final=stream.final, limit=MAX_RECORD_BYTES, records=1
-        )
+        separator = find_separator(bytes(pending[:_MOST_HEADER]))
+        begin = separator.skipped
+        buffer = np.frombuffer(pending, np.uint8)[begin:]
+        wish = _Wish(_NO_CELLS, (), separator.character)
+        scan = wish.scan(buffer, line=1 + (begin > 0), final=stream.final, records=1)
         if scan.fault_line.size or stream.ended:
-            return scan, pending
+            return scan, pending, begin
         pending = stream.more(len(pending), pending)
 
 
@@ -217,17 +268,24 @@ def _record(scan: LineScan, data: Block) -> bytes:
 
 
 def csv_header(path: str) -> bytes:
-    """Return the header of a file that is not compressed, empty when it is broken."""
+    """Return the header of a file that is not compressed, empty when it is broken.
+
+    A line that names the separator is part of it.
+    """
     stream = _Stream(read_blocks(path, "none"), True, None)
-    return _record(*_first_record(stream, stream.more()))
+    found, pending, begin = _first_record(stream, stream.more())
+    header = _record(found, pending[begin:])
+    return bytes(pending[:begin]) + header if header else b""
 
 
 @lru_cache(64)
 def header_names(header: bytes) -> tuple[str, ...]:
     """Return a header's column names as they are compared: stripped, in lower case."""
+    separator = find_separator(header)
+    header = header[separator.skipped :]
     data = np.frombuffer(header, np.uint8)
-    width = int(scan_csv(data, _NO_CELLS, ()).fault_cells[0])
-    scan = scan_csv(data, np.arange(width), [PLACES] * width, records=1)
+    width = int(_Wish(_NO_CELLS, (), separator.character).scan(data).fault_cells[0])
+    scan = _Wish(np.arange(width), [PLACES] * width, separator.character).scan(data, records=1)
     names = []
     for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
         cell = header[start[0] : end[0]]
@@ -245,7 +303,13 @@ def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Longs:
 
 
 def _refusal(
-    found: LineScan, header: bytes, data: Block, file: str, offset: int, columns: Sequence[Column]
+    found: LineScan,
+    header: bytes,
+    data: Block,
+    file: str,
+    offset: int,
+    columns: Sequence[Column],
+    before: bytes,
 ) -> Reject | None:
     """Say why no record of a file can be read, by its header; None when they can."""
 
@@ -268,7 +332,7 @@ def _refusal(
         status = int(found.fault_status[0])
         reason, what = broken.get(status, ("bad_quoting", "a broken quote"))
         return reject(None, reason, what, "a header row")
-    names = header_names(header)
+    names = header_names(before + header)
     times = Counter(names)
     listed = "the columns " + cut(", ".join(repr(name) for name in names), 2 * FOUND_CHARACTERS)
     for column in columns:

@@ -182,7 +182,7 @@ def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
         ("", 1, None, "no_header", "no line that is not empty"),
         ("\ufeff\r\n\n", 1, None, "no_header", "no line that is not empty"),
         ("\nid,index\na,1\n", 2, "text", "missing_column", "the columns 'id', 'index'"),
-        ("id;text\na;b\n", 1, "text", "missing_column", "the columns 'id;text'"),
+        ("id|text\na|b\n", 1, "text", "missing_column", "the columns 'id|text'"),
         ("text,index,INDEX \na,1,2\n", 1, "index", "duplicate_column", "2 such columns"),
         ('text,"index\na,1\n', 1, None, "bad_quoting", "a broken quote"),
         (b"text,caf\xe9\na,1\n", 1, None, "not_utf8", "bytes that are not UTF-8"),

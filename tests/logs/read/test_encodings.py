@@ -1,0 +1,273 @@
+"""Encodings, separators and archives: the rows are those of the plain file, whatever it is in."""
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import json
+import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import InputFile, resolve_inputs
+from fastscore.logs.inputs.records import records
+from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.read.rows import read_shard
+from fastscore.suites.declarations import Column, Source
+
+SOURCE = Source(
+    columns=(Column(name="id", kind="text"), Column(name="text", kind="text", required=True)),
+    dialogue_key=("id",),
+    formats=("csv", "jsonl", "parquet"),
+)
+ROWS = [("a", "héllo"), ("a", 'two\nlines; "quoted",\tand 日本'), ("b", "x" * 300), ("c", "𝄞")]
+LOG = "".join(json.dumps({"id": a, "text": b}, ensure_ascii=False) + "\n" for a, b in ROWS)
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "gz": gzip.compress,
+    "zst": zstandard.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+}
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+
+
+def plan(tmp_path: Path, *paths: Path, shard_bytes: int = 32 << 20) -> Plan:
+    files = resolve_inputs(paths, SOURCE.formats)
+    return plan_shards(files, SOURCE, shard_bytes=shard_bytes, scratch=tmp_path / "scratch")
+
+
+def read(planned: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
+    found = [read_shard(shard, SOURCE) for shard in planned.shards]
+    return pl.concat([rows.frame for rows in found]), pl.concat([rows.rejects for rows in found])
+
+
+def rows_of(planned: Plan) -> list[tuple[str, str]]:
+    frame, rejects = read(planned)
+    assert rejects.is_empty()
+    return frame.select("id", "text").rows()
+
+
+def written(rows: list[tuple[str, str]], separator: str) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=separator).writerows([("id", "text"), *rows])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("shard_bytes", [64, 32 << 20])
+def test_json_lines_in_any_encoding_packed_in_any_way(
+    tmp_path: Path, packer: str, encoding: str, shard_bytes: int
+) -> None:
+    path = tmp_path / "log.jsonl"  # the name says nothing of it
+    path.write_bytes(PACKERS[packer](LOG.encode(encoding)))
+    (file,) = resolve_inputs([path])
+    is_recoded = packer == "none" and "8" not in encoding
+    assert file.compression == (encoding[:6] if is_recoded else packer)
+    assert rows_of(plan(tmp_path, path, shard_bytes=shard_bytes)) == ROWS
+    assert [(row["id"], row["text"]) for row in records(file)] == ROWS
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("begin", ["", "sep={}\r\n", '"sep={}"\n', "\ufeff", "\ufeffsep={}\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+def test_csv_of_any_separator(tmp_path: Path, separator: str, begin: str, encoding: str) -> None:
+    path = tmp_path / "log.csv"
+    begin = begin if encoding != "utf-16" else begin.lstrip("\ufeff")  # it writes its own
+    text = begin.format(separator) + written(ROWS, separator)
+    path.write_bytes(text.encode(encoding))
+    planned = plan(tmp_path, path, shard_bytes=100)
+    assert rows_of(planned) == ROWS
+    (file,) = resolve_inputs([path], SOURCE.formats)
+    assert [(row["id"], row["text"]) for row in records(file)] == ROWS
+    frame, _ = read(planned)
+    header = 2 if "sep" in begin else 1
+    assert frame["line"].to_list() == [header + after for after in (1, 2, 4, 5)]
+    if encoding == "utf-8":
+        begins = [path.read_bytes()[at:].decode()[:1] for at in frame["byte_offset"]]
+        assert begins == ["a", "a", "b", "c"]
+
+
+def test_a_separator_that_only_the_first_line_names(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("sep=|\nid|text\na|x,y;z\n")
+    assert rows_of(plan(tmp_path, path)) == [("a", "x,y;z")]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    rows=st.lists(
+        st.tuples(st.just("a"), st.text(st.sampled_from('ab,;\t"\n\ufeff é'), max_size=9)),
+        max_size=9,
+    ),
+    separator=st.sampled_from([",", ";", "\t"]),
+)
+def test_cells_with_any_separator_in_them(
+    tmp_path: Path, rows: list[tuple[str, str]], separator: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(written(rows, separator).encode())
+    assert rows_of(plan(tmp_path, path)) == rows
+
+
+def test_marks_at_the_beginning_of_lines_are_passed_over(tmp_path: Path) -> None:
+    """Files that begin with one were put one after another."""
+    lines = LOG.splitlines(keepends=True)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes("".join("\ufeff" + line for line in lines).encode())
+    frame, rejects = read(plan(tmp_path, path))
+    assert (frame.select("id", "text").rows(), rejects.height) == (ROWS, 0)
+    parts = written(ROWS[:2], ",").encode(), written(ROWS[2:], ",").encode()
+    path = tmp_path / "log.csv"
+    path.write_bytes(codecs.BOM_UTF8 + parts[0] + codecs.BOM_UTF8 + parts[1].partition(b"\r\n")[2])
+    frame, rejects = read(plan(tmp_path, path))
+    assert (frame.select("id", "text").rows(), rejects.height) == (ROWS, 0)
+    found = path.read_bytes()
+    assert [found[at : at + 1] for at in frame["byte_offset"]] == [b"a", b"a", b"b", b"c"]
+
+
+def test_half_a_character_and_lone_surrogates_are_rejects(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    good, lone = '{"id":"a","text":"x"}\n', '{"id":"a","text":"\ud800"}\n'
+    path.write_bytes((good + lone + good).encode("utf-16", "surrogatepass") + b"\x7b")
+    frame, rejects = read(plan(tmp_path, path))
+    assert frame["line"].to_list() == [1, 3]
+    assert rejects.select("line", "reason").rows() == [(2, "not_utf8"), (4, "not_utf8")]
+
+
+def archive(path: Path, members: dict[str, bytes]) -> Path:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+            for name, content in members.items():
+                out.writestr(name, content)
+        return path
+    with tarfile.open(path, "w:" + path.suffix[1:].removeprefix("tar")) as out:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+    return path
+
+
+ARCHIVES = ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2"]
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("shard_bytes", [64, 32 << 20])
+def test_each_member_of_an_archive_is_an_input(tmp_path: Path, name: str, shard_bytes: int) -> None:
+    other = '{"id":"d","text":"other"}\n'
+    members = {
+        "logs/b.jsonl": LOG.encode(),
+        "a.jsonl": other.encode("utf-16"),
+        "notes.txt": b"no log",
+        ".hidden.jsonl": b"{}",
+        "__MACOSX/b.jsonl": b"\x00",
+        "sheet.csv": written([("e", "cell")], ";").encode(),
+    }
+    path = archive(tmp_path / name, members)
+    planned = plan(tmp_path, path, shard_bytes=shard_bytes)
+    frame, rejects = read(planned)
+    assert rejects.is_empty()
+    inside = [f"{path}/{each}" for each in ("a.jsonl", "logs/b.jsonl", "sheet.csv")]
+    assert [file.name for file in planned.inputs] == inside
+    rows = [("d", "other"), *ROWS, ("e", "cell")]
+    assert frame.select("id", "text").rows() == rows
+    assert frame["file"].unique(maintain_order=True).to_list() == inside
+    assert rows_of(plan(tmp_path, Path(inside[1]))) == ROWS
+    with pytest.raises(InputError, match=r"notes\.txt' is read in that archive"):
+        plan(tmp_path, tmp_path / name / "notes.txt")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar"])
+def test_archives_in_archives_are_refused(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path / name, {"b.jsonl": b"{}", "in.zip": b"PK\x03\x04"})
+    with pytest.raises(InputError, match=r"holds 'in\.zip', which is packed once more"):
+        resolve_inputs([path])
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"b.jsonl": b"{}"})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"is encrypted \('b\.jsonl'\)"):
+        resolve_inputs([path])
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_a_damaged_archive_is_named(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path / name, {"b.jsonl": LOG.encode() * 50, "c.jsonl": LOG.encode()})
+    path.write_bytes(path.read_bytes()[:120])
+    with pytest.raises(InputError, match=r"cannot be read|damaged"):
+        plan(tmp_path, path)
+
+
+def test_damage_within_a_zip_is_a_reject(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"b.jsonl": LOG.encode()})
+    data = bytearray(path.read_bytes())
+    data[60] ^= 0xFF
+    path.write_bytes(data)
+    _, rejects = read(plan(tmp_path, path))
+    assert rejects["reason"][-1] == "damaged_compression"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3", "a PDF"),
+        (b"SQLite format 3\x00" + bytes(40), "a SQLite database"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(40), r"an old Office file \(\.xls, \.doc\)"),
+        (b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}\x94.", "a pickle"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "an image"),
+        (b"<!DOCTYPE html><html>", "an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "a pointer of Git LFS"),
+        (bytes(100), "a file of NUL bytes"),
+        (bytes(range(32)) * 4, "binary data"),
+    ],
+)
+@pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
+def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, what: str, name: str) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+    for path in (folder / name, folder):
+        with pytest.raises(InputError, match=what) as raised:
+            resolve_inputs([path], SOURCE.formats)
+        assert "\x00" not in str(raised.value)
+    (folder / "good.jsonl").write_text(LOG)
+    assert [Path(file.path).name for file in resolve_inputs([folder])] == ["good.jsonl"]
+
+
+def test_a_workbook_is_no_archive_of_logs(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"xl/workbook.xml": b"", "[Content_Types].xml": b""})
+    with pytest.raises(InputError, match=r"is an Excel workbook.*Save it as CSV"):
+        resolve_inputs([path])
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [(LOG.encode(), "jsonl"), (b'[{"id":"a"}]', "json"), (b"id,text\na,b\n", "csv")],
+)
+def test_a_packed_file_without_a_suffix_is_told_by_its_content(
+    tmp_path: Path, content: bytes, format: str
+) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(content))
+    size = path.stat().st_size
+    for named in (path, tmp_path):
+        (file,) = resolve_inputs([named], ("csv", "json", "jsonl"))
+        pattern = "" if named == path else str(tmp_path)
+        assert file == InputFile(str(path), format, "gz", size, pattern)  # type: ignore[arg-type]
