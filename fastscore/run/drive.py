@@ -203,7 +203,10 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
             if not check_workers(engine, context, seen, model, without):
                 reporter.note(f"no worker has joined {config.address} yet: it is waited for")
             engine = checked(engine, context, model)
-        manifest = open_manifest(config, suite, options, identity, context.signature, reporter.note)
+        manifest = open_manifest(
+            *(config, suite, options, identity, context.signature, reporter.note),
+            context.check_writer,
+        )
         context = replace(context, signature=manifest.signature)
         run = _Execution(config, suite, options, context, engine, manifest, reporter)
         with limit_memory(config.limits, "The stage 'plan'"):
@@ -235,6 +238,7 @@ def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | 
             screened = screened_inputs(config, source, files, run.reporter.note)
         return chosen_inputs(config, source, screened, folder)
     except InputError:
+        run.context.check_writer()
         if not run.manifest.inputs:
             shutil.rmtree(run.work, ignore_errors=True)
             (run.folder / MANIFEST_NAME).unlink(missing_ok=True)
@@ -263,6 +267,7 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             watch=partial(stop_if_asked, 0, 0),
             limits=run.config.limits,
         )
+    run.context.check_writer()
     accept_inputs(run.folder, run.manifest, plan)
     run.add_time("plan", len(files), time.monotonic() - started)
     return plan
@@ -304,6 +309,7 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     """Embed what the store lacks; return the shards that were not scored at once without it."""
     folder = receipts_folder(run.folder, "texts")
     parts = {shard.index: texts_part(run.folder, shard.index) for shard in shards}
+    run.context.check_writer()
     for part in tasks.collected_parts(run.folder):
         if part not in parts.values():
             part.unlink()  # of another plan

@@ -51,12 +51,16 @@ def open_manifest(
     identity: EmbedderIdentity | None,
     signed: str,
     note: Callable[[str], object] = lambda text: None,
+    check_writer: Callable[[], object] = lambda: None,
 ) -> Manifest:
     """Return the manifest to go on with: the one that stands in the folder, or a new one.
 
     One that is lost or damaged is made anew where a committed part says, by its signature, that
     the run is this one. A run keeps the signature that it was begun with, so that its receipts
     stay valid under another version of fastscore.
+
+    `check_writer` raises if another process has begun to write there. It is called before anything
+    is removed, which may be the other's.
 
     Raises
     ------
@@ -77,6 +81,7 @@ def open_manifest(
         begun, now = package_version(there), package_version(signed)
         if begun != now:
             note(f"{folder}: begun by fastscore {begun}, continued by {now}")
+    check_writer()
     if earlier is not None:
         remove_temporaries(folder)
         earlier.settings, earlier.environment = _settings(config, suite), _environment()
@@ -98,6 +103,7 @@ def open_manifest(
         environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
     )
+    check_writer()
     # nothing else is written before: what stands beside a manifest is this run's
     manifest.save(folder)
     return manifest

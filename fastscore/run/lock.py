@@ -32,7 +32,8 @@ def sole_writer(folder: Path) -> Iterator[str]:
     Raises
     ------
     RunConflictError
-        Another live process holds it, its lock is a link, or it is a file.
+        Another live process holds it, its lock is a link, or it is a file. Also if the block fails
+        after the lock file was removed: the files that it lacks may be gone with another writer.
     RunError
         The directory cannot be made or written.
     """
@@ -54,6 +55,12 @@ def sole_writer(folder: Path) -> Iterator[str]:
     try:
         _sign(descriptor, path, token)
         yield token
+    except RunConflictError:
+        raise
+    except Exception as error:
+        if not _is_held(descriptor, path):
+            raise _lost(folder, _holder(path)) from error
+        raise
     finally:
         if _is_held(descriptor, path):
             with contextlib.suppress(OSError):
@@ -69,26 +76,33 @@ def check_writer(folder: Path, token: str) -> None:
     RunConflictError
         The lock file is gone, or is another writer's.
     """
+    holder = _holder(folder / LOCK_NAME)
+    if not holder.endswith(f"writer {token}"):
+        raise _lost(folder, holder)
+
+
+def _holder(path: Path) -> str:
+    """Return what the lock says of its holder."""
     try:
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
-        holder = "its lock file was removed"
-    else:
-        try:
-            signed = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace")
-        finally:
-            os.close(descriptor)
-        if signed.rstrip().endswith(f"writer {token}"):
-            return
-        holder = signed.strip() or "holder unknown"
-    raise RunConflictError(
+        return "its lock file was removed"
+    try:
+        signed = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace")
+    finally:
+        os.close(descriptor)
+    return signed.strip() or "holder unknown"
+
+
+def _lost(folder: Path, holder: str) -> RunConflictError:
+    return RunConflictError(
         f"{folder}: this process no longer holds the run ({holder}); it commits nothing more.",
         "Run the same command again when no other writes there.",
     )
 
 
 def _sign(descriptor: int, path: Path, token: str) -> None:
-    """Write into the lock who holds it."""
+    """Write the holder into the lock file."""
     holder = f"host {socket.gethostname()}, process {os.getpid()}, writer {token}\n"
     try:
         os.ftruncate(descriptor, 0)

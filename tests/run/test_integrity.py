@@ -1,6 +1,7 @@
 """What was damaged, edited or taken over after the commit is never shown, and is made again."""
 
 import os
+import pkgutil
 import random
 import shutil
 import signal
@@ -8,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import orjson
 import polars as pl
@@ -225,6 +228,55 @@ def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: 
     with sole_writer(tmp_path) as second:
         first.__exit__(None, None, None)
         check_writer(tmp_path, second)
+
+
+POINTS = {
+    "no manifest yet": "drive.open_manifest",
+    "nothing removed yet": "folder._earlier_manifest",
+    "plan": "drive.plan_shards",
+    "shards compared": "drive._open_shards",
+    "score": "tasks.compute_tables",
+    "receipt": "tasks._receipt",
+    "summary": "drive._summarise",
+    "end": "drive._describe",
+}
+"""Functions before each of which a run is replaced by another writer."""
+
+
+@pytest.mark.parametrize("place", POINTS.values(), ids=POINTS)
+@pytest.mark.parametrize("removed", [False, True], ids=["finished", "removed"])
+def test_a_run_that_another_replaces_ends_with_one_sentence(
+    logs: list[Path], tmp_path: Path, place: str, removed: bool
+) -> None:
+    run = tmp_path / "run"
+    name = f"fastscore.run.{place}"
+    original = pkgutil.resolve_name(name)
+    replaced: list[dict[str, bytes]] = []
+
+    def replacing(*given: Any, **more: Any) -> Any:
+        if not replaced:
+            replaced.append({})
+            (run / ".lock").unlink()
+            # whatever the first one relies on may be gone
+            run_lexical(logs, run, shard_bytes=SHARD_BYTES, overwrite=removed)
+            replaced[0] = contents(run)
+        return original(*given, **more)
+
+    with (
+        mock.patch(name, replacing),
+        pytest.raises(RunConflictError, match="lock file was removed"),
+    ):
+        run_lexical(logs, run, shard_bytes=SHARD_BYTES)
+    assert contents(run) == replaced[0]
+    run_lexical(logs, tmp_path / "alone", shard_bytes=SHARD_BYTES)
+    assert replaced[0] == contents(tmp_path / "alone")
+
+
+def test_what_fails_without_the_lock_is_a_conflict(tmp_path: Path) -> None:
+    with pytest.raises(RunConflictError, match="no longer holds"), sole_writer(tmp_path):
+        (tmp_path / ".lock").rename(tmp_path / "moved").with_name("gone").read_bytes()
+    with pytest.raises(FileNotFoundError), sole_writer(tmp_path):
+        (tmp_path / "gone").read_bytes()
 
 
 def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path: Path) -> None:
