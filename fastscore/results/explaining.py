@@ -130,6 +130,11 @@ def choose_dialogue(
             f"A dialogue is chosen in one way, not in {len(ways)}." if ways else "Which dialogue?",
             "Name it, or use --worst METRIC, --best METRIC or --random.",
         )
+    if dialogues.names.is_empty():
+        raise UsageError(
+            f"{dialogues.run.path}: the run has no dialogue.",
+            "See its rejected lines in table `rejects`.",
+        )
     if name is not None:
         return dialogues.find(name)
     if seed is not None:

@@ -9,7 +9,7 @@ from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
-from fastscore.suites.memory_finance.show import read_turns
+from fastscore.suites.memory_finance.show import read_turns, resolved_keys, unresolved_keys
 from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
 
 _OF_TURNS = {
@@ -60,12 +60,10 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinance
 
 
 def _share(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
-    replies = {} if dialogue.raw is None else read_turns(dialogue.raw)
     evidence = []
-    for turn in dialogue.tables["turns"].iter_rows(named=True):
+    for turn, _, answered in read_turns(dialogue):
         if not turn[_OF_TURNS[metric.id]]:
             continue
-        answered = replies.get(turn["turn_pair_id"], ("", ""))[1]
         phrases = turn["forbidden_hits"] if metric.id == "forbidden_hit_rate" else []
         evidence.append(
             Evidence(
@@ -91,12 +89,11 @@ def _counted(metric: str, turn: Row) -> str:
             f"{key['key']} ({key['resolver']}): "
             f"{'found in ' + ', '.join(sources) if hit else 'not found'}, wanted "
             f"{key['target_text']!r}"
-            for key, hit, sources in zip(
-                turn["resolved_keys"], turn["key_hit_flags"], turn["key_hit_sources"], strict=True
-            )
+            for key, hit, sources in resolved_keys(turn)
         ]
-        hits = sum(1 for hit in turn["key_hit_flags"] if hit)
-        return f"{hits} of {counted(len(keys), 'keys')}; {'; '.join(keys)}"
+        hits = sum(turn["key_hit_flags"])
+        others = [f"{key}: cannot be resolved, not counted" for key in unresolved_keys(turn)]
+        return f"{hits} of {counted(len(keys), 'keys')}; {'; '.join([*keys, *others])}"
     if _OF_TURNS[metric] == "eligible_m3":
         return (
             f"{turn['risk_tag_hits']} of {len(turn['risk_required_tags'])} tags; required "
@@ -115,7 +112,7 @@ def _counted(metric: str, turn: Row) -> str:
 
 def _judged(dialogue: Dialogue, row: Row) -> Working:
     required, hits = len(row["rubric_required"]), len(row["rubric_hit_items"])
-    replies = {} if dialogue.raw is None else read_turns(dialogue.raw)
+    reply = next((answered for turn, _, answered in read_turns(dialogue) if turn == row), "")
     missed = [item for item in row["rubric_required"] if item not in row["rubric_hit_items"]]
     return Working(
         text=f"1 + 4 * {hits} / {required}, rounded to two decimals",
@@ -123,7 +120,7 @@ def _judged(dialogue: Dialogue, row: Row) -> Working:
         evidence=(
             Evidence(what="elements found", found=", ".join(row["rubric_hit_items"]) or "none"),
             Evidence(what="elements missing", found=", ".join(missed) or "none"),
-            Evidence(what="reply", text=replies.get(row["turn_pair_id"], ("", ""))[1]),
+            Evidence(what="reply", text=reply),
         ),
     )
 
@@ -208,14 +205,10 @@ def _text_or_none(value: object) -> str | None:
 def _profiles(dialogue: Dialogue) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Return the labelled profile, the last snapshot of the user's, and the replies, joined."""
     assert dialogue.raw is not None
-    profile = dialogue.raw["profile_gt"].drop_nulls().first()
-    turns = [
-        turn
-        for text in dialogue.raw["turns"].drop_nulls()
-        for turn in json.loads(text)
-        if isinstance(turn, dict)
-    ]
-    snapshots = [turn.get("profile_snapshot") for turn in turns]
+    profile, turns = (
+        json.loads(text or "null") for text in dialogue.raw.select("profile_gt", "turns").row(0)
+    )
+    snapshots = [turn.get("profile_snapshot") for turn in turns or ()]
     last = next((found for found in reversed(snapshots) if isinstance(found, dict)), {})
-    replies = "\n".join(str(turn.get("pred_assistant_text") or "") for turn in turns)
-    return json.loads(str(profile or "{}")), last, replies
+    replies = "\n".join(str(turn.get("pred_assistant_text") or "") for turn in turns or ())
+    return profile, last, replies

@@ -1,13 +1,14 @@
 """A trace turn by turn with what its labels require, and the turns that failed."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from fastscore.suites.alignment import occurrences
 from fastscore.suites.base import CommittedRun
-from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn
+from fastscore.suites.showing import Dialogue, DialogueView, Listing, Row, Section, Turn
 
 CASES = 40
 
@@ -16,10 +17,8 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     """Lay out the turns: what was asked and answered, and what of the required was found."""
     if dialogue.raw is None:
         return DialogueView(turns=())
-    texts = read_turns(dialogue.raw)
     turns = []
-    for scored in dialogue.tables["turns"].iter_rows(named=True):
-        asked, answered = texts.get(scored["turn_pair_id"], ("", ""))
+    for scored, asked, answered in read_turns(dialogue):
         place = f"turn {scored['turn_pair_id']}"
         turns.append(Turn(speaker="user", text=asked, place=place))
         marks = [
@@ -40,28 +39,47 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     return DialogueView(turns=tuple(turns))
 
 
-def read_turns(raw: pl.DataFrame) -> dict[int, tuple[str, str]]:
-    """Return what was asked and answered, by the turn's number."""
-    found = {}
-    for text in raw["turns"].drop_nulls():
-        for place, turn in enumerate(json.loads(text), start=1):
-            if isinstance(turn, dict):
-                number = turn.get("turn_pair_id")
-                key = number if isinstance(number, int) else place
-                found[key] = (
-                    str(turn.get("user_text") or ""),
-                    str(turn.get("pred_assistant_text") or ""),
-                )
-    return found
+def read_turns(dialogue: Dialogue) -> list[tuple[Row, str, str]]:
+    """Return the rows of table ``turns``, each with what was asked and answered.
+
+    Both are in the order of the log. The numbers of turns may repeat or be missing.
+    """
+    rows = list(dialogue.tables["turns"].iter_rows(named=True))
+    if dialogue.raw is None:
+        return [(row, "", "") for row in rows]
+    if not rows:
+        return []  # what is not valid may have turns in the log
+    turns = json.loads(dialogue.raw["turns"].item())
+    return [
+        (row, str(turn.get("user_text") or ""), str(turn.get("pred_assistant_text") or ""))
+        for row, turn in zip(rows, turns, strict=True)
+    ]
 
 
-def _notes(turn: dict[str, Any]) -> list[str]:
-    notes = []
+def resolved_keys(turn: Row) -> Iterator[tuple[Mapping[str, Any], bool, Sequence[str]]]:
+    """Yield the resolvable keys of a turn, whether each was recalled, and from which sources."""
+    resolvable = [key for key in turn["resolved_keys"] if key["resolvable"]]
     for key, hit, sources in zip(
-        turn["resolved_keys"], turn["key_hit_flags"], turn["key_hit_sources"], strict=True
+        resolvable, turn["key_hit_flags"], turn["key_hit_sources"], strict=True
     ):
+        yield key, bool(hit), sources
+
+
+def unresolved_keys(turn: Row) -> list[str]:
+    """Return the required keys of a turn that point at nothing; null for a null key."""
+    return [
+        "null" if key["key"] is None else key["key"]
+        for key in turn["resolved_keys"]
+        if not key["resolvable"]
+    ]
+
+
+def _notes(turn: Row) -> list[str]:
+    notes = []
+    for key, hit, sources in resolved_keys(turn):
         how = f"recalled ({', '.join(sources)})" if hit else "not recalled"
         notes.append(f"key {key['key']}: {how}")
+    notes += [f"key {key}: cannot be resolved, not counted" for key in unresolved_keys(turn)]
     if turn["constraint_contradiction"]:
         notes.append("contradicts a constraint")
     if turn["risk_required_tags"]:
