@@ -17,9 +17,11 @@ from typing import Any
 
 import orjson
 import polars as pl
+import pyarrow as pa
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
+from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
@@ -76,7 +78,7 @@ def records(
         given_up()
     except DamageError:
         return  # what stands before the damage was seen
-    except UNREADABLE_PARQUET as error:
+    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
 
 
@@ -213,6 +215,10 @@ def _parquet_rows(file: InputFile) -> Iterator[Record]:
                 DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
                 source.write(part)
         source.seek(0)
+    if is_arrow(source):
+        for frame in arrow_frames(source):
+            yield from frame_records(frame)
+        return
     scan = pl.scan_parquet(source, glob=False)
     n_rows = int(scan.select(pl.len()).collect().item())
     if n_rows and _unpacked_size(source) > MAX_RECORD_BYTES * n_rows:

@@ -1,10 +1,12 @@
-"""Parquet logs, read some rows at a time."""
+"""Logs of stored columns, Parquet and Arrow, read some rows at a time."""
 
 from collections.abc import Iterator, Sequence
 
 import polars as pl
+import pyarrow as pa
 
 from fastscore.errors import InputError
+from fastscore.logs.inputs.arrow_files import arrow_frames, arrow_rows, arrow_schema, is_arrow
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
@@ -19,10 +21,14 @@ _DECODED = 2
 
 
 def parquet_rows(path: str, name: str) -> int:
-    """Count the rows of the file at ``path`` by its footer; errors call it ``name``."""
+    """Count the rows of the file at ``path``; errors call it ``name``."""
     try:
+        if is_arrow(path):
+            return arrow_rows(path)
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     except UNREADABLE_PARQUET as error:
+        raise _unreadable(name, error) from error
+    except pa.ArrowException as error:
         raise _unreadable(name, error) from error
 
 
@@ -53,12 +59,8 @@ def read_parquet(
         When rows take more memory than there may be.
     """
     stored = _stored(byte_range, columns)
-    sizes = _group_sizes(byte_range, stored)
-    rows = rows or _rows_at_once(sizes)
-    for start in range(byte_range.start, byte_range.stop, rows):
-        count = min(rows, byte_range.stop - start)
-        byte_range.limits.check_memory(byte_range.file, _DECODED * _slice_size(sizes, start, count))
-        raw = _read(byte_range, stored, start, count)
+    for start, raw in _frames(byte_range, stored, rows):
+        count = raw.height
         frame, rejects = convert_stored(stored, raw, start + 1)
         long = _too_long(byte_range.file, raw, start + 1)
         if long:
@@ -67,6 +69,29 @@ def read_parquet(
             rejects = [*long, *(reject for reject in rejects if reject.line not in lines)]
             rejects.sort(key=lambda reject: reject.line)
         yield count, frame, rejects
+
+
+def _frames(
+    byte_range: ByteRange, stored: StoredColumns, rows: int | None
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield rows of the wanted columns, each time with the number of rows before them."""
+    if not is_arrow(byte_range.path):
+        sizes = _group_sizes(byte_range, stored)
+        rows = rows or _rows_at_once(sizes)
+        for start in range(byte_range.start, byte_range.stop, rows):
+            count = min(rows, byte_range.stop - start)
+            taken = _DECODED * _slice_size(sizes, start, count)
+            byte_range.limits.check_memory(byte_range.file, taken)
+            yield start, _read(byte_range, stored, start, count)
+        return
+    start = byte_range.start
+    try:
+        for frame in arrow_frames(byte_range.path, [*stored.dtypes], start, byte_range.stop):
+            byte_range.limits.check_memory(byte_range.file)
+            yield start, frame
+            start += frame.height
+    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
+        raise _unreadable(byte_range.file, error) from error
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
@@ -91,17 +116,20 @@ def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
 
 
 def _unreadable(path: str, error: BaseException) -> InputError:
-    """Name a file that polars cannot read."""
+    """Name a file that cannot be read."""
     return InputError(
-        f"The Parquet file {path!r} cannot be read: {reason_of(error)}.",
+        f"The file {path!r} cannot be read: {reason_of(error)}.",
         "Write it again from its source.",
     )
 
 
 def _stored(byte_range: ByteRange, columns: Sequence[Column]) -> StoredColumns:
     try:
-        schema = pl.scan_parquet(byte_range.path, glob=False).collect_schema()
-    except UNREADABLE_PARQUET as error:
+        if is_arrow(byte_range.path):
+            schema = arrow_schema(byte_range.path)
+        else:
+            schema = pl.scan_parquet(byte_range.path, glob=False).collect_schema()
+    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
         raise _unreadable(byte_range.file, error) from error
     return check_stored(byte_range.file, schema, columns, "Write the file again with that type.")
 

@@ -1,0 +1,143 @@
+"""Arrow files and streams, Feather and saved data sets: the rows of the same Parquet file."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pytest
+
+from fastscore.errors import InputError
+from fastscore.logs.inputs.files import list_left_aside, resolve_inputs
+from fastscore.logs.inputs.records import records
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.rows import read_shard
+from fastscore.suites.declarations import Column, Source
+
+SOURCE = Source(
+    columns=(
+        Column(name="id", kind="text"),
+        Column(name="index", kind="integer"),
+        Column(name="turns", kind="json"),
+    ),
+    dialogue_key=("id",),
+)
+
+
+def table(n: int = 900) -> pa.Table:
+    rng = random.Random(n)
+    rows = [
+        {
+            "id": f"d{number // 9}",
+            "index": rng.choice([None, number]),
+            "turns": [{"who": "A", "text": "é" * rng.randrange(30)}],
+            "unread": number * 0.5,
+        }
+        for number in range(n)
+    ]
+    found = pa.Table.from_pylist(rows)
+    dictionary = found["id"].dictionary_encode()
+    return found.set_column(0, "id", dictionary)
+
+
+def file(path: Path, rows: pa.Table, compression: str | None = None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_file(path, rows.schema, options=options) as out:
+        out.write_table(rows, max_chunksize=77)
+
+
+def stream(path: Path, rows: pa.Table) -> None:
+    with pa.ipc.new_stream(path, rows.schema) as out:
+        out.write_table(rows, max_chunksize=77)
+
+
+WRITERS: dict[str, Callable[[Path, pa.Table], Any]] = {
+    "file": file,
+    "lz4": lambda path, rows: file(path, rows, "lz4"),
+    "zstd": lambda path, rows: file(path, rows, "zstd"),
+    "stream": stream,
+    "feather": lambda path, rows: feather.write_feather(rows, str(path), chunksize=50),
+}
+
+
+def read(tmp_path: Path, *paths: Path, source: Source = SOURCE, shard: int = 1 << 13) -> Any:
+    files = resolve_inputs(paths)
+    planned = plan_shards(files, source, scratch=tmp_path / "scratch", shard_bytes=shard)
+    found = [read_shard(shard, source) for shard in planned.shards]
+    assert all(rows.rejects.is_empty() for rows in found)
+    return planned, pl.concat([rows.frame for rows in found])
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", ["log.arrow", "log.feather", "log.ipc", "log.parquet"])
+def test_the_rows_are_those_of_parquet(tmp_path: Path, writer: str, name: str) -> None:
+    (tmp_path / "other").mkdir()
+    pl.DataFrame(table()).write_parquet(tmp_path / "other" / "log.parquet")
+    path = tmp_path / name
+    WRITERS[writer](path, table())
+    planned, found = read(tmp_path, path)
+    assert len(planned.shards) > 1
+    assert planned.n_dialogues == 100
+    _, expected = read(tmp_path, tmp_path / "other" / "log.parquet")
+    assert found.drop("file").equals(expected.drop("file"))
+    (input_file,) = resolve_inputs([path])
+    assert input_file.kind.startswith("Arrow IPC")
+    (first, *_), rows = records(input_file), table().to_pylist()
+    assert first == rows[0]
+
+
+def test_rows_without_a_column_are_counted(tmp_path: Path) -> None:
+    stream(tmp_path / "log.arrow", table(50))
+    source = Source(columns=(), row_dialogues=("parquet",))
+    planned, found = read(tmp_path, tmp_path / "log.arrow", source=source)
+    assert (planned.n_dialogues, found.height) == (50, 50)
+
+
+def test_a_data_set_that_was_saved_to_disk(tmp_path: Path) -> None:
+    """As the Hugging Face library writes one with two splits: data, descriptions, a cache."""
+    for split, begin in (("test", 0), ("train", 450)):
+        folder = tmp_path / "ds" / split
+        folder.mkdir(parents=True)
+        names = [f"data-{part:05}-of-00002.arrow" for part in range(2)]
+        for part, name in enumerate(names):
+            stream(folder / name, table().slice(begin + part * 225, 225))
+        stream(folder / "cache-1f.arrow", table(9))
+        state = {"_data_files": [{"filename": name} for name in names], "_split": split}
+        (folder / "state.json").write_text(json.dumps(state))
+        (folder / "dataset_info.json").write_text('{"features": {}}')
+    (tmp_path / "ds" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    _, found = read(tmp_path, tmp_path / "ds")
+    rows = table().select(["id", "index"]).to_pylist()
+    assert found.select("id", "index").to_dicts() == rows
+    assert list_left_aside([tmp_path / "ds"], ("parquet",)) == {}
+
+
+@pytest.mark.parametrize("writer", ["file", "stream", "lz4"])
+def test_a_damaged_file_is_named(tmp_path: Path, writer: str) -> None:
+    path = tmp_path / "log.arrow"
+    WRITERS[writer](path, table())
+    whole = path.read_bytes()
+    rng = random.Random(3)
+    refused = 0
+    for content in (
+        whole[:3000],
+        whole[:40],
+        whole[:8],
+        *(_flipped(whole, rng) for _ in range(40)),
+    ):
+        path.write_bytes(content)
+        try:
+            read(tmp_path, path)
+        except InputError as error:
+            refused += str(path) in error.message
+    assert refused >= 3
+
+
+def _flipped(whole: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(whole)
+    changed[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
