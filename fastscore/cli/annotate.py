@@ -12,6 +12,7 @@ from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated
+    from fastscore.llm.options import ModelOptions
 
 
 @click.group("annotate", cls=SuggestingGroup)
@@ -31,7 +32,13 @@ def command() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @click.option("--catalogue", required=True, help="The items that concepts come from.")
 @click.option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
-@click.option("--model", required=True, help="The model's name at its server.")
+@click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_ANNOTATE_MODEL",
+    show_envvar=True,
+    help="The model's name at its server.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -57,7 +64,7 @@ def concepts(
         inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
     )
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
-    _report_annotations(done, output, quiet=quiet)
+    _report_annotations(done, output, asked.models, quiet=quiet)
 
 
 @command.command(
@@ -67,7 +74,13 @@ def concepts(
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @click.option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
-@click.option("--model", required=True, help="The model's name at its server.")
+@click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_ANNOTATE_MODEL",
+    show_envvar=True,
+    help="The model's name at its server.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -91,12 +104,18 @@ def states(
     asked = Annotating(
         inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
     )
-    _report_annotations(
-        annotate_states(asked, reporter(quiet=quiet), level=level), output, quiet=quiet
-    )
+    done = annotate_states(asked, reporter(quiet=quiet), level=level)
+    _report_annotations(done, output, asked.models, quiet=quiet)
 
 
-def _report_annotations(done: "Annotated", output: Path, *, quiet: bool) -> None:
+def _report_annotations(
+    done: "Annotated", output: Path, models: "ModelOptions", *, quiet: bool
+) -> None:
     if not quiet:
-        write_note(done.spent.line())
-        write_line(f"{output}: {done.read:,} annotations, {done.unread:,} that could not be read")
+        write_note(done.spent.line(models.prices))
+        write_line(
+            f"{output}: {done.read:,} annotations, {done.failed:,} failed, "
+            f"{done.not_asked:,} not asked"
+        )
+    if done.refusal is not None:
+        raise done.refusal

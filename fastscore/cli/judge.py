@@ -17,15 +17,33 @@ from fastscore.terminal import write_note
     "-o judgements",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
-@click.option("--suite", default="preference_shift", show_default=True, help="Whose logs they are.")
+@click.option(
+    "--suite", help="Whose logs they are.  [default: the run's, or the only suite that reads them]"
+)
 @click.option(
     "--rubric", default="pepper", show_default=True, help="A bundled rubric, or a TOML file."
 )
-@click.option("--model", required=True, help="The judge's name at its server.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Per dialogue."
+    "--model",
+    required=True,
+    envvar="FASTSCORE_JUDGE_MODEL",
+    show_envvar=True,
+    help="The judge's name at its server.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the requests.",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to write."
 )
@@ -34,7 +52,7 @@ from fastscore.terminal import write_note
 @model_options
 def command(
     inputs: tuple[str, ...],
-    suite: str,
+    suite: str | None,
     rubric: str,
     model: str,
     repeats: int,
@@ -44,11 +62,11 @@ def command(
     quiet: bool,
     **models: Any,
 ) -> None:
-    """Judge the dialogues of LOGS, of any suite, by a chat model.
+    """Judge the dialogues of LOGS by a chat model: files and folders of any suite, or one run.
 
     Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
-    repeat, what was rejected with its answer, and a summary of agreement and bias. Every answer is
-    kept: running the same command again asks only for what is missing.
+    repeat, every failure with its answer, a summary of agreement and bias, and what was spent.
+    Every answer is kept: the same command asks only for what is missing.
     """
     from fastscore.llm.judging import Judging, run_judge
     from fastscore.llm.show import show_judgements
@@ -64,8 +82,10 @@ def command(
         output=output,
         models=read_model_options(models),
     )
-    summary, spent = run_judge(asked, reporter(quiet=quiet))
+    judged = run_judge(asked, reporter(quiet=quiet))
     if not quiet:
-        write_note(spent.line())
+        write_note(judged.spent.line(asked.models.prices))
     if as_json or not quiet:
-        show_judgements(summary, output, as_json=as_json)
+        show_judgements(judged.summary, output, as_json=as_json)
+    if judged.refusal is not None:
+        raise judged.refusal

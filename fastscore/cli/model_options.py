@@ -19,8 +19,9 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
     "base_url": (
         "--base-url",
         {
-            "help": "The models' server.  [default: FASTSCORE_BASE_URL or OPENAI_BASE_URL]; the "
-            "key comes from FASTSCORE_API_KEY or OPENAI_API_KEY alone."
+            "help": "The models' server, such as http://127.0.0.1:11434/v1.  [default: "
+            "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
+            "OPENAI_API_KEY."
         },
     ),
     "temperature": (
@@ -50,15 +51,38 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "retries": (
         "--retries",
-        {"type": click.IntRange(min=0), "default": 6, "help": "Tries after a failure."},
+        {
+            "type": click.IntRange(min=0),
+            "default": 6,
+            "help": "Retries of a request after a failure that may pass.",
+        },
+    ),
+    "max_failures": (
+        "--max-failures",
+        {
+            "default": "5%",
+            "help": "The most samples that may fail, a count or a share such as 5%; exit 4 above.",
+        },
     ),
     "max_requests": (
         "--max-requests",
-        {"type": click.IntRange(min=0), "help": "Stop after so many; the command can go on later."},
+        {"type": click.IntRange(min=0), "help": "The most requests; the command can go on later."},
     ),
     "max_tokens": (
         "--max-tokens",
-        {"type": click.IntRange(min=0), "help": "Stop after so many, sent and received."},
+        {"type": click.IntRange(min=0), "help": "The most tokens, sent and received."},
+    ),
+    "max_cost": (
+        "--max-cost",
+        {"type": click.FloatRange(min=0), "help": "The most that tokens may cost, by --prices."},
+    ),
+    "prices": (
+        "--prices",
+        {
+            "type": (click.FloatRange(min=0), click.FloatRange(min=0)),
+            "metavar": "SENT RECEIVED",
+            "help": "Prices of a million tokens sent and of a million received, in USD.",
+        },
     ),
     "answers": (
         "--answers",
@@ -87,5 +111,8 @@ def model_options(command: Command) -> Command:
 def read_model_options(given: dict[str, Any]) -> "ModelOptions":
     """Take the options out of a command's keyword arguments."""
     from fastscore.llm.options import ModelOptions
+    from fastscore.llm.spending import Prices
 
-    return ModelOptions(**{name: given.pop(name) for name in _DECLARED})
+    taken = {name: given.pop(name) for name in _DECLARED}
+    prompt, completion = taken.pop("prices") or (0.0, 0.0)
+    return ModelOptions(**taken, prices=Prices(prompt=prompt, completion=completion))

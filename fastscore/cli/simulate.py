@@ -113,9 +113,18 @@ def preference_shift(
         overwrite=overwrite,
     )
     done = simulate(asked, reporter(quiet=quiet))
+    if done.refusal is not None:
+        if done.spent is not None and not quiet:
+            write_note(done.spent.line(asked.models.prices))
+        raise done.refusal
     if not quiet:
         if done.spent is not None:
-            write_note(done.spent.line())
+            write_note(done.spent.line(asked.models.prices))
+        if done.failed:
+            write_note(
+                f"{done.failed:,} sessions failed and are missing from the logs; the same command "
+                "asks for them again"
+            )
         write_note(
             f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
             "--segments metadata --embedder none -o RUN"

@@ -9,7 +9,9 @@ import csv
 import io
 import tomllib
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -21,11 +23,13 @@ import polars as pl
 
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
-from fastscore.llm.client import ChatClient, Spent
+from fastscore.llm.client import ChatClient
+from fastscore.llm.failures import TooManyFailuresError, too_many
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, Messages
+from fastscore.llm.spending import MANIFEST, Spent, spending_recorded
 from fastscore.llm.structured import Structured, UnusableError, ask_until_read
-from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
+from fastscore.llm.threads import ask_each
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter
@@ -80,11 +84,23 @@ class Annotating:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """What was done: annotations that were read, those that could not be, and what was spent."""
+    """The result of annotating.
+
+    Parameters
+    ----------
+    read, failed, not_asked
+        How many annotations were read, failed, or were not asked for after too many failures.
+    spent
+        What the command spent.
+    refusal
+        The error if more annotations failed than may. The output is written all the same.
+    """
 
     read: int
-    unread: int
+    failed: int
+    not_asked: int
     spent: Spent
+    refusal: TooManyFailuresError | None
 
 
 def annotate_concepts(
@@ -92,8 +108,9 @@ def annotate_concepts(
 ) -> Annotated:
     """Write the concepts of all texts of logs of preference_shift, a line a distinct text.
 
-    A line has ``text`` and ``concepts``, lists of values by field as the model wrote them; where no
-    answer could be used the lists are empty and ``fault`` and ``answer`` say why.
+    A line has ``text`` and ``concepts``, lists of values by field as the model wrote them. If no
+    answer could be used, the lists are empty, and ``failure``, ``reason`` and ``answer`` are given.
+    A text that was not asked about, after too many failures, has no line: scoring refuses the file.
 
     Raises
     ------
@@ -115,17 +132,21 @@ def annotate_concepts(
     messages: list[Messages] = [
         ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
     ]
-    answers, spent = _ask_all(
-        asked, messages, schema, lambda found: _concepts(found, fields), reporter
-    )
-    lines = []
-    for text, answer in zip(texts, answers, strict=True):
+    manifest = asked.output.with_name(f"{asked.output.name}.{MANIFEST}")
+    with _asking(asked, manifest, "concepts") as (client, outcome):
+        answers = _ask_all(
+            asked, client, messages, schema, lambda found: _concepts(found, fields), reporter
+        )
         nothing: dict[str, list[str]] = {name: [] for name in fields}
-        line = {"text": text, "concepts": nothing if answer.value is None else answer.value}
-        lines.append(line | _fault(answer))
-    content = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-    commit_bytes(asked.output, content)
-    return _annotated(answers, spent)
+        lines = [
+            {"text": text, "concepts": answer.value or nothing, **_describe_failure(answer)}
+            for text, answer in zip(texts, answers, strict=True)
+            if answer is not None
+        ]
+        content = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+        commit_bytes(asked.output, content)
+        outcome |= _outcome(answers)
+    return _annotated(asked, answers, client.spent)
 
 
 def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[str]]:
@@ -165,9 +186,11 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     item = _object({"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}})
     schema = _object({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
-    answers, spent = _ask_all(asked, messages, schema, _state, reporter)
-    _write_states(asked.output, rows, labels, asked_rows, answers)
-    return _annotated(answers, spent)
+    with _asking(asked, asked.output / MANIFEST, "states") as (client, outcome):
+        answers = _ask_all(asked, client, messages, schema, _state, reporter)
+        _write_states(asked.output, rows, labels, asked_rows, answers)
+        outcome |= _outcome(answers)
+    return _annotated(asked, answers, client.spent)
 
 
 def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
@@ -211,7 +234,7 @@ def _write_states(
     rows: Rows,
     labels: pl.DataFrame,
     asked_rows: Sequence[int],
-    answers: Sequence[Structured[dict[str, Any]]],
+    answers: Sequence[Structured[dict[str, Any]] | None],
 ) -> None:
     index, ids = message_indices(rows), rows["message_id"].to_list()
     header = ("message_index", "message_id", *STATE_COLUMNS, ORDER_COLUMN)
@@ -220,7 +243,7 @@ def _write_states(
         label = labels.row(int(rows.conversation[row]), named=True)
         name = f"exp{label['experiment_level'] or 0}/{label['dialogue']}_states.csv"
         written = by_file.setdefault(folder / name, [])
-        if answer.value is not None:
+        if answer is not None and answer.value is not None:
             state = [answer.value[each] for each in STATE_COLUMNS]
             order = orjson.dumps(answer.value[ORDER_COLUMN]).decode()
             written.append((int(index[row]), ids[row], *state, order))
@@ -249,15 +272,32 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _asking(
+    asked: Annotating, manifest: Path, what: str
+) -> Iterator[tuple[ChatClient, dict[str, Any]]]:
+    """Open a client whose spending is recorded; yield it and the outcome to fill in."""
+    client = ChatClient(asked.models)
+    described = {
+        "annotations": what,
+        "model": asked.model.removeprefix(OPENAI),
+        "endpoint": client.options.endpoint,
+        "temperature": client.options.temperature,
+        "seed": asked.seed,
+    }
+    with spending_recorded(manifest, described, client.meter) as outcome:
+        yield client, outcome
+
+
 def _ask_all(
     asked: Annotating,
+    client: ChatClient,
     messages: Sequence[Messages],
     schema: dict[str, Any],
     read: Callable[[dict[str, Any]], Read],
     reporter: Reporter,
-) -> tuple[list[Structured[Read]], Spent]:
+) -> list[Structured[Read] | None]:
     """Ask for every annotation; return them in order."""
-    client = ChatClient(asked.models)
 
     def ask(said: Messages) -> Structured[Read]:
         request = ChatRequest(
@@ -271,27 +311,42 @@ def _ask_all(
         )
         return ask_until_read(client, request, read, _correction_prompt)
 
-    answers: dict[int, Structured[Read]] = {}
-    with reporter.stage("annotate", len(messages)) as progress, asking_threads(client) as pool:
-        shown = SpendingProgress(progress, client)
-        futures = {pool.submit(ask, said): number for number, said in enumerate(messages)}
-        for future in as_done(futures):
-            answers[futures[future]] = future.result()
-            shown.advance(annotations=1)
-    return [answers[number] for number in range(len(messages))], client.spent
+    return ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")
 
 
 def _correction_prompt(fault: str) -> str:
     return str(prompts()["again"]).format(fault=fault).strip()
 
 
-def _fault(answer: Structured[Any]) -> dict[str, str]:
-    return {"fault": answer.fault, "answer": answer.answer.text} if answer.fault else {}
+def _describe_failure(answer: Structured[Any]) -> dict[str, str]:
+    failure = answer.failure
+    if failure is None:
+        return {}
+    return {"failure": failure.kind, "reason": failure.reason, "answer": failure.answer}
 
 
-def _annotated(answers: Sequence[Structured[Any]], spent: Spent) -> Annotated:
-    unread = sum(bool(answer.fault) for answer in answers)
-    return Annotated(len(answers) - unread, unread, spent)
+def _outcome(answers: Sequence[Structured[Any] | None]) -> dict[str, Any]:
+    failures = [each.failure.kind for each in answers if each is not None and each.failure]
+    is_complete = not failures and None not in answers
+    return {
+        "status": "complete" if is_complete else "incomplete",
+        "failures": dict(sorted(Counter(failures).items())),
+    }
+
+
+def _annotated(
+    asked: Annotating, answers: Sequence[Structured[Any] | None], spent: Spent
+) -> Annotated:
+    failures = [each.failure for each in answers if each is not None and each.failure]
+    not_asked = sum(each is None for each in answers)
+    limit, place = asked.models.failure_limit, str(asked.output)
+    refusal = None
+    if failures:
+        refusal = too_many(
+            failures[0], len(failures), len(answers), limit, noun="annotations", place=place
+        )
+    read = len(answers) - len(failures) - not_asked
+    return Annotated(read, len(failures), not_asked, spent, refusal)
 
 
 @cache

@@ -1,9 +1,9 @@
 """Judging dialogues by a chat model and a rubric.
 
-An answer is one JSON object of whole numbers inside the scale, or it is none: it is asked for
-again, the model told why, and in the end rejected with what was answered. Nothing is clamped or
-filled. Repeats show the dimensions in rotated order, so that an effect of their position can be
-told from noise.
+An answer is one JSON object of whole numbers inside the scale. Any other answer is asked for again,
+the model told why, and in the end listed as a failure with its text. Nothing is clamped or filled.
+Repeats show the dimensions in rotated order, each order equally often, so that the position of a
+dimension neither biases its mean nor is taken for noise.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from typing import Any
 import orjson
 import polars as pl
 
+from fastscore.errors import UsageError
 from fastscore.llm.client import ChatClient
+from fastscore.llm.failures import Failure
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest
 from fastscore.llm.rubrics import Rubric
-from fastscore.llm.structured import UnusableError, ask_until_read
-from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
+from fastscore.llm.structured import Structured, UnusableError, ask_until_read
+from fastscore.llm.threads import ask_each
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.progress import Reporter
-
-_STAGE = "judge"
 
 SCORE_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.Int64(),
@@ -35,9 +35,10 @@ SCORE_SCHEMA: dict[str, pl.DataType] = {
 """A judge's score: of which dialogue (its number from 0), repeat (from 1) and dimension, at which
 position of the rubric it was asked (from 1), and after how many answers it came."""
 
-REJECT_SCHEMA: dict[str, pl.DataType] = {
+FAILURE_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.Int64(),
     "repeat": pl.Int64(),
+    "kind": pl.String(),
     "reason": pl.String(),
     "expected": pl.String(),
     "answer": pl.String(),
@@ -48,10 +49,48 @@ REJECT_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """What a judge said: `SCORE_SCHEMA` and `REJECT_SCHEMA`, in the order of the dialogues."""
+    """The scores of a judge.
+
+    Parameters
+    ----------
+    scores, failures
+        In `SCORE_SCHEMA` and `FAILURE_SCHEMA`, in the order of the dialogues.
+    not_asked
+        The numbers of dialogues that were not asked about, wholly or in part, because too many
+        others had failed.
+    first_failure
+        The first failure; None without any.
+    """
 
     scores: pl.DataFrame
-    rejects: pl.DataFrame
+    failures: pl.DataFrame
+    not_asked: frozenset[int]
+    first_failure: Failure | None
+
+    @property
+    def failed(self) -> frozenset[int]:
+        """The numbers of dialogues of which a repeat failed."""
+        return frozenset(self.failures["row"])
+
+
+def check_repeats(rubric: Rubric, repeats: int) -> None:
+    """Refuse repeats that show some orders of the dimensions more often than others.
+
+    Raises
+    ------
+    UsageError
+        The repeats are neither one nor a multiple of the number of orders.
+    """
+    orders = len(rubric.questions)
+    if repeats == 1 or repeats % orders == 0:
+        return
+    below = repeats - repeats % orders
+    balanced = " or ".join(str(each) for each in dict.fromkeys((below or 1, below + orders)))
+    raise UsageError(
+        f"--repeats {repeats} is not balanced: the {orders} dimensions of rubric {rubric.name} are "
+        f"shown in {orders} orders, each of which must come equally often.",
+        f"Use --repeats {balanced}, or any other multiple of {orders}.",
+    )
 
 
 def judge(
@@ -64,7 +103,7 @@ def judge(
     repeats: int = 1,
     seed: int = 0,
 ) -> Judgements:
-    """Judge dialogues.
+    """Judge dialogues, until more of them failed than may.
 
     Parameters
     ----------
@@ -77,52 +116,60 @@ def judge(
     repeats, seed
         How often each dialogue is judged, each time with another seed.
     """
-    scores: dict[tuple[int, int], list[Any]] = {}
-    rejects: dict[tuple[int, int], list[Any]] = {}
-    with (
-        reporter.stage(_STAGE, len(transcripts) * repeats) as progress,
-        asking_threads(client) as pool,
-    ):
-        shown = SpendingProgress(progress, client)
-        futures = {
-            pool.submit(_judge, transcript, rubric, model, client, repeat, seed): (row, repeat)
-            for row, transcript in enumerate(transcripts)
-            for repeat in range(repeats)
-        }
-        for future in as_done(futures):
-            place = futures[future]
-            found, refused = future.result()
-            scores[place], rejects[place] = found, refused
-            shown.advance(dialogues=1)
-    return Judgements(_frame(scores, SCORE_SCHEMA), _frame(rejects, REJECT_SCHEMA))
+    places = [(row, repeat) for row in range(len(transcripts)) for repeat in range(repeats)]
 
+    def ask(place: tuple[int, int]) -> Structured[dict[str, int]]:
+        return _judge(transcripts[place[0]], rubric, model, client, place[1], seed)
 
-def _frame(found: dict[tuple[int, int], list[Any]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
-    rows = [
-        (row, repeat + 1, *values)
-        for (row, repeat) in sorted(found)
-        for values in found[row, repeat]
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    answers = ask_each(
+        client,
+        places,
+        ask,
+        reporter,
+        stage="judge",
+        noun="judgements",
+        sample_of=lambda number: places[number][0],
+    )
+    expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
+    scores: list[tuple[Any, ...]] = []
+    failures: list[tuple[Any, ...]] = []
+    first: Failure | None = None
+    for (row, repeat), answer in zip(places, answers, strict=True):
+        if answer is None:
+            continue
+        if (failure := answer.failure) is not None:
+            why = (failure.kind, failure.reason, expected, failure.answer, failure.attempts)
+            failures.append((row, repeat + 1, *why))
+            first = first or failure
+        elif answer.value is not None:
+            positions = {name: at for at, name in enumerate(_order(rubric, repeat), 1)}
+            scores += [
+                (row, repeat + 1, name, positions[name], answer.value[name], answer.attempts)
+                for name in rubric.questions
+            ]
+    return Judgements(
+        pl.DataFrame(scores, schema=SCORE_SCHEMA, orient="row"),
+        pl.DataFrame(failures, schema=FAILURE_SCHEMA, orient="row"),
+        frozenset(row for (row, _), each in zip(places, answers, strict=True) if each is None),
+        first,
+    )
 
 
 def _judge(
     transcript: Transcript, rubric: Rubric, model: str, client: ChatClient, repeat: int, seed: int
-) -> tuple[list[Any], list[Any]]:
-    """Return the rows of one repeat: scores, or one reject."""
-    dimensions = rotated(tuple(rubric.questions), repeat)
+) -> Structured[dict[str, int]]:
+    """Ask for one repeat."""
 
     def again(fault: str) -> str:
-        words = {"fault": fault, **_slots(rubric, dimensions)}
+        words = {"fault": fault, **_slots(rubric, _order(rubric, repeat))}
         return rubric.prompts["again"].format(**words).strip()
 
     request = judge_request(transcript, rubric, model, client.options, repeat, seed)
-    found = ask_until_read(client, request, lambda read: checked_scores(read, rubric), again)
-    if found.value is None:
-        expected = f"an object of whole numbers from {rubric.low} to {rubric.high}"
-        return [], [(found.fault, expected, found.answer.text, found.attempts)]
-    scores, places = found.value, {name: place for place, name in enumerate(dimensions, 1)}
-    return [(name, places[name], scores[name], found.attempts) for name in rubric.questions], []
+    return ask_until_read(client, request, lambda read: checked_scores(read, rubric), again)
+
+
+def _order(rubric: Rubric, repeat: int) -> tuple[str, ...]:
+    return rotated(tuple(rubric.questions), repeat)
 
 
 def rotated(dimensions: tuple[str, ...], repeat: int) -> tuple[str, ...]:

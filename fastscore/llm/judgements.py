@@ -1,12 +1,13 @@
-"""A judge's folder: scores that an analysis joins, repeats, rejects, and how far to trust them.
+"""A judge's folder: scores that an analysis joins, repeats, failures, and how far to trust them.
 
 ``judgements.jsonl`` has a line a dialogue with the means over its repeats, as ``--judge`` of
-`fastscore analyse` and `compare` reads it; ``repeats.parquet`` every score; ``rejects.jsonl`` every
-repeat without one, with the answer; ``summary.json`` agreement, consistency, and the checks of
-position and length.
+`fastscore analyse` and `compare` reads it; ``repeats.parquet`` every score; ``failures.jsonl``
+every repeat without one, with the answer; ``summary.json`` agreement, consistency, and the checks
+of position and length.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,17 @@ from fastscore.llm.judge import Judgements
 from fastscore.llm.rubrics import Rubric
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
-from fastscore.statistics.agreement import krippendorff_alpha
+from fastscore.statistics.agreement import Coefficient, krippendorff_alpha
 from fastscore.statistics.correlation import spearman
 from fastscore.statistics.significance import holm, mean_interval, paired_t
 from fastscore.version import __version__
 
 JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"
-REJECTS, SUMMARY = "rejects.jsonl", "summary.json"
+FAILURES, SUMMARY = "failures.jsonl", "summary.json"
+
+ONE_REPEAT, ONE_ORDER = "one_repeat", "one_order"
+"""Why agreement, or a bias of position, cannot be told: each dialogue was judged once, or the
+dimensions were shown in one order alone."""
 
 
 def write_judgements(
@@ -37,6 +42,9 @@ def write_judgements(
 ) -> dict[str, Any]:
     """Write a judge's folder; return its summary.
 
+    A dialogue is scored if all of its repeats were read. Means over fewer would weigh the orders of
+    the dimensions unequally.
+
     Parameters
     ----------
     folder
@@ -44,29 +52,37 @@ def write_judgements(
     transcripts, judgements, rubric
         What was judged, how, and by what.
     described
-        What else the summary states: model, endpoint, repeats, seed, suite.
+        What else the summary contains: model, endpoint, repeats, seed, suite.
     """
-    places = _places(transcripts)
+    places = place_rows(transcripts)
+    incomplete = list(judgements.failed | judgements.not_asked)
     repeats = judgements.scores.join(places, on="row", how="left", maintain_order="left")
-    rejects = judgements.rejects.join(places, on="row", how="left", maintain_order="left")
+    failures = judgements.failures.join(places, on="row", how="left", maintain_order="left")
+    complete = repeats.filter(~pl.col("row").is_in(incomplete))
     summary = {
         "fastscore": __version__,
         "rubric": rubric.name,
         "rubric_hash": rubric.digest,
         "scale": [rubric.low, rubric.high],
         **described,
-        **summarise(repeats, rubric, len(transcripts), rejects.height),
+        "dialogues": len(transcripts),
+        "dialogues_judged": complete["row"].n_unique(),
+        "dialogues_failed": len(judgements.failed),
+        "dialogues_not_asked": len(judgements.not_asked - judgements.failed),
+        "failures": dict(failures["kind"].value_counts().sort("kind").iter_rows()),
+        **summarise(complete, rubric, described["repeats"]),
     }
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
-    commit_bytes(folder / REJECTS, _lines(rejects.drop("row", "words", "turns").to_dicts()))
+    commit_bytes(folder / FAILURES, as_lines(failures.drop("row", "words", "turns").to_dicts()))
     judged_by = f"{described['model']} by {rubric.name} {rubric.digest[:12]}"
-    commit_bytes(folder / JUDGEMENTS, _lines(_means(repeats, rubric, judged_by)))
+    commit_bytes(folder / JUDGEMENTS, as_lines(_means(complete, rubric, judged_by)))
     commit_json(folder / SUMMARY, summary)
     return summary
 
 
-def _places(transcripts: Sequence[Transcript]) -> pl.DataFrame:
+def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
+    """Return a row a dialogue: its number, place, ids and length."""
     return pl.DataFrame(
         [
             (
@@ -93,7 +109,8 @@ def _places(transcripts: Sequence[Transcript]) -> pl.DataFrame:
     )
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
+def as_lines(rows: Sequence[dict[str, Any]]) -> bytes:
+    """Write rows as JSON Lines."""
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
@@ -120,49 +137,66 @@ def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[s
     ]
 
 
-def summarise(
-    repeats: pl.DataFrame, rubric: Rubric, n_dialogues: int, n_rejects: int
-) -> dict[str, Any]:
-    """Say how a judge scored and how far its scores can be trusted.
+def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
+    """Describe how a judge scored and how far its scores can be trusted.
+
+    Parameters
+    ----------
+    repeats
+        The scores of dialogues of which all repeats were read.
+    rubric, n_repeats
+        What was judged, how often.
 
     Returns
     -------
     dict
         By dimension: mean with its 95 % interval over dialogues, Krippendorff's alpha of the
-        repeats (interval data) and the share of dialogues whose repeats all agree (both null
-        without repeats), the mean deviation of scores asked at each position from their dialogue's
-        mean, and Spearman's rho of the score and the dialogue's length in words. Where logs name
-        several models, means by model and paired differences over dialogues of the same id.
+        repeats with ordinal and interval distance, the share of dialogues whose repeats all agree,
+        the mean deviation of scores asked at each position from their dialogue's mean, and
+        Spearman's rho of the score and the dialogue's length in words. What is null has its reason
+        under ``nulls``. If logs name several models, also means by model and paired differences
+        over dialogues of the same id.
     """
     return {
-        "dialogues": n_dialogues,
-        "dialogues_judged": repeats["row"].n_unique(),
-        "repeats_rejected": n_rejects,
         "dimensions": {
-            name: _dimension(repeats.filter(pl.col("dimension") == name))
+            name: _dimension(repeats.filter(pl.col("dimension") == name), rubric, n_repeats)
             for name in rubric.questions
         },
         **_models(repeats, rubric),
     }
 
 
-def _dimension(scores: pl.DataFrame) -> dict[str, Any]:
+def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
     wide = scores.pivot("repeat", index="row", values="score", sort_columns=True)
     matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
     means = scores.group_by("row", maintain_order=True).agg(
-        pl.col("score").mean(), pl.col("words").first(), pl.len().alias("n"), spread=_SPREAD
+        pl.col("score").mean(), pl.col("words").first(), spread=_SPREAD
     )
-    several = means.filter(pl.col("n") > 1)
-    interval = _interval(means["score"])
-    length = spearman(means["words"], means["score"]) if means.height else None
-    return {
-        **interval,
-        "alpha": krippendorff_alpha(matrix),
-        "all_repeats_agree": several.select((pl.col("spread") == 0).mean()).item(),
-        "by_position": _positions(scores),
-        "length_rho": length.statistic if length else None,
-        "length_p": length.p_value if length else None,
+    length = spearman(means["words"], means["score"])
+    by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
+    found = {
+        **_interval(means["score"]),
+        "alpha_ordinal": _alpha(krippendorff_alpha(matrix, "ordinal"), n_repeats),
+        "alpha_interval": _alpha(krippendorff_alpha(matrix, "interval"), n_repeats),
+        "all_repeats_agree": (means["spread"] == 0).mean() if n_repeats > 1 else None,
+        "by_position": by_position,
+        "length_rho": length.statistic,
+        "length_p": length.p_value,
     }
+    reasons = {
+        "all_repeats_agree": "too_few_values" if n_repeats > 1 else ONE_REPEAT,
+        "by_position": no_position,
+        "length_rho": length.reason,
+        "length_p": length.reason,
+    }
+    interval_reason = mean_interval(means["score"]).reason
+    reasons |= dict.fromkeys(("mean", "low", "high"), interval_reason)
+    return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
+
+
+def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:
+    described = asdict(found)
+    return described if n_repeats > 1 else {**described, "reason": ONE_REPEAT}
 
 
 _SPREAD = pl.col("score").max() - pl.col("score").min()
@@ -178,14 +212,25 @@ def _interval(values: pl.Series) -> dict[str, Any]:
     }
 
 
-def _positions(scores: pl.DataFrame) -> dict[str, float]:
-    """Return by how much scores that were asked at a position differ from their dialogue's mean."""
+def _positions(
+    scores: pl.DataFrame, n_orders: int, n_repeats: int
+) -> tuple[dict[str, float] | None, str | None]:
+    """Return by how much scores that were asked at a position differ from their dialogue's mean.
+
+    Without several orders, or without a score, there is a reason in place of the deviations.
+    """
+    if n_orders == 1:
+        return None, ONE_ORDER
+    if n_repeats == 1:
+        return None, ONE_REPEAT
+    if scores.is_empty():
+        return None, "too_few_values"
     deviation = (pl.col("score") - pl.col("score").mean().over("row")).alias("deviation")
     by_position = (
         scores.with_columns(deviation).group_by("position").agg(pl.col("deviation").mean())
     )
     rows = by_position.sort("position").iter_rows()
-    return {str(position): mean for position, mean in rows}
+    return {str(position): mean for position, mean in rows}, None
 
 
 def _models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:

@@ -5,22 +5,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastscore.llm.client import ChatClient, ModelServerError, Spent
-from fastscore.llm.judge import judge
-from fastscore.llm.judgements import REJECTS, write_judgements
+from fastscore.llm.client import ChatClient
+from fastscore.llm.failures import Failure, TooManyFailuresError, too_many
+from fastscore.llm.judge import check_repeats, judge
+from fastscore.llm.judgements import FAILURES, write_judgements
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.rubrics import load_rubric
-from fastscore.llm.transcripts import read_transcripts
+from fastscore.llm.spending import MANIFEST, Meter, Spent, spending_recorded
+from fastscore.llm.transcripts import Transcript, Transcripts, find_logs, read_transcripts
 from fastscore.run.lock import sole_writer
 from fastscore.run.progress import Reporter
-
-
-class NothingJudgedError(ModelServerError):
-    """Not one answer of a judge could be used; ``spent`` says what it cost."""
-
-    def __init__(self, message: str, hint: str, spent: Spent) -> None:
-        super().__init__(message, hint)
-        self.spent = spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +23,18 @@ class Judging:
 
     Parameters
     ----------
-    inputs, suite
-        Logs, and whose they are.
-    rubric
-        A bundled rubric's name, or a TOML file.
+    inputs
+        Logs, or one run directory.
     model
         The judge's name at its server, with or without ``openai:`` before it.
-    repeats, seed
-        How often each dialogue is judged, and from which seed on.
     output
         The folder to write.
+    suite
+        Whose logs they are; None to take the run's, or the only suite that reads them.
+    rubric
+        A bundled rubric's name, or a TOML file.
+    repeats, seed
+        How often each dialogue is judged, and from which seed on.
     models
         How the judge is asked.
     files_from
@@ -48,7 +44,7 @@ class Judging:
     inputs: tuple[str, ...]
     model: str
     output: Path
-    suite: str = "preference_shift"
+    suite: str | None = None
     rubric: str = "pepper"
     repeats: int = 1
     seed: int = 0
@@ -56,58 +52,115 @@ class Judging:
     files_from: Path | None = None
 
 
-def run_judge(asked: Judging, reporter: Reporter) -> tuple[dict[str, Any], Spent]:
-    """Judge logs; return the summary and what was spent.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judge's results.
+
+    Parameters
+    ----------
+    summary
+        The content of ``summary.json``.
+    spent
+        What this command spent.
+    refusal
+        The error if more samples failed than may. The folder is written all the same.
+    """
+
+    summary: dict[str, Any]
+    spent: Spent
+    refusal: TooManyFailuresError | None
+
+
+def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
+    """Judge logs.
+
+    Parameters
+    ----------
+    asked
+        What is judged, by whom.
+    reporter
+        Shows the progress.
+    meter
+        Counts what is spent, with its own budget; None for that of the options.
 
     Raises
     ------
     InputError
         No dialogue can be read.
     UsageError
-        The suite or the rubric is not known.
+        The suite or the rubric is unknown, the repeats are not balanced, or no server is named.
     ModelServerError
-        The server fails.
-    NothingJudgedError
-        Not one answer could be used; the folder is written all the same.
+        The server cannot be reached or refuses every request.
     """
     rubric = load_rubric(asked.rubric)
-    transcripts = read_transcripts(asked.inputs, asked.suite)
+    check_repeats(rubric, asked.repeats)
+    client = ChatClient(asked.models, meter)
+    before = client.spent
+    logs = find_logs(asked.inputs, asked.suite)
+    transcripts = read_transcripts(logs)
+    note_rejects(transcripts, reporter)
+    dialogues = name_files(transcripts.dialogues, asked.files_from)
+    described = {
+        "suite": logs.suite,
+        **describe_judge(asked, client),
+        "repeats": asked.repeats,
+        "log_rows_rejected": transcripts.rejects.height,
+    }
+    manifest = asked.output / MANIFEST
+    with (
+        sole_writer(asked.output),
+        spending_recorded(manifest, described, client.meter) as outcome,
+    ):
+        found = judge(
+            dialogues,
+            rubric,
+            described["model"],
+            client,
+            reporter,
+            repeats=asked.repeats,
+            seed=asked.seed,
+        )
+        summary = write_judgements(asked.output, dialogues, found, rubric, described)
+        outcome |= {
+            "status": "incomplete" if found.failed or found.not_asked else "complete",
+            "failures": summary["failures"],
+        }
+    refusal = refuse_failures(found.first_failure, len(found.failed), len(dialogues), asked)
+    return Judged(summary, client.spent - before, refusal)
+
+
+def refuse_failures(
+    first: Failure | None, failed: int, samples: int, asked: Judging, noun: str = "dialogues"
+) -> TooManyFailuresError | None:
+    """Return the error if more dialogues failed than may."""
+    if first is None:
+        return None
+    limit, place = asked.models.failure_limit, str(asked.output / FAILURES)
+    return too_many(first, failed, samples, limit, noun=noun, place=place)
+
+
+def describe_judge(asked: Judging, client: ChatClient) -> dict[str, Any]:
+    """Return who judges, and how it is asked."""
+    return {
+        "model": asked.model.removeprefix(OPENAI),
+        "endpoint": client.options.endpoint,
+        "temperature": client.options.temperature,
+        "seed": asked.seed,
+    }
+
+
+def note_rejects(transcripts: Transcripts, reporter: Reporter) -> None:
+    """Report the rows that belong to no dialogue, if any."""
     if transcripts.rejects.height:
         first = transcripts.rejects.row(0, named=True)
         reporter.note(
             f"{transcripts.rejects.height:,} rows of the logs were rejected and are not judged, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
         )
-    dialogues = transcripts.dialogues
-    if asked.files_from is not None:
-        start = asked.files_from
-        dialogues = tuple(replace(one, file=os.path.relpath(one.file, start)) for one in dialogues)
-    model = asked.model.removeprefix(OPENAI)
-    client = ChatClient(asked.models)
-    with sole_writer(asked.output):
-        found = judge(
-            dialogues,
-            rubric,
-            model,
-            client,
-            reporter,
-            repeats=asked.repeats,
-            seed=asked.seed,
-        )
-        described = {
-            "suite": asked.suite,
-            "model": model,
-            "endpoint": client.options.endpoint,
-            "temperature": client.options.temperature,
-            "repeats": asked.repeats,
-            "seed": asked.seed,
-            "log_rows_rejected": transcripts.rejects.height,
-        }
-        summary = write_judgements(asked.output, dialogues, found, rubric, described)
-    if found.scores.is_empty():
-        raise NothingJudgedError(
-            f"Not one answer of {model} could be used: {found.rejects['reason'][0]}.",
-            f"All answers stand in {asked.output / REJECTS}.",
-            client.spent,
-        )
-    return summary, client.spent
+
+
+def name_files(dialogues: tuple[Transcript, ...], start: Path | None) -> tuple[Transcript, ...]:
+    """Name the files of dialogues from a folder, if one is given."""
+    if start is None:
+        return dialogues
+    return tuple(replace(one, file=os.path.relpath(one.file, start)) for one in dialogues)

@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
+from fastscore.llm.answer_text import without_reasoning
+
 SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
-LENGTH = "length"
-"""The finish reason of an answer that was cut off."""
+LENGTH, CONTENT_FILTER = "length", "content_filter"
+"""The finish reasons of an answer that was cut: by the most tokens, or by a filter."""
 
 JSON_SCHEMA, JSON_OBJECT, NO_FORMAT = "json-schema", "json-object", "none"
 STRUCTURED = (JSON_SCHEMA, JSON_OBJECT, NO_FORMAT)
@@ -47,10 +49,10 @@ class ChatRequest:
     structured: str = JSON_SCHEMA
     attempt: int = 0
 
-    def again(self, *more: tuple[str, str]) -> "ChatRequest":
+    def again(self, *more: tuple[str, str], by: int = 1) -> "ChatRequest":
         """Return the request that asks once more, with another seed and these messages added."""
-        seed = None if self.seed is None else self.seed + 1
-        return replace(self, messages=(*self.messages, *more), seed=seed, attempt=self.attempt + 1)
+        seed = None if self.seed is None else self.seed + by
+        return replace(self, messages=(*self.messages, *more), seed=seed, attempt=self.attempt + by)
 
     def body(self) -> dict[str, Any]:
         """Return the request as the protocol has it."""
@@ -85,13 +87,13 @@ class Answer:
     Parameters
     ----------
     text
-        What the model said; empty where it said nothing.
+        What the model said, reasoning included; empty if it said nothing.
     refused
-        Whether it declined, by the protocol's own marks.
+        Whether it declined, by the protocol's own mark.
     finish_reason
         Why it ended, as the server says.
     prompt_tokens, completion_tokens
-        What it cost; by four characters a token where the server does not say.
+        Tokens sent and received; estimated at four characters a token if the server does not say.
     seconds
         How long the server took.
     """
@@ -103,6 +105,16 @@ class Answer:
     completion_tokens: int
     seconds: float
 
+    @property
+    def said(self) -> str:
+        """The text without reasoning blocks."""
+        return without_reasoning(self.text)
+
+    @property
+    def cut_off(self) -> str | None:
+        """What cut the answer: ``length`` or ``content_filter``; None if it is whole."""
+        return self.finish_reason if self.finish_reason in (LENGTH, CONTENT_FILTER) else None
+
 
 def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
     """Read a server's response.
@@ -110,32 +122,43 @@ def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
     Raises
     ------
     ValueError
-        It is not the protocol's; says what was expected.
+        It is not the protocol's; says why.
     """
-    try:
-        parsed = orjson.loads(content)
-        choice = parsed["choices"][0]
-        message = choice["message"]
-        said, refusal = message.get("content"), message.get("refusal")
-        reason = str(choice.get("finish_reason") or "")
-        usage = parsed.get("usage") or {}
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"a response that is not JSON ({error})") from error
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError("a response without choices[0].message") from error
+    choice, usage = parse_response(content)
+    message = choice["message"]
+    said, refusal = message.get("content"), message.get("refusal")
+    sent = sum(len(each) for _, each in request.messages)
     text = said if isinstance(said, str) else ""
-    refused = bool(refusal) or reason == "content_filter"
     if not text and isinstance(refusal, str):
         text = refusal
-    prompt = sum(len(each) for _, each in request.messages)
     return Answer(
         text=text,
-        refused=refused,
-        finish_reason=reason,
-        prompt_tokens=_count(usage, "prompt_tokens", prompt),
+        refused=bool(refusal),
+        finish_reason=str(choice.get("finish_reason") or ""),
+        prompt_tokens=_count(usage, "prompt_tokens", sent),
         completion_tokens=_count(usage, "completion_tokens", len(text)),
         seconds=seconds,
     )
+
+
+def parse_response(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a response's choice, which has a message, and its usage.
+
+    Raises
+    ------
+    ValueError
+        The response is not the protocol's; says why.
+    """
+    try:
+        parsed = orjson.loads(content)
+        choice, usage = parsed["choices"][0], parsed.get("usage") or {}
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"a response that is not JSON: {error}") from error
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError("a response without choices[0].message") from error
+    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+        raise ValueError("a response without choices[0].message")
+    return choice, usage if isinstance(usage, dict) else {}
 
 
 def estimated_tokens(characters: int) -> int:
@@ -143,6 +166,6 @@ def estimated_tokens(characters: int) -> int:
     return -(-characters // 4)
 
 
-def _count(usage: object, name: str, characters: int) -> int:
-    found = usage.get(name) if isinstance(usage, dict) else None
+def _count(usage: Mapping[str, Any], name: str, characters: int) -> int:
+    found = usage.get(name)
     return found if isinstance(found, int) else estimated_tokens(characters)

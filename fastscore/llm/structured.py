@@ -1,43 +1,57 @@
-"""Structured answers: read strictly, asked for again where they cannot be used."""
+"""Structured answers: read strictly, asked for again if they cannot be used.
+
+Answers to one sample come in rounds of `MOST_ANSWERS`. Within a round the model is told why its
+last answer was not usable. A round that brought nothing is the sample's failure. The next run of
+the same command finds that round among the kept answers and begins another one, with other seeds.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import orjson
-
+from fastscore.llm.answer_text import NoObjectError, find_object, is_refusal
 from fastscore.llm.client import ChatClient
+from fastscore.llm.failures import CUT_OFF, FILTERED, REFUSED, UNUSABLE, Failure, SampleError
 from fastscore.llm.requests import ASSISTANT, LENGTH, USER, Answer, ChatRequest
 
-MOST_AGAIN = 2
-"""How often an answer that cannot be used is asked for again."""
+MOST_ANSWERS = 3
+"""The most answers of one round."""
 
 Read = TypeVar("Read")
 
 
 class UnusableError(Exception):
-    """An answer that is not what was asked for; says why."""
+    """An answer that is not what was asked for.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    kind
+        One of `fastscore.llm.failures.KINDS`.
+    """
+
+    def __init__(self, reason: str, kind: str = UNUSABLE) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[Read]):
-    """What became of a request.
+    """The result for one sample.
 
     Parameters
     ----------
     value
-        What was read; None where no answer could be used.
-    fault
-        What was wrong with the last answer; empty where nothing was.
-    answer
-        The last answer.
+        What was read; None if the sample failed.
+    failure
+        Why it failed; None if it did not.
     attempts
-        How many there were.
+        How many answers there were.
     """
 
     value: Read | None
-    fault: str
-    answer: Answer
+    failure: Failure | None
     attempts: int
 
 
@@ -47,7 +61,9 @@ def ask_until_read(
     read: Callable[[dict[str, Any]], Read],
     again: Callable[[str], str],
 ) -> Structured[Read]:
-    """Ask for a JSON object until one can be used, at most `MOST_AGAIN` times more.
+    """Ask for a JSON object until one can be used, at most `MOST_ANSWERS` times.
+
+    Answers that are kept from earlier runs are read first and are not counted.
 
     Parameters
     ----------
@@ -58,40 +74,49 @@ def ask_until_read(
     again
         What a model is told after an answer with this fault.
     """
-    for attempt in range(1, MOST_AGAIN + 2):
-        answer = client.ask(request)
-        try:
-            return Structured(read(read_object(answer)), "", answer, attempt)
-        except UnusableError as error:
-            fault = str(error)
-        said = (ASSISTANT, answer.text or "(nothing)")
-        request = request.again(said, (USER, again(fault)))
-    return Structured(None, fault, answer, MOST_AGAIN + 1)
+    attempts, failure, is_new = 0, None, False
+    while not is_new:
+        asked = request.again(by=attempts)
+        for _ in range(MOST_ANSWERS):
+            is_kept = client.has_kept(asked)
+            if client.options.replay and failure is not None and not is_kept:
+                return Structured(None, failure, attempts)
+            is_new = is_new or not is_kept
+            try:
+                answer = client.ask(asked)
+            except SampleError as error:
+                said = failure.answer if failure else ""
+                last = Failure(error.kind, error.reason, said, attempts, error.hint)
+                return Structured(None, last, attempts)
+            attempts += 1
+            try:
+                return Structured(read(read_object(answer)), None, attempts)
+            except UnusableError as error:
+                failure = Failure(error.kind, str(error), answer.text, attempts)
+            last_said = (ASSISTANT, answer.said or "(nothing)")
+            asked = asked.again(last_said, (USER, again(failure.reason)))
+    return Structured(None, failure, attempts)
 
 
 def read_object(answer: Answer) -> dict[str, Any]:
-    """Read an answer that is one JSON object; a code fence around it is no fault.
+    """Read an answer that holds one JSON object.
 
     Raises
     ------
     UnusableError
-        It is none.
+        It does not.
     """
     if answer.refused:
-        raise UnusableError("refused")
-    if answer.finish_reason == LENGTH:
-        raise UnusableError("cut off before its end")
+        raise UnusableError("refused", REFUSED)
+    if answer.cut_off:
+        is_length = answer.cut_off == LENGTH
+        raise UnusableError(
+            "cut off before its end" if is_length else "cut off by a content filter",
+            CUT_OFF if is_length else FILTERED,
+        )
     try:
-        found = orjson.loads(_unfenced(answer.text))
-    except orjson.JSONDecodeError:
-        raise UnusableError("not a JSON object" if answer.text.strip() else "empty") from None
-    if not isinstance(found, dict):
-        raise UnusableError("not a JSON object")
-    return found
-
-
-def _unfenced(text: str) -> str:
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```") and len(stripped) > 6:
-        return stripped[3:-3].removeprefix("json").strip()
-    return stripped
+        return find_object(answer.text)
+    except NoObjectError as error:
+        if is_refusal(answer.text):
+            raise UnusableError("refused", REFUSED) from None
+        raise UnusableError(str(error)) from None

@@ -7,21 +7,26 @@ read is no part of a transcript; the reader counts it.
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
 
 import orjson
 import polars as pl
 
-from fastscore.api.reading import scan
+from fastscore.api.reading import inspect, scan
 from fastscore.errors import InputError, UsageError, nearest
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap
 from fastscore.options import build_options
+from fastscore.results.dialogues import columns_of, log_is_gone
+from fastscore.results.runs import open_run
+from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.registry import load_suite
 
 Row = dict[str, Any]
 Speech = tuple[str, str]
 Frames = Mapping[str, pl.DataFrame]
+Options = Mapping[str, Any]
 
 _SUFFIXES = re.compile(r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$")
 
@@ -55,39 +60,121 @@ class Transcripts:
     rejects: pl.DataFrame
 
 
-def read_transcripts(inputs: Sequence[str], suite: str) -> Transcripts:
-    """Read the dialogues of a suite's logs.
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The logs whose dialogues are read.
+
+    Parameters
+    ----------
+    inputs, suite
+        Files, folders and globs, and the suite whose logs they are.
+    columns
+        Where the suite's columns are, if they have other names.
+    options
+        The suite's options; they decide which messages are one dialogue.
+    """
+
+    inputs: tuple[str, ...]
+    suite: str
+    columns: ColumnMap = NO_MAP
+    options: Options = field(default_factory=dict)
+
+
+def find_logs(inputs: Sequence[str], suite: str | None = None) -> Logs:
+    """Find logs and the suite whose logs they are.
 
     Parameters
     ----------
     inputs
-        Files, folders and globs.
+        Files, folders and globs of logs, or one run directory, whose logs and suite are taken.
     suite
-        Whose logs they are.
+        The suite; None to take the only one that reads the logs.
+
+    Raises
+    ------
+    InputError
+        Nothing is there, or a log of the run is gone.
+    UsageError
+        The suite is unknown, or several or none read the logs.
+    """
+    folders = [one for one in inputs if (Path(one) / MANIFEST_NAME).is_file()]
+    if folders:
+        return _logs_of_run(inputs, suite)
+    if suite is None:
+        suite = _only_suite(inputs)
+    elif suite not in _READERS:
+        raise UsageError(f"Logs of {suite!r} cannot be judged.", nearest(suite, _READERS))
+    return Logs(tuple(inputs), suite)
+
+
+def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
+    if len(inputs) > 1:
+        raise UsageError("A run is given beside other inputs.", "Name one run, or logs alone.")
+    run = open_run(inputs[0])
+    found = run.manifest.suite
+    if suite not in (None, found):
+        raise UsageError(f"{run.path} is a run of {found}, not of {suite}.", "Leave out --suite.")
+    if found not in _READERS:
+        raise UsageError(f"Logs of {found!r} cannot be judged.", nearest(found, _READERS))
+    names = tuple(str(about["name"]) for about in run.manifest.inputs)
+    for name in names:
+        if not Path(name).exists():
+            raise log_is_gone(name)
+    return Logs(names, found, columns_of(run.signature), run.manifest.options)
+
+
+def _only_suite(inputs: Sequence[str]) -> str:
+    """Return the one suite that reads these logs as they are."""
+    shown = ", ".join(map(str, inputs))
+    fits = [
+        {fit.suite for fit in file.fits if not fit.flags and fit.suite in _READERS}
+        for file in inspect(*inputs).files
+    ]
+    found = sorted(set.intersection(*fits)) if fits else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{shown}: can be logs of {' or '.join(found)}.", "Name the suite with --suite."
+        )
+    raise UsageError(
+        f"{shown}: no suite reads all of these logs as they are.",
+        f"Name the suite with --suite, or look with `fastscore inspect {shown}`.",
+    )
+
+
+def read_transcripts(logs: Logs) -> Transcripts:
+    """Read the dialogues of logs.
 
     Raises
     ------
     InputError
         Nothing can be read.
-    UsageError
-        The suite is not known here.
     """
-    if suite not in _READERS:
-        raise UsageError(f"Logs of {suite!r} cannot be judged.", nearest(suite, _READERS))
+    values: dict[str, dict[str, str]] = {}
+    for column, found, meant in logs.columns.values:
+        values.setdefault(column, {})[found] = meant
+
+    def scanned(*, rejects: bool) -> pl.DataFrame:
+        columns = dict(logs.columns.columns)
+        return scan(
+            list(logs.inputs), logs.suite, columns=columns, values=values, rejects=rejects
+        ).collect()
+
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rejects are collected below
-        rows = scan(list(inputs), suite).collect()
-    rejects = scan(list(inputs), suite, rejects=True).collect()
-    dialogues = tuple(found for found in _READERS[suite](rows) if found.said)
+        warnings.simplefilter("ignore")  # rejects are collected, metrics are of no concern
+        rows, rejects = scanned(rejects=False), scanned(rejects=True)
+    dialogues = tuple(found for found in _READERS[logs.suite](rows, logs.options) if found.said)
     if not dialogues:
-        raise InputError(f"{', '.join(map(str, inputs))}: no dialogue of {suite} says anything.")
+        shown = ", ".join(map(str, logs.inputs))
+        raise InputError(f"{shown}: no dialogue of {logs.suite} says anything.")
     return Transcripts(dialogues, rejects)
 
 
-def _frames(rows: pl.DataFrame, suite: str) -> Frames:
+def _frames(rows: pl.DataFrame, suite: str, options: Options) -> Frames:
     """Return what a suite makes of rows: its dialogues, with their ids, and what was said."""
     declared = load_suite(suite)
-    return declared.events(rows, build_options(declared.options, {})).frames
+    return declared.events(rows, build_options(declared.options, options)).frames
 
 
 def _spoken(said: Iterable[Speech]) -> tuple[Speech, ...]:
@@ -109,7 +196,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_conversations(rows: pl.DataFrame) -> Iterator[Transcript]:
+def _of_conversations(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     for row in rows.iter_rows(named=True):
         said = (
             (_text(turn.get("speaker")), _text(turn.get("text")))
@@ -121,7 +208,7 @@ def _of_conversations(rows: pl.DataFrame) -> Iterator[Transcript]:
         yield Transcript(dialogue, row["model_name"], row["file"], row["line"], _spoken(said))
 
 
-def _of_traces(rows: pl.DataFrame) -> Iterator[Transcript]:
+def _of_traces(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     for row in rows.iter_rows(named=True):
         said: list[Speech] = []
         for turn in _turns(row["turns"]):
@@ -136,8 +223,8 @@ def _of_traces(rows: pl.DataFrame) -> Iterator[Transcript]:
         yield Transcript(dialogue, None, row["file"], row["line"], _spoken(said))
 
 
-def _of_travellers(rows: pl.DataFrame) -> Iterator[Transcript]:
-    frames = _frames(rows, "group_travel")
+def _of_travellers(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
+    frames = _frames(rows, "group_travel", options)
     speaker = (
         pl.when("is_system")
         .then(pl.lit("SYSTEM"))
@@ -159,10 +246,10 @@ def _gather_speech(turns: pl.DataFrame) -> dict[int, list[Speech]]:
     return found
 
 
-def _of_guests(rows: pl.DataFrame) -> Iterator[Transcript]:
+def _of_guests(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     ids = {
         (file, line): dialogue
-        for file, line, dialogue in _frames(rows, "guest_simulation")["conversations"]
+        for file, line, dialogue in _frames(rows, "guest_simulation", options)["conversations"]
         .select("file", "line", "dialogue")
         .iter_rows()
     }
@@ -178,8 +265,8 @@ def _of_guests(rows: pl.DataFrame) -> Iterator[Transcript]:
             yield Transcript(ids[place], None, *place, _spoken(said))
 
 
-def _of_miners(rows: pl.DataFrame) -> Iterator[Transcript]:
-    frames = _frames(rows, "score_dialogue")
+def _of_miners(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
+    frames = _frames(rows, "score_dialogue", options)
     utterances = frames["utterances"].with_row_index("utterance_row")
     of_utterance = pl.col("utterance_index").cast(pl.String)
     predicted = (
@@ -214,7 +301,7 @@ def _of_miners(rows: pl.DataFrame) -> Iterator[Transcript]:
             )
 
 
-_READERS: dict[str, Callable[[pl.DataFrame], Iterator[Transcript]]] = {
+_READERS: dict[str, Callable[[pl.DataFrame, Options], Iterator[Transcript]]] = {
     "preference_shift": _of_conversations,
     "memory_finance": _of_traces,
     "group_travel": _of_travellers,

@@ -15,14 +15,14 @@ from typing import Any
 
 import orjson
 
-from fastscore.errors import RunConflictError
-from fastscore.llm.client import Spent
+from fastscore.errors import FastscoreError, RunConflictError
 from fastscore.llm.judge import judge_request
 from fastscore.llm.judgements import JUDGEMENTS
-from fastscore.llm.judging import Judging, NothingJudgedError, run_judge
+from fastscore.llm.judging import Judging, run_judge
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.requests import Answer, ChatRequest, estimated_tokens
 from fastscore.llm.rubrics import load_rubric
+from fastscore.llm.spending import MANIFEST, Meter, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
@@ -103,24 +103,21 @@ def run_experiment(
         A stage cannot go on; the same command does later.
     """
     _check_folder(experiment, folder)
-    budget = _Budget(replace(experiment.models, answers=folder / ANSWERS, replay=replay), Spent())
-    for agent in experiment.agents:
-        asked = _simulation(experiment, agent, folder / LOGS / _folder_name(agent), budget, workers)
-        budget.spend(simulate(asked, reporter).spent)
-        reporter.note(f"simulated {agent}{_costs(experiment, budget)}")
-    if experiment.judge is not None:
-        try:
-            budget.spend(run_judge(_judging(experiment.judge, folder, budget), reporter)[1])
-        except NothingJudgedError as error:
-            budget.spend(error.spent)
-            reporter.note(f"{error} The experiment goes on without a judge.")
-        reporter.note(f"judged{_costs(experiment, budget)}")
-    _score(experiment, folder, reporter, workers)
-    _compare(experiment, folder)
-    pages = {
-        "report": write_report([folder / SCORES], folder / REPORT),
-        "analysis": _analyse(experiment, folder),
-    }
+    options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
+    meter = Meter(options.limits)  # the budget is the whole experiment's
+    described = {"agents": list(experiment.agents), "endpoint": _endpoint(experiment)}
+    with spending_recorded(folder / MANIFEST, described, meter) as outcome:
+        _simulate_agents(experiment, folder, options, meter, reporter, workers)
+        refusal = _judge_dialogues(experiment, folder, options, meter, reporter)
+        _score(experiment, folder, reporter, workers)
+        _compare(experiment, folder)
+        pages = {
+            "report": write_report([folder / SCORES], folder / REPORT),
+            "analysis": _analyse(experiment, folder),
+        }
+        if refusal is not None:
+            raise refusal
+        outcome["status"] = "incomplete" if meter.spent.failures else "complete"
     summary = {
         "agents": list(experiment.agents),
         "sessions": experiment.sessions,
@@ -129,43 +126,49 @@ def run_experiment(
     inside = {name: str(page.relative_to(folder)) for name, page in pages.items()}
     commit_json(folder / SUMMARY, {**summary, **inside})
     summary |= {name: str(page) for name, page in pages.items()}
-    cost = experiment.prices.cost(budget.spent.prompt_tokens, budget.spent.completion_tokens)
-    spent = {**dataclasses.asdict(budget.spent), "cost": cost}
+    cost = experiment.prices.cost(meter.spent.prompt_tokens, meter.spent.completion_tokens)
+    spent = {**dataclasses.asdict(meter.spent), "cost": cost}
     return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}
 
 
-@dataclass(slots=True)
-class _Budget:
-    """How models are asked, and what was spent so far: the budget is the whole experiment's."""
-
-    options: ModelOptions
-    spent: Spent
-
-    def spend(self, spent: Spent | None) -> None:
-        """Add what a stage spent."""
-        if spent is not None:
-            values = (dataclasses.asdict(each) for each in (self.spent, spent))
-            one, two = values
-            self.spent = Spent(**{name: one[name] + two[name] for name in one})
-
-    @property
-    def left(self) -> ModelOptions:
-        """The options with what is left of the budget."""
-        given = self.options
-        requests, tokens = given.max_requests, given.max_tokens
-        return replace(
-            given,
-            max_requests=None if requests is None else max(0, requests - self.spent.requests),
-            max_tokens=None if tokens is None else max(0, tokens - self.spent.tokens),
-        )
+def _endpoint(experiment: Experiment) -> str | None:
+    return experiment.models.resolved().endpoint if experiment.asks_models else None
 
 
-def _costs(experiment: Experiment, budget: _Budget) -> str:
-    """Say what was spent so far; nothing where no model takes part."""
-    if not experiment.asks_models:
-        return ""
-    cost = experiment.prices.cost(budget.spent.prompt_tokens, budget.spent.completion_tokens)
-    return f"; {budget.spent.line()}, {cost:.4f} {experiment.prices.currency}"
+def _simulate_agents(
+    experiment: Experiment,
+    folder: Path,
+    options: ModelOptions,
+    meter: Meter,
+    reporter: Reporter,
+    workers: int,
+) -> None:
+    for agent in experiment.agents:
+        output = folder / LOGS / _folder_name(agent)
+        asked = _simulation(experiment, agent, output, options, workers)
+        done = simulate(asked, reporter, meter)
+        if done.refusal is not None:
+            raise done.refusal
+        missing = f", {done.failed:,} sessions failed" if done.failed else ""
+        reporter.note(f"simulated {agent}{missing}{_costs(experiment, meter)}")
+
+
+def _judge_dialogues(
+    experiment: Experiment, folder: Path, options: ModelOptions, meter: Meter, reporter: Reporter
+) -> FastscoreError | None:
+    """Judge the logs; return the error if too many dialogues failed, to be raised at the end."""
+    if experiment.judge is None:
+        return None
+    judged = run_judge(_judging(experiment.judge, folder, options), reporter, meter)
+    reporter.note(f"judged{_costs(experiment, meter)}")
+    if judged.refusal is not None:
+        reporter.note("Too many judgements failed. Scores and pages are written all the same.")
+    return judged.refusal
+
+
+def _costs(experiment: Experiment, meter: Meter) -> str:
+    """Describe what was spent so far; nothing if no model takes part."""
+    return f"; {meter.spent.line(experiment.prices)}" if experiment.asks_models else ""
 
 
 def _folder_name(agent: str) -> str:
@@ -201,13 +204,13 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
 
 
 def _simulation(
-    experiment: Experiment, agent: str, output: Path, budget: _Budget, workers: int
+    experiment: Experiment, agent: str, output: Path, models: ModelOptions, workers: int
 ) -> Simulation:
     return Simulation(
         catalogue=experiment.catalogue,
         agent=agent,
         user=experiment.user,
-        models=budget.left,
+        models=models,
         off_catalogue=experiment.off_catalogue,
         sessions=experiment.sessions,
         turns=experiment.turns,
@@ -218,15 +221,16 @@ def _simulation(
     )
 
 
-def _judging(part: JudgePart, folder: Path, budget: _Budget) -> Judging:
+def _judging(part: JudgePart, folder: Path, models: ModelOptions) -> Judging:
     return Judging(
         inputs=(str(folder / LOGS),),
         model=part.model,
         output=folder / JUDGED,
+        suite=SUITE,
         rubric=part.rubric,
         repeats=part.repeats,
         seed=part.seed,
-        models=budget.left,
+        models=models,
         files_from=folder,
     )
 
@@ -316,8 +320,8 @@ def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, 
     """Simulate an agent's first session without a model."""
     counting = _Counting(experiment.models)
     is_model = agent.startswith(OPENAI)
-    budget = _Budget(experiment.models, Spent())
-    local = _simulation(experiment, "offline" if is_model else agent, Path(), budget, 1)
+    local_agent = "offline" if is_model else agent
+    local = _simulation(experiment, local_agent, Path(), experiment.models, 1)
     world: World = open_world(replace(local, user=TEMPLATE))
     if is_model:
         model = agent.removeprefix(OPENAI)

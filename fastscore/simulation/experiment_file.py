@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from fastscore.errors import UsageError, nearest
+from fastscore.llm.failures import parse_limit
+from fastscore.llm.judge import check_repeats
 from fastscore.llm.options import ModelOptions
+from fastscore.llm.rubrics import load_rubric
+from fastscore.llm.spending import Prices
 from fastscore.simulation.models import MARK, OFF_CATALOGUE
 from fastscore.simulation.world import TEMPLATE
 from fastscore.toml_files import parse_toml
@@ -23,19 +27,6 @@ class JudgePart:
     rubric: str = "pepper"
     repeats: int = 1
     seed: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """The table ``[prices]``: what a million tokens cost, sent and received."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-    currency: str = "USD"
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return what so many tokens cost."""
-        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +102,7 @@ def read_experiment(path: Path) -> Experiment:
     folder = path.parent
     return dataclasses.replace(
         experiment,
+        models=dataclasses.replace(experiment.models, prices=experiment.prices),
         catalogue=str(folder / experiment.catalogue),
         policy=None if experiment.policy is None else str(folder / experiment.policy),
     )
@@ -119,7 +111,7 @@ def read_experiment(path: Path) -> Experiment:
 def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **more: Any) -> Any:
     """Make a dataclass of a table; every name and type is checked."""
     fields = {each.name: each for each in dataclasses.fields(kind) if each.name not in more}
-    known = [name for name in fields if name not in (*_TABLES, "answers", "replay")]
+    known = [name for name in fields if name not in (*_TABLES, "answers", "replay", "prices")]
     types = get_type_hints(kind)
     given = {}
     for name, value in values.items():
@@ -142,7 +134,9 @@ def _typed(path: Path, key: str, value: Any, kind: str) -> Any:
         if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
             return tuple(value)
         raise UsageError(f"{path}: {key} is {value!r:.60}, expected a list of texts.")
-    if "float" in kind:
+    if "float" in kind and "str" in kind:
+        wanted, expected = (int, float, str), "a number or a text"
+    elif "float" in kind:
         wanted, expected = (int, float), "a number"
     elif "int" in kind:
         wanted, expected = (int,), "a whole number"
@@ -160,8 +154,11 @@ def _check(path: Path, experiment: Experiment) -> None:
         if getattr(experiment, name) < value:
             found = getattr(experiment, name)
             raise UsageError(f"{path}: {name} is {found}, expected at least {value}.")
-    if experiment.judge is not None and experiment.judge.repeats < 1:
-        raise UsageError(f"{path}: judge.repeats is below 1.")
+    if experiment.judge is not None:
+        if experiment.judge.repeats < 1:
+            raise UsageError(f"{path}: judge.repeats is below 1.")
+        check_repeats(load_rubric(experiment.judge.rubric), experiment.judge.repeats)
+    parse_limit(experiment.models.max_failures)
     if experiment.off_catalogue not in OFF_CATALOGUE:
         expected = ", ".join(OFF_CATALOGUE)
         raise UsageError(f"{path}: off_catalogue is none of {expected}.")

@@ -30,6 +30,9 @@ OFF_CATALOGUE = (MARK, ASK_AGAIN, IGNORE)
 MOST_AGAIN = 2
 """How often an answer of no use is asked for again."""
 
+_READING = "reading=2"
+"""How answers become turns; the number rises if equal answers give other turns."""
+
 _PLOT_LENGTH = 300
 _QUOTED = re.compile(
     r'"([^"\n]{1,120})"|\u201c([^\u201d\n]{1,120})\u201d|\*{1,2}([^*\n]{1,120})\*{1,2}'
@@ -71,7 +74,8 @@ class ModelAgent:
         asked = self.client.options
         return (
             f"{OPENAI}{self.model} {asked.endpoint} temperature={asked.temperature} "
-            f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} {prompts_digest()}"
+            f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} {_READING} "
+            f"{prompts_digest()}"
         )
 
     def open(self, draws: Draws) -> Respond:
@@ -89,7 +93,9 @@ class ModelAgent:
                 notes["unknown_titles"] = unknown
             if answer.refused:
                 notes["refused"] = True
-            return Reply(answer.text.strip(), constraints, [item.title for item in shown], notes)
+            if answer.cut_off:
+                notes["cut_off"] = answer.cut_off
+            return Reply(answer.said, constraints, [item.title for item in shown], notes)
 
         return respond
 
@@ -124,14 +130,14 @@ class ModelAgent:
         for attempt in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
             looks = self.off_catalogue != IGNORE and not answer.refused
-            unknown = unknown_titles(answer.text, self.retrieval) if looks else []
+            unknown = unknown_titles(answer.said, self.retrieval) if looks else []
             is_last = attempt == MOST_AGAIN
-            if not answer.text.strip() and not is_last:
+            if not answer.said and not is_last:
                 request = request.again()
             elif unknown and self.off_catalogue == ASK_AGAIN and not is_last:
                 titles = ", ".join(f'"{title}"' for title in unknown)
                 again = prompts()["agent"]["again"].format(titles=titles).strip()
-                request = request.again((ASSISTANT, answer.text), (USER, again))
+                request = request.again((ASSISTANT, answer.said), (USER, again))
             else:
                 break
         return answer, unknown
@@ -193,17 +199,16 @@ class ModelPhrasing:
     def identity(self) -> str:
         """Model, server and prompt."""
         asked = self.client.options
-        return f"{OPENAI}{self.model} {asked.endpoint} temperature={asked.temperature} " + (
-            prompts_digest()
-        )
+        how = f"temperature={asked.temperature} {_READING} {prompts_digest()}"
+        return f"{OPENAI}{self.model} {asked.endpoint} {how}"
 
     def __call__(
         self, conversation: Sequence[Turn], text: str, draws: Draws
     ) -> tuple[str, dict[str, Any]]:
         """Return the words, and what the turn's metadata should say of them.
 
-        Where the model refuses or says nothing, the template's words stand, and the metadata say
-        so under ``not_reworded``.
+        If the model refuses, says nothing or is cut off, the template's words are used, and
+        ``not_reworded`` in the metadata gives the reason.
         """
         words = prompts()["user"]
         said = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
@@ -219,13 +224,13 @@ class ModelPhrasing:
         )
         for _ in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
-            reworded = answer.text.strip().strip('"')
+            reworded = answer.said.strip('"')
             if answer.refused:
                 return text, {"template": text, "not_reworded": "refused"}
-            if reworded:
+            if reworded and not answer.cut_off:
                 return reworded, {"template": text}
             request = request.again()
-        return text, {"template": text, "not_reworded": "empty"}
+        return text, {"template": text, "not_reworded": answer.cut_off or "empty"}
 
 
 def _seed(draws: Draws) -> int:

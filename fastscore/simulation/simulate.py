@@ -11,7 +11,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -22,7 +23,9 @@ from typing import Any
 import orjson
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError
-from fastscore.llm.client import ChatClient, ClosedError, Spent
+from fastscore.llm.client import ChatClient, ClosedError
+from fastscore.llm.failures import Failure, SampleError, TooManyFailuresError, too_many
+from fastscore.llm.spending import MANIFEST, Meter, Spent, spending_recorded
 from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
 from fastscore.run.commit import commit_bytes, commit_json, remove_temporaries
 from fastscore.run.lock import sole_writer
@@ -30,7 +33,7 @@ from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.receipts import Receipt, committed_receipt, save_receipt
 from fastscore.simulation.world import Simulation, World, fingerprint, open_world
 
-STATE = ".simulation"
+STATE, FAILURES = ".simulation", "failures.jsonl"
 _DESCRIPTION = "simulation.json"
 _STAGE = "simulate"
 SESSIONS_A_SHARD = 50
@@ -38,16 +41,29 @@ SESSIONS_A_SHARD = 50
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What was done: shards that stood already, and shards, sessions and turns that were made.
+    """The result of a simulation.
 
-    ``spent`` says what chat models were asked, None without any.
+    Parameters
+    ----------
+    kept
+        Shards that were complete before.
+    shards, sessions, turns
+        What was made now.
+    failed
+        Sessions that failed, and are missing from their shards.
+    spent
+        What chat models were asked; None without any.
+    refusal
+        The error if more sessions failed than may.
     """
 
     kept: int
     shards: int
     sessions: int
     turns: int
+    failed: int = 0
     spent: Spent | None = None
+    refusal: TooManyFailuresError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ class _Shard:
         return f"sessions-{self.index:05}.jsonl"
 
 
-def simulate(simulation: Simulation, reporter: Reporter) -> Simulated:
+def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = None) -> Simulated:
     """Simulate what is not there yet.
 
     Parameters
@@ -72,17 +88,19 @@ def simulate(simulation: Simulation, reporter: Reporter) -> Simulated:
         What to simulate, and where to.
     reporter
         Shows the progress.
+    meter
+        Counts what chat models are asked, with its own budget; None for that of the options.
 
     Raises
     ------
     UsageError
-        An argument cannot be used.
+        An argument cannot be used, or no server is named.
     RunConflictError
         The folder holds other logs, or another process writes there.
     RunError
         A log cannot be written, or an agent failed.
     """
-    world = open_world(simulation)
+    world = open_world(simulation, meter)
     folder, state = simulation.output, simulation.output / STATE
     described = fingerprint(world)
     check_folder(simulation, described)
@@ -92,14 +110,11 @@ def simulate(simulation: Simulation, reporter: Reporter) -> Simulated:
         shards = _shards(simulation.sessions, described)
         left = [shard for shard in shards if not _is_done(folder, shard)]
         done = sum(len(shard.sessions) for shard in left)
-        if world.client is None:
-            with reporter.stage(_STAGE, len(left)) as progress:
-                _simulate_shards(world, left, progress)
-        else:
-            with reporter.stage(_STAGE, done) as progress:
-                _simulate_sessions(world, world.client, left, progress)
-    spent = world.client.spent if world.client else None
-    return Simulated(len(shards) - len(left), len(left), done, done * simulation.turns, spent)
+        if world.client is not None:
+            return _simulate_asking(world, world.client, described, left, reporter)
+        with reporter.stage(_STAGE, len(left)) as progress:
+            _simulate_shards(world, left, progress)
+    return Simulated(len(shards) - len(left), len(left), done, done * simulation.turns)
 
 
 def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
@@ -194,17 +209,67 @@ def _simulate_shard(world: World, shard: _Shard) -> None:
 def _simulate_session(world: World, number: int) -> bytes:
     try:
         return world.session(number)
-    except (FastscoreError, ClosedError):
+    except (FastscoreError, ClosedError, SampleError):
         raise
     except Exception as error:
         raise agent_failure(world.agent.name, number, error) from error
 
 
+def _simulate_asking(
+    world: World,
+    client: ChatClient,
+    described: dict[str, Any],
+    left: list[_Shard],
+    reporter: Reporter,
+) -> Simulated:
+    """Simulate what is left with chat models; record what that costs and which sessions fail."""
+    simulation, state = world.simulation, world.simulation.output / STATE
+    n_sessions, before = sum(len(shard.sessions) for shard in left), client.spent
+    with (
+        spending_recorded(state / MANIFEST, described, client.meter) as outcome,
+        reporter.stage(_STAGE, n_sessions) as progress,
+    ):
+        failures = _simulate_sessions(world, client, left, progress)
+        kinds = Counter(failure.kind for failure in failures.values())
+        outcome |= {
+            "status": "incomplete" if failures else "complete",
+            "failures": dict(sorted(kinds.items())),
+        }
+        lines = [
+            {"session": number, "kind": failure.kind, "reason": failure.reason}
+            for number, failure in sorted(failures.items())
+        ]
+        commit_bytes(
+            state / FAILURES,
+            b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines),
+        )
+    refusal = None
+    if failures:
+        refusal = too_many(
+            failures[min(failures)],
+            len(failures),
+            simulation.sessions,
+            client.options.failure_limit,
+            noun="sessions",
+            place=str(state / FAILURES),
+        )
+    made, spent = n_sessions - len(failures), client.spent - before
+    kept = len(_shards(simulation.sessions, described)) - len(left)
+    turns = made * simulation.turns
+    return Simulated(kept, len(left), made, turns, len(failures), spent, refusal)
+
+
 def _simulate_sessions(
     world: World, client: ChatClient, shards: list[_Shard], progress: StageProgress
-) -> None:
-    """Simulate sessions in threads, which wait for models; a shard is written with its last one."""
+) -> dict[int, Failure]:
+    """Simulate sessions in threads, which wait for models; a shard is written with its last one.
+
+    A shard of which a session failed has no receipt: the next run makes it again. Returns the
+    failures by session.
+    """
+    allowed = client.options.failure_limit.allowed(world.simulation.sessions)
     shown = SpendingProgress(progress, client)
+    failures: dict[int, Failure] = {}
     with asking_threads(client) as threads:
         futures = {
             threads.submit(_simulate_session, world, number): (shard, number)
@@ -213,13 +278,35 @@ def _simulate_sessions(
         }
         lines: dict[int, dict[int, bytes]] = {shard.index: {} for shard in shards}
         for future in as_done(futures):
+            if future.cancelled():
+                continue
             shard, number = futures[future]
-            done = lines[shard.index]
-            done[number] = future.result()
+            try:
+                lines[shard.index][number] = future.result()
+            except SampleError as error:
+                failures[number] = Failure(error.kind, error.reason, hint=error.hint)
+                client.meter.count(failures=1)
+                if len(failures) == allowed + 1:
+                    for waiting in futures:
+                        waiting.cancel()
             shown.advance(turns=world.simulation.turns)
-            if len(done) == len(shard.sessions):
-                commit_shard(world.simulation.output, shard, [done[n] for n in shard.sessions])
-                del lines[shard.index]
+            _write_if_done(world.simulation.output, shard, lines[shard.index], failures)
+    return failures
+
+
+def _write_if_done(
+    folder: Path, shard: _Shard, done: dict[int, bytes], failures: Mapping[int, Failure]
+) -> None:
+    """Write a shard if each of its sessions has ended; without a receipt if one failed."""
+    failed = failures.keys() & set(shard.sessions)
+    if len(done) + len(failed) < len(shard.sessions):
+        return
+    ordered = [done[number] for number in shard.sessions if number in done]
+    if not failed:
+        commit_shard(folder, shard, ordered)
+    elif ordered:
+        commit_bytes(folder / shard.name, b"".join(ordered))
+    done.clear()
 
 
 def agent_failure(name: str, session: int, error: Exception) -> RunError:

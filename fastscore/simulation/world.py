@@ -9,6 +9,7 @@ import orjson
 from fastscore.errors import UsageError
 from fastscore.llm.client import ChatClient
 from fastscore.llm.options import OPENAI, ModelOptions
+from fastscore.llm.spending import Meter
 from fastscore.simulation.agents import Agent, local_agent
 from fastscore.simulation.conversation import converse
 from fastscore.simulation.models import MARK, ModelAgent, ModelPhrasing
@@ -100,8 +101,15 @@ class World:
         return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def open_world(simulation: Simulation) -> World:
+def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
     """Load what a simulation needs.
+
+    Parameters
+    ----------
+    simulation
+        What is simulated.
+    meter
+        Counts what chat models are asked, with its own budget; None for that of the options.
 
     Raises
     ------
@@ -118,15 +126,17 @@ def open_world(simulation: Simulation) -> World:
         raise UsageError(f"--user is {simulation.user!r}, expected {TEMPLATE} or {OPENAI}MODEL.")
     if not simulation.asks_models:
         return World(simulation, retrieval, policy, local_agent(simulation.agent, retrieval))
-    return _with_models(simulation, retrieval, policy)
+    return _with_models(simulation, retrieval, policy, meter)
 
 
-def _with_models(simulation: Simulation, retrieval: Retrieval, policy: Policy) -> World:
+def _with_models(
+    simulation: Simulation, retrieval: Retrieval, policy: Policy, meter: Meter | None
+) -> World:
     """Open the client, and what asks by it."""
     for flag, name in (("--agent", simulation.agent), ("--user", simulation.user)):
         if name == OPENAI:
             raise UsageError(f"{flag} {OPENAI} names no model.", f"Name one: {OPENAI}MODEL.")
-    client = ChatClient(simulation.models)
+    client = ChatClient(simulation.models, meter)
     agent: Agent
     if simulation.agent.startswith(OPENAI):
         model = simulation.agent.removeprefix(OPENAI)

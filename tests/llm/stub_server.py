@@ -115,6 +115,15 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.headers["Authorization"].removeprefix("Bearer ")
         self._send(401, {"error": {"message": f"Incorrect API key provided: {key}"}})
 
+    def _rejected(self, body: Body) -> None:
+        self._send(400, {"error": {"message": "content policy"}})
+
+    def _not_found(self, body: Body) -> None:
+        self._send(404, {"error": {"message": f"no model {body['model']}"}})
+
+    def _forbidden(self, body: Body) -> None:
+        self._send(403, {"error": {"message": "not yours"}})
+
     def _refusal(self, body: Body) -> None:
         with self.stub.lock:
             self.stub.answered[json.dumps(body, sort_keys=True)] += 1
@@ -124,6 +133,11 @@ class _Handler(BaseHTTPRequestHandler):
         with self.stub.lock:
             self.stub.answered[json.dumps(body, sort_keys=True)] += 1
         self._send(200, completion('{"proacti', finish_reason="length"))
+
+    def _filtered(self, body: Body) -> None:
+        with self.stub.lock:
+            self.stub.answered[json.dumps(body, sort_keys=True)] += 1
+        self._send(200, completion("I recommend", finish_reason="content_filter"))
 
     def _empty(self, body: Body) -> None:
         self._send(200, {"choices": []})

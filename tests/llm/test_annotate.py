@@ -5,7 +5,6 @@ import pytest
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.llm import client as client_module
 from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
 from fastscore.llm.options import ModelOptions
 from fastscore.run.progress import SilentReporter
@@ -21,7 +20,7 @@ FIELDS = ("genre", "actor", "director", "writer", "language", "year", "name")
 @pytest.fixture
 def stub(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with serving(Stub()) as served:
         yield served
 
@@ -48,8 +47,9 @@ def shifting(tmp_path):
     return tmp_path
 
 
-def asked(stub, folder, logs, output):
-    models = ModelOptions(base_url=stub.url, answers=folder / "answers.sqlite", timeout=PATIENCE)
+def asked(stub, folder, logs, output, **options):
+    answers = folder / "answers.sqlite"
+    models = ModelOptions(base_url=stub.url, answers=answers, timeout=PATIENCE, **options)
     return Annotating(inputs=(str(logs),), model="reader", output=folder / output, models=models)
 
 
@@ -83,7 +83,7 @@ def test_concepts_that_a_model_reads_are_scored(stub, shifting):
     stub.answer = reading
     task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl")
     done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
-    assert (done.read, done.unread) == (5, 0)
+    assert (done.read, done.failed, done.not_asked) == (5, 0, 0)
     turns = score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl")).tables[
         "turns"
     ]
@@ -111,12 +111,27 @@ def test_the_file_stands_in_the_signature(stub, shifting):
 
 
 def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
-    stub.answer = lambda body: "no idea" if len(body["messages"]) < 9 else ""
-    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl")
+    stub.answer = lambda body: "no idea" if "something scary" in str(body) else reading(body)
+    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl", max_failures=1)
     done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
-    assert (done.read, done.unread) == (0, 5)
-    first = json.loads((shifting / "concepts.jsonl").read_text().splitlines()[0])
-    assert (first["fault"], first["answer"]) == ("not a JSON object", "no idea")
+    assert (done.read, done.failed, done.refusal) == (4, 1, None)
+    written = [json.loads(line) for line in (shifting / "concepts.jsonl").read_text().splitlines()]
+    failed = next(line for line in written if line["text"] == "something scary")
+    assert (failed["failure"], failed["reason"]) == ("unusable", "not a JSON object")
+    assert failed["concepts"] == {name: [] for name in FIELDS}
+    manifest = json.loads((shifting / "concepts.jsonl.manifest.json").read_text())
+    assert (manifest["status"], manifest["failures"]) == ("incomplete", {"unusable": 1})
+    assert manifest["spent"]["requests"] == len(stub.asked) == 4 + 3
+
+
+def test_too_many_failures_leave_out_what_was_not_asked(stub, shifting):
+    stub.answer = lambda body: "no idea"
+    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl", concurrency=1)
+    done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
+    assert "of 5 annotations failed, more than --max-failures 5% allows" in str(done.refusal)
+    assert done.not_asked > 0
+    with pytest.raises(UsageError, match=f"has no line for {done.not_asked} texts"):
+        score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +193,7 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
     stub.answer = answer
     task = asked(stub, tmp_path, tmp_path / "logs.jsonl", "states")
     done = annotate_states(task, SilentReporter())
-    assert (done.read, done.unread, done.spent.requests) == (2, 0, 3)
+    assert (done.read, done.failed, done.spent.requests) == (2, 0, 3)
     path = tmp_path / "states" / "exp2" / "c1_states.csv"
     found = list(csv.DictReader(path.open(newline="")))
     assert [(row["message_index"], row["message_id"]) for row in found] == [("0", "2"), ("2", "4")]

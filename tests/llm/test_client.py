@@ -8,16 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fastscore.errors import RunError, UsageError
-from fastscore.llm import client as module
-from fastscore.llm.client import (
-    BudgetError,
-    ChatClient,
-    ClosedError,
-    ModelServerError,
-    NotKeptError,
-)
+from fastscore.llm.client import ChatClient, ClosedError, ModelServerError
+from fastscore.llm.failures import SampleError, parse_limit
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.requests import ChatRequest
+from fastscore.llm.spending import Bound, BudgetError, Limits, Meter, Prices
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -27,7 +22,7 @@ KEY = "sk-very-secret-0123456789"
 def stub(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.delenv("FASTSCORE_API_KEY", raising=False)
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.02)
     with serving(Stub()) as served:
         yield served
 
@@ -93,43 +88,78 @@ def test_a_failure_that_passes_is_tried_again(stub, tmp_path, fault):
     asking = client(stub, tmp_path, timeout=HASTE if fault == "late" else PATIENCE)
     assert asking.ask(request()).text == 'I recommend "Heat".'
     assert (asking.spent.requests, asking.spent.retries) == (times + 1, times)
-    if fault == "busy":
+    assert asking.spent.timeouts == int(fault == "late")
+    if fault == "busy":  # the server's Retry-After
         assert stub.times[1] - stub.times[0] >= 0.29
         assert stub.times[2] - stub.times[1] >= 0.29
 
 
-def test_a_wait_that_a_server_asks_for_holds_back_all_threads(stub, tmp_path):
-    stub.fault = lambda number: "busy" if number == 0 else None
-    asking = client(stub, tmp_path)
-    with ThreadPoolExecutor(4) as threads:
-        first = threads.submit(asking.ask, request("0"))
-        while not asking._not_before:  # the server's answer has not been read yet
-            time.sleep(0.005)
-        rest = [threads.submit(asking.ask, request(str(number))) for number in (1, 2, 3)]
-        assert {future.result().text for future in (first, *rest)} == {'I recommend "Heat".'}
-    assert all(moment - stub.times[0] >= 0.28 for moment in stub.times[1:])
+@pytest.mark.parametrize(
+    ("fault", "kind", "reason", "tries"),
+    [
+        ("broken", "server_error", "500: oh no", 3),
+        ("busy", "server_error", "429: slow down", 3),
+        ("truncated", "server_error", "a response that is not JSON", 3),
+        ("empty", "server_error", "a response without choices", 3),
+        ("hung_up", "server_error", "a response that broke off", 3),
+        ("rejected", "rejected", "400: content policy", 1),
+    ],
+)
+def test_what_stays_is_a_failure_of_this_request_alone(stub, tmp_path, fault, kind, reason, tries):
+    stub.fault = lambda number: fault if number < tries else None
+    asking = client(stub, tmp_path, retries=2)
+    with pytest.raises(SampleError, match=reason) as failed:
+        asking.ask(request())
+    assert failed.value.kind == kind
+    assert len(stub.asked) == tries
+    assert asking.ask(request("other")).text == 'I recommend "Heat".'
+    assert asking.ask(request()).text == 'I recommend "Heat".'  # a failure is not kept
+
+
+def test_a_request_without_an_answer_in_time_fails(stub, tmp_path):
+    stub.fault = lambda number: "late" if number == 0 else None
+    asking = client(stub, tmp_path, retries=0, timeout=0.5)
+    with pytest.raises(SampleError, match=r"nothing within 0\.5 s") as failed:
+        asking.ask(request())
+    assert failed.value.kind == "timed_out"
+    assert (asking.spent.timeouts, asking.spent.tokens) == (1, 0)
+    # it may have been charged for: the bytes of its body and the most tokens of an answer
+    assert asking.spent.unanswered_prompt_tokens == int(stub.headers[0]["content-length"])
+    assert asking.spent.unanswered_completion_tokens == 512
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"),
+    ("fault", "message"),
     [
-        ({"retry-after": "2"}, 2.0),
-        ({"retry-after-ms": "250"}, 0.25),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({"retry-after": "soon"}, 0.0),
-        ({"retry-after": "86400"}, 600.0),
-        ({}, 0.0),
+        ("unauthorised", "refuses: 401: .*FASTSCORE_API_KEY or OPENAI_API_KEY"),
+        ("forbidden", "refuses: 403: not yours"),
+        ("not_found", "refuses: 404: no model tiny.*Check --base-url and the model's name"),
     ],
 )
-def test_waits_are_read_as_servers_write_them(header, seconds):
-    assert module._retry_after(header) == seconds
+def test_what_every_request_would_meet_ends_at_once(stub, tmp_path, fault, message):
+    stub.fault = lambda number: fault
+    with pytest.raises(ModelServerError, match=message):
+        client(stub, tmp_path).ask(request())
+    assert len(stub.asked) == 1
 
 
-def test_what_fails_for_good_ends_with_the_last_failure(stub, tmp_path):
-    stub.fault = lambda number: "broken"
-    with pytest.raises(ModelServerError, match="after 3 tries, the last one brought 500: oh no"):
-        client(stub, tmp_path, retries=2).ask(request())
-    assert len(stub.asked) == 3
+def test_a_server_that_is_not_there_ends_at_once(stub, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    asking = client(stub, tmp_path, base_url=url)
+    with pytest.raises(ModelServerError, match=r"cannot be reached: .*refused"):
+        asking.ask(request())
+    assert asking.spent.requests == 1
+
+
+def test_a_server_must_be_named(monkeypatch):
+    monkeypatch.delenv("FASTSCORE_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UsageError, match=r"No server of chat models is named\. Name one with"):
+        ModelOptions().resolved()
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")
+    assert ModelOptions().resolved().base_url == "http://127.0.0.1:1/v1"
 
 
 def test_keys_appear_nowhere(stub, tmp_path):
@@ -160,18 +190,94 @@ def test_who_asks_stands_in_no_endpoint():
     assert options.endpoint == "https://host:8443/v1"
 
 
-@pytest.mark.parametrize("limit", ["max_requests", "max_tokens"])
+def bound_of(body):
+    """The bytes of a body as it is sent, without blanks, and the most tokens of an answer."""
+    return len(json.dumps(body, separators=(",", ":"))) + 512
+
+
+# an answer of the stub is 10 and 5 tokens, a request at most the bytes of its body and 512
+@pytest.mark.parametrize("limit", ["max_requests", "max_tokens", "max_cost"])
 def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
-    # an answer of the stub is 15 tokens: 30 allow two of them
-    asking = client(stub, tmp_path, **{limit: {"max_requests": 2, "max_tokens": 30}[limit]})
-    asking.ask(request("1"))
-    asking.ask(request("2"))
+    body = request("1", max_tokens=512).body()
+    most = bound_of(body)
+    prices = Prices(prompt=2.0, completion=10.0)
+    cost = (2 * (most - 512) + 10 * 512) / 1e6
+    limits = {
+        "max_requests": 2,
+        "max_tokens": most + 15,  # one answer, and the bound of another request
+        "max_cost": cost + (2 * 10 + 10 * 5) / 1e6,
+    }
+    asking = client(stub, tmp_path, prices=prices, **{limit: limits[limit]})
+    for text in "12":
+        asking.ask(request(text, max_tokens=512))
     with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}"):
-        asking.ask(request("3"))
-    assert asking.ask(request("1")).text == 'I recommend "Heat".'
+        asking.ask(request("3", max_tokens=512))
+    assert len(stub.asked) == 2  # the third one was not sent
+    assert asking.ask(request("1", max_tokens=512)).text == 'I recommend "Heat".'
     later = client(stub, tmp_path, max_requests=1)
-    assert [later.ask(request(text)).text for text in "123"] == ['I recommend "Heat".'] * 3
+    answers = [later.ask(request(text, max_tokens=512)).text for text in "123"]
+    assert answers == ['I recommend "Heat".'] * 3
     assert len(stub.asked) == 3
+
+
+def test_a_retry_is_held_to_the_budget_too(stub, tmp_path):
+    stub.fault = lambda number: "broken"
+    asking = client(stub, tmp_path, max_requests=2)
+    with pytest.raises(BudgetError, match="--max-requests 2 does not cover the next request"):
+        asking.ask(request())
+    assert len(stub.asked) == 2
+
+
+def test_a_budget_holds_for_requests_at_once(stub, tmp_path):
+    """A request that the budget may not cover waits until those under way have been counted."""
+    stub.answer = lambda body: time.sleep(0.1) or "slow"
+    body = request("0", max_tokens=512).body()
+    asking = client(stub, tmp_path, max_tokens=bound_of(body) + 2 * 15, concurrency=8)
+
+    def ask(number):
+        try:
+            return asking.ask(request(str(number), max_tokens=512)).text
+        except BudgetError:
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(ask, range(8)))
+    assert answers.count("slow") == 3
+    assert asking.spent.tokens == 3 * 15
+
+
+def test_a_meter_adds_up_what_is_under_way():
+    meter = Meter(Limits(tokens=100, cost=1.0, prices=Prices(prompt=1e4, completion=0.0)))
+    meter.reserve(Bound(40, 10))
+    meter.settle(Bound(40, 10), prompt_tokens=30, completion_tokens=5)
+    meter.reserve(Bound(40, 10))
+    meter.lose(Bound(40, 10), timeouts=1)  # it may have been charged for
+    with pytest.raises(BudgetError, match=r"--max-tokens 100 .* up to 105 would be spent"):
+        meter.reserve(Bound(20, 0))
+    meter.reserve(Bound(10, 0))
+    assert (meter.spent.requests, meter.spent.tokens, meter.spent.timeouts) == (3, 35, 1)
+    cheap = Meter(Limits(cost=0.5, prices=Prices(prompt=1e4, completion=0.0)))
+    with pytest.raises(BudgetError, match=r"--max-cost 0\.5 .* up to 0\.51 would be spent"):
+        cheap.reserve(Bound(51, 1000))
+
+
+def test_a_cost_needs_prices():
+    with pytest.raises(UsageError, match="--max-cost needs prices"):
+        ModelOptions(base_url="http://x/v1", max_cost=1.0).resolved()
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [("5%", 5), ("0.05", 5), (0.07, 7), ("29%", 29), ("10", 10), (10, 10), (0, 0), ("100%", 100)],
+)
+def test_failures_are_bounded_by_a_share_or_a_count(given, allowed):
+    assert parse_limit(given).allowed(100) == allowed
+
+
+@pytest.mark.parametrize("given", ["", "x", "-1", "1.5", "150%", "nan"])
+def test_a_bound_of_failures_that_is_none_is_refused(given):
+    with pytest.raises(UsageError, match=r"--max-failures is .*, expected a count"):
+        parse_limit(given)
 
 
 def test_replay_opens_no_connection(stub, tmp_path, monkeypatch):
@@ -179,14 +285,23 @@ def test_replay_opens_no_connection(stub, tmp_path, monkeypatch):
     monkeypatch.setattr(socket, "socket", None)
     replaying = client(stub, tmp_path, replay=True)
     assert replaying.ask(request()).text == 'I recommend "Heat".'
-    with pytest.raises(NotKeptError, match="without --replay"):
+    with pytest.raises(SampleError, match="is not kept") as failed:
         replaying.ask(request("other"))
+    assert "without --replay" in failed.value.hint
 
 
 def test_a_refusal_is_an_answer(stub, tmp_path):
     stub.fault = lambda number: "refusal"
     answer = client(stub, tmp_path).ask(request())
     assert (answer.text, answer.refused) == ("I cannot help with that.", True)
+    assert answer.cut_off is None
+
+
+@pytest.mark.parametrize(("fault", "why"), [("cut_off", "length"), ("filtered", "content_filter")])
+def test_an_answer_that_is_cut_says_why(stub, tmp_path, fault, why):
+    stub.fault = lambda number: fault
+    answer = client(stub, tmp_path).ask(request())
+    assert (answer.cut_off, answer.refused) == (why, False)
 
 
 def test_closing_ends_what_waits(stub, tmp_path):

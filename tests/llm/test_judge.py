@@ -1,26 +1,23 @@
 import itertools
 import json
+import re
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import InputError, UsageError
-from fastscore.examples import example_names, write_example
-from fastscore.llm import client as client_module
+from fastscore.errors import EXIT_INCOMPLETE, UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.judge import rotated
 from fastscore.llm.judging import Judging, run_judge
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.rubrics import load_rubric
-from fastscore.llm.transcripts import read_transcripts
+from fastscore.llm.spending import Prices
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.simulate import simulate
 from fastscore.simulation.world import Simulation
-from fastscore.statistics.agreement import krippendorff_alpha
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE
 
@@ -34,7 +31,7 @@ def scores(*values):
 @pytest.fixture
 def stub(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with serving(Stub(answer=lambda body: scores(4, 3, 5))) as served:
         yield served
 
@@ -49,7 +46,7 @@ def logs(tmp_path_factory):
     return str(folder / "logs")
 
 
-def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
+def judged(stub, tmp_path, inputs, folder="judged", models=(), **options):
     asked = {"base_url": stub.url, "answers": tmp_path / "answers.sqlite", "timeout": PATIENCE}
     judging = Judging(
         inputs=(inputs,),
@@ -58,7 +55,14 @@ def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
         models=ModelOptions(**{**asked, "retries": 40, **dict(models)}),
         **options,
     )
-    return run_judge(judging, SilentReporter())[0]
+    return run_judge(judging, SilentReporter())
+
+
+def run(stub, tmp_path, inputs, folder="judged", models=(), **options):
+    """Judge; return the summary, of which nothing may be refused."""
+    found = judged(stub, tmp_path, inputs, folder, models, **options)
+    assert found.refusal is None
+    return found.summary
 
 
 def lines(path):
@@ -72,7 +76,7 @@ def test_scores_stand_beside_their_dialogues(stub, tmp_path, logs):
     assert all(row["judge"] == dict(zip(NAMES, (4, 3, 5), strict=True)) for row in found)
     assert {row["model"] for row in found} == {"offline"}
     assert summary["dimensions"]["coherence"]["mean"] == 3
-    assert summary["dimensions"]["coherence"]["alpha"] is None
+    assert summary["dimensions"]["coherence"]["alpha_ordinal"]["value"] is None
     body = stub.asked[0]
     text = body["messages"][1]["content"]
     log = lines(Path(logs) / "sessions-00000.jsonl")[0]
@@ -112,7 +116,7 @@ def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs, kind):
     stub.answer = answer
     summary = run(stub, tmp_path, logs)
     assert len(stub.asked) == 12
-    assert summary["repeats_rejected"] == 0
+    assert summary["failures"] == {}
     repeats = pl.read_parquet(tmp_path / "judged" / "repeats.parquet")
     assert repeats["score"].to_list() == [2] * 18
     assert repeats["attempts"].to_list() == [2] * 18
@@ -129,16 +133,169 @@ def test_an_answer_that_is_none_is_asked_for_again(stub, tmp_path, logs, kind):
         ("four", "not a JSON object"),
     ],
 )
-def test_what_stays_unusable_is_rejected_with_its_answer(stub, tmp_path, logs, answer, reason):
+def test_what_stays_unusable_fails_with_its_answer(stub, tmp_path, logs, answer, reason):
     stub.answer = lambda body: answer
-    with pytest.raises(ModelServerError, match="Not one answer of judge could be used"):
-        run(stub, tmp_path, logs)
-    rejected = lines(tmp_path / "judged" / "rejects.jsonl")
-    assert [row["dialogue"] for row in rejected] == [f"{number:05}" for number in range(6)]
-    assert {(row["reason"], row["answer"], row["attempts"]) for row in rejected} == {
-        (reason, answer, 3)
+    found = judged(stub, tmp_path, logs, models={"max_failures": "100%"})
+    assert found.refusal is None
+    failed = lines(tmp_path / "judged" / "failures.jsonl")
+    assert [row["dialogue"] for row in failed] == [f"{number:05}" for number in range(6)]
+    assert {(row["kind"], row["reason"], row["answer"], row["attempts"]) for row in failed} == {
+        ("unusable", reason, answer, 3)
     }
     assert (tmp_path / "judged" / "judgements.jsonl").read_text() == ""
+    assert found.summary["failures"] == {"unusable": 6}
+
+
+@pytest.mark.parametrize(
+    ("fault", "answer", "kind", "reason", "attempts"),
+    [
+        ("refusal", "", "refused", "refused", 3),
+        (None, "I'm sorry, but I can't rate this.", "refused", "refused", 3),
+        ("cut_off", "", "cut_off", "cut off before its end", 3),
+        ("filtered", "", "content_filter", "cut off by a content filter", 3),
+        ("rejected", "", "rejected", "400: content policy", 0),
+        ("broken", "", "server_error", "500: oh no", 0),
+    ],
+)
+def test_a_failure_says_of_which_kind_it_is(
+    stub, tmp_path, logs, fault, answer, kind, reason, attempts
+):
+    stub.fault, stub.answer = lambda number: fault, lambda body: answer
+    options = {"max_failures": "100%", "retries": 1}
+    judged(stub, tmp_path, logs, models=options)
+    failed = lines(tmp_path / "judged" / "failures.jsonl")
+    assert {(row["kind"], row["reason"], row["attempts"]) for row in failed} == {
+        (kind, reason, attempts)
+    }
+
+
+THIRD = "what the third user asked for"
+
+
+def is_third(body):
+    return THIRD in body["messages"][1]["content"]
+
+
+def with_third_marked(logs, tmp_path):
+    """Write the logs with words in the third dialogue that no other one has."""
+    log = lines(Path(logs) / "sessions-00000.jsonl")
+    log[2]["conversation"][0]["text"] = THIRD
+    (tmp_path / "logs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log))
+    return str(tmp_path / "logs.jsonl")
+
+
+def test_a_failure_costs_its_dialogue_alone_and_is_asked_for_again(stub, tmp_path, logs):
+    marked = with_third_marked(logs, tmp_path)
+    stub.answer = lambda body: "no idea" if is_third(body) else scores(4, 3, 5)
+    options = {"max_failures": 1, "prices": Prices(prompt=2.0, completion=10.0)}
+    found = judged(stub, tmp_path, marked, models=options)
+    assert found.refusal is None
+    assert len(stub.asked) == 5 + 3
+    summary = found.summary
+    assert (summary["dialogues"], summary["dialogues_judged"], summary["dialogues_failed"]) == (
+        6,
+        5,
+        1,
+    )
+    kept = [row["dialogue"] for row in lines(tmp_path / "judged" / "judgements.jsonl")]
+    assert kept == ["00000", "00001", "00003", "00004", "00005"]
+    manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
+    assert (manifest["status"], manifest["failures"]) == ("incomplete", {"unusable": 1})
+    spent = manifest["spent"]
+    # eight answers of 10 and 5 tokens, at 2 and 10 a million
+    assert (spent["requests"], spent["failures"], spent["tokens"]) == (8, 1, 120)
+    assert spent["cost"] == pytest.approx((80 * 2 + 40 * 10) / 1e6)
+
+    # once more: the judge still has no idea, and is asked three times more about this one alone
+    judged(stub, tmp_path, marked, models=options)
+    assert len(stub.asked) == 8 + 3
+    assert max(stub.answered.values()) == 1
+    assert lines(tmp_path / "judged" / "failures.jsonl")[0]["attempts"] == 6
+    # the third time it has one
+    stub.answer = lambda body: scores(1, 1, 1)
+    again = judged(stub, tmp_path, marked, models=options)
+    assert len(stub.asked) == 11 + 1
+    assert again.summary["dialogues_judged"] == 6
+    assert lines(tmp_path / "judged" / "failures.jsonl") == []
+    manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
+    assert manifest["status"] == "complete"
+    assert [each["requests"] for each in manifest["commands"]] == [8, 3, 1]
+    assert manifest["spent"]["requests"] == 12
+    assert manifest["spent"]["hits"] == 0 + (5 + 3) + (5 + 6)
+
+
+def test_too_many_failures_end_with_exit_code_4(stub, tmp_path, logs):
+    stub.answer = lambda body: "no idea"
+    found = judged(stub, tmp_path, logs, models={"concurrency": 1})  # 5 % of six are none
+    assert found.refusal.exit_code == EXIT_INCOMPLETE
+    # the second request may be under way when the first one has failed
+    assert re.match(
+        r"[12] of 6 dialogues failed, more than --max-failures 5% allows; "
+        r"the first: not a JSON object\.",
+        str(found.refusal),
+    )
+    assert found.summary["dialogues_not_asked"] == 6 - found.summary["dialogues_failed"] > 0
+    assert len(stub.asked) < 18  # what cannot help is not asked any more
+    half = judged(stub, tmp_path, logs, "half", models={"max_failures": "50%"})
+    assert half.refusal is not None
+
+
+def test_a_hint_about_schemas_is_given(stub, tmp_path, logs, monkeypatch):
+    monkeypatch.setattr(
+        "tests.llm.stub_server._Handler._rejected",
+        lambda self, body: self._send(400, {"error": {"message": "response_format: unknown"}}),
+    )
+    stub.fault = lambda number: "rejected"
+    found = judged(stub, tmp_path, logs)
+    assert "try --structured json-object, or none" in str(found.refusal)
+
+
+def test_a_server_that_knows_no_such_model_ends_the_command(stub, tmp_path, logs):
+    stub.fault = lambda number: "not_found"
+    with pytest.raises(ModelServerError, match="no model judge"):
+        judged(stub, tmp_path, logs)
+    manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
+    assert manifest["status"] == "incomplete"
+    assert manifest["spent"]["requests"] == len(stub.asked)
+
+
+THOUGHT = '<think>\nMaybe {"proactiveness": 1, "coherence": 1, "personalization": 1}?\n</think>\n'
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "```json\n{}\n```",
+        "Here you are:\n```\n{}\n```\nI hope that {{helps}}.",
+        THOUGHT + "{}",
+        "thinking without a beginning</think>{}",
+        "<reasoning>hm</reasoning> My scores: {} Done.",
+        "[THINK]hm[/THINK]{}",
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{}",
+        "{}\n{}",
+    ],
+)
+def test_what_is_around_an_object_is_passed_over(stub, tmp_path, logs, around):
+    stub.answer = lambda body: around.replace("{}", scores(1, 2, 3))
+    assert run(stub, tmp_path, logs)["dimensions"]["coherence"]["mean"] == 2
+    assert len(stub.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (scores(1, 2, 3) + scores(3, 2, 1), "2 JSON objects that differ"),
+        (scores(1, 2, 3)[:-1] + ', "coherence": 5}', "'coherence' twice"),
+        ("<think>never ends " + scores(1, 2, 3), "nothing beside reasoning"),
+        (f"[{scores(1, 2, 3)}]", "not a JSON object"),
+        (scores(1, 2, 3).replace("2", "NaN"), "not a JSON object"),
+    ],
+)
+def test_an_answer_with_two_readings_is_none(stub, tmp_path, logs, answer, reason):
+    stub.answer = lambda body: answer
+    judged(stub, tmp_path, logs, models={"max_failures": 6})
+    failed = lines(tmp_path / "judged" / "failures.jsonl")
+    assert {row["reason"] for row in failed} == {reason}
 
 
 FAULTS = (
@@ -160,23 +317,71 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     stub.fault = lambda number: next(faults)
     answers = itertools.cycle((scores(4, 3, 5), scores(4, 11, 5)))
     stub.answer = lambda body: next(answers)
-    summary = run(stub, tmp_path, logs, repeats=3, models={"timeout": HASTE})
+    options = {"timeout": HASTE, "max_failures": "100%"}
+    summary = run(stub, tmp_path, logs, repeats=3, models=options)
     assert max(stub.answered.values()) == 1
     repeats = pl.read_parquet(tmp_path / "judged" / "repeats.parquet")
-    rejected = lines(tmp_path / "judged" / "rejects.jsonl")
-    assert repeats.height // 3 + len(rejected) == 18  # six dialogues, three repeats
+    failed = lines(tmp_path / "judged" / "failures.jsonl")
+    assert repeats.height // 3 + len(failed) == 18  # six dialogues, three repeats
     assert repeats["score"].max() == 5
-    assert summary["repeats_rejected"] == len(rejected)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "judged").glob("*.*")}
+    assert sum(summary["failures"].values()) == len(failed)
+    names = ("judgements.jsonl", "repeats.parquet", "failures.jsonl", "summary.json")
+    before = {name: (tmp_path / "judged" / name).read_bytes() for name in names}
     asked = len(stub.asked)
-    run(stub, tmp_path, logs, "again", repeats=3, models={"replay": True})
+    run(stub, tmp_path, logs, "again", repeats=3, models={**options, "replay": True})
     assert len(stub.asked) == asked
-    assert before == {path.name: path.read_bytes() for path in (tmp_path / "again").glob("*.*")}
+    assert before == {name: (tmp_path / "again" / name).read_bytes() for name in names}
 
 
-def test_a_fence_is_no_fault(stub, tmp_path, logs):
-    stub.answer = lambda body: f"```json\n{scores(1, 2, 3)}\n```"
-    assert run(stub, tmp_path, logs)["dimensions"]["coherence"]["mean"] == 2
+@pytest.mark.parametrize(
+    ("repeats", "balanced"), [(2, "1 or 3"), (4, "3 or 6"), (5, "3 or 6"), (100, "99 or 102")]
+)
+def test_repeats_that_are_not_balanced_are_refused(stub, tmp_path, logs, repeats, balanced):
+    with pytest.raises(UsageError, match=f"Use --repeats {balanced}, or any other multiple of 3"):
+        run(stub, tmp_path, logs, repeats=repeats)
+    assert stub.asked == []
+
+
+def test_every_order_comes_equally_often(stub, tmp_path, logs):
+    run(stub, tmp_path, logs, repeats=6)
+    repeats = pl.read_parquet(tmp_path / "judged" / "repeats.parquet")
+    counts = repeats.group_by("dialogue", "dimension", "position").len()
+    assert counts.height == 6 * 3 * 3
+    assert counts["len"].to_list() == [2] * 54
+
+
+def test_a_dialogue_without_all_repeats_has_no_mean(stub, tmp_path, logs):
+    def answer(body):
+        first = min(NAMES, key=body["messages"][1]["content"].index)
+        return "no idea" if is_third(body) and first == "coherence" else scores(4, 3, 5)
+
+    stub.answer, marked = answer, with_third_marked(logs, tmp_path)
+    found = judged(stub, tmp_path, marked, repeats=3, models={"max_failures": 1}).summary
+    (failed,) = lines(tmp_path / "judged" / "failures.jsonl")
+    assert (failed["dialogue"], failed["repeat"]) == ("00002", 2)
+    kept = [row["dialogue"] for row in lines(tmp_path / "judged" / "judgements.jsonl")]
+    assert kept == ["00000", "00001", "00003", "00004", "00005"]
+    assert pl.read_parquet(tmp_path / "judged" / "repeats.parquet").height == 3 * (18 - 1)
+    assert found["dimensions"]["coherence"]["n"] == 5
+
+
+def test_what_cannot_be_told_of_one_repeat_or_one_order_is_null(stub, tmp_path, logs):
+    once = run(stub, tmp_path, logs)["dimensions"]["coherence"]
+    assert (once["by_position"], once["all_repeats_agree"]) == (None, None)
+    assert once["alpha_ordinal"] == {
+        "n": 0, "value": None, "low": None, "high": None, "reason": "one_repeat"
+    }  # fmt: skip
+    assert once["nulls"] == {
+        "all_repeats_agree": "one_repeat",
+        "by_position": "one_repeat",
+        "length_rho": "zero_variance",
+        "length_p": "zero_variance",
+    }
+    stub.answer = lambda body: '{"wit": 4}'
+    single = one_dimension(tmp_path)
+    many = run(stub, tmp_path, logs, "many", rubric=str(single), repeats=2)["dimensions"]["wit"]
+    assert (many["by_position"], many["nulls"]["by_position"]) == (None, "one_order")
+    assert (many["all_repeats_agree"], many["alpha_ordinal"]["reason"]) == (1.0, "zero_variance")
 
 
 def test_dimensions_are_asked_in_rotated_order(stub, tmp_path, logs):
@@ -194,21 +399,6 @@ def test_dimensions_are_asked_in_rotated_order(stub, tmp_path, logs):
         assert found["all_repeats_agree"] == 0
     assert rotated(NAMES, 4) == ("coherence", "personalization", "proactiveness")
     assert len({body["seed"] for body in stub.asked}) == 3
-
-
-def test_agreement_is_krippendorffs():
-    # Krippendorff (2011), the reliability data of four observers and twelve units: 0.849
-    nan = np.nan
-    data = [
-        [1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan],
-        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
-        [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan],
-        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan],
-    ]
-    assert krippendorff_alpha(np.array(data).T) == pytest.approx(0.849, abs=5e-4)
-    assert krippendorff_alpha([[1, 1], [2, 2]]) == 1
-    assert krippendorff_alpha([[3, 3], [3, 3]]) is None
-    assert krippendorff_alpha([[3, nan], [2, nan]]) is None
 
 
 def test_judgements_feed_the_analysis(stub, tmp_path, logs):
@@ -252,93 +442,6 @@ def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
     )
 
 
-def transcripts_of(folder, name, *rows):
-    path = folder / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_transcripts([str(path)], name).dialogues
-
-
-def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
-    (shifting,) = transcripts_of(
-        tmp_path,
-        "preference_shift",
-        {
-            "session_id": "7",
-            "model_name": "m",
-            "conversation": [
-                {"speaker": "USER", "text": "hi"},
-                {"speaker": "SYSTEM", "text": ""},
-                {"speaker": "SYSTEM", "text": "hello"},
-            ],
-        },
-    )
-    assert (shifting.dialogue, shifting.model) == ("7", "m")
-    assert shifting.said == (("USER", "hi"), ("SYSTEM", "hello"))
-    (traced,) = transcripts_of(
-        tmp_path,
-        "memory_finance",
-        {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]},
-    )
-    assert traced.said == (("USER", "a?"), ("ASSISTANT", "b."))
-
-
-def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
-    travellers = transcripts_of(
-        tmp_path,
-        "group_travel",
-        {"dialogue_id": "g", "speaker": "Ann", "intent": "x", "utterance": "one"},
-        {"dialogue_id": "h", "speaker": "Bob", "intent": "x", "utterance": "two"},
-        {"dialogue_id": "g", "speaker": "System", "intent": "x", "utterance": "three"},
-    )
-    assert [each.dialogue for each in travellers] == ["g", "h"]
-    assert travellers[0].said == (("ann", "one"), ("SYSTEM", "three"))
-    (guest,) = transcripts_of(
-        tmp_path,
-        "guest_simulation",
-        {"conversation_id": "c", "role": "guest", "name": "guest", "content": "pizza"},
-        {"conversation_id": "c", "role": "system", "name": "test_case_info", "content": "{}"},
-        {"conversation_id": "c", "role": "waiter", "content": "sure"},
-    )
-    assert guest.said == (("guest", "pizza"), ("waiter", "sure"))
-    (miner,) = transcripts_of(
-        tmp_path,
-        "score_dialogue",
-        {
-            "event": "predicted",
-            "utterance_index": 0,
-            "step": 0,
-            "prediction": "h",
-            "dialogue_uid": "u",
-        },
-        {
-            "event": "utterance_complete",
-            "utterance_index": 0,
-            "ground_truth": "hey",
-            "dialogue_uid": "u",
-        },
-    )
-    assert miner.said == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
-
-
-@pytest.mark.parametrize("suite", example_names())
-def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path):
-    write_example(suite, tmp_path)
-    options = {
-        "score_dialogue": {"lex_weight": 1.0},
-        "guest_simulation": {"personas": str(tmp_path / "personas.json")},
-        "preference_shift": {"catalogue": str(tmp_path / "catalogue.jsonl")},
-    }.get(suite, {})
-    if suite == "preference_shift":
-        options["segments"] = "metadata"
-    scores = fastscore.score(str(tmp_path / "logs"), suite, embedder=None, **options)
-    dialogues = scores.tables["dialogues"]
-    columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
-    found = read_transcripts([str(tmp_path / "logs")], suite).dialogues
-    assert sorted(dialogues.select(columns).rows()) == sorted(
-        tuple(getattr(each, name) for name in columns) for each in found
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -360,24 +463,23 @@ def test_a_rubric_that_cannot_be_used_is_refused(tmp_path, old, new, message):
     assert message in str(refused.value)
 
 
-def test_a_rubric_of_ones_own(tmp_path, stub, logs):
+def one_dimension(tmp_path):
     from importlib.resources import files
 
     text = files("fastscore.llm.rubrics").joinpath("pepper.toml").read_text(encoding="utf-8")
     head = text[: text.index("[[dimension]]")].replace("high = 5", "high = 100")
     file = tmp_path / "mine.toml"
     file.write_text(f'{head}[[dimension]]\nname = "wit"\nquestion = "Is it funny?"\n')
+    return file
+
+
+def test_a_rubric_of_ones_own(tmp_path, stub, logs):
     stub.answer = lambda body: '{"wit": 77}'
-    summary = run(stub, tmp_path, logs, rubric=str(file))
+    summary = run(stub, tmp_path, logs, rubric=str(one_dimension(tmp_path)))
     assert summary["dimensions"]["wit"]["mean"] == 77
     assert summary["scale"] == [1, 100]
 
 
-def test_what_cannot_be_judged_is_said(tmp_path):
+def test_an_unknown_rubric_is_refused():
     with pytest.raises(UsageError, match="Did you mean 'pepper'"):
         load_rubric("peper")
-    with pytest.raises(UsageError, match="Did you mean 'group_travel'"):
-        read_transcripts(["x.jsonl"], "group_travl")
-    (tmp_path / "empty.jsonl").write_text('{"conversation": []}\n')
-    with pytest.raises(InputError, match="says anything"):
-        read_transcripts([str(tmp_path / "empty.jsonl")], "preference_shift")

@@ -36,6 +36,7 @@ concurrency = 1
 answer_tokens = 60
 structured = "json-object"
 timeout = 300.0
+max_failures = "100%"
 [judge]
 model = "smollm2"
 [analysis]
@@ -79,7 +80,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         path.relative_to(folder).as_posix(): path.read_bytes()
         for name in kept
         for path in sorted((folder / name).rglob("*"))
-        if path.is_file() and path.parent.name != ".simulation"
+        if path.is_file() and path.parent.name != ".simulation" and path.name != "manifest.json"
     }
 
 
@@ -94,9 +95,9 @@ def test_agents_are_judged_scored_and_replayed(server, tmp_path, monkeypatch):
     dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
     assert dialogues.sort("model", "dialogue")["n_turns"].to_list() == [5] * 6
     judged = (folder / "judgements" / "judgements.jsonl").read_text().splitlines()
-    rejected = (folder / "judgements" / "rejects.jsonl").read_text().splitlines()
-    print(*judged, *rejected, sep="\n")
-    assert len(judged) + len(rejected) == 6
+    failed = (folder / "judgements" / "failures.jsonl").read_text().splitlines()
+    print(*judged, *failed, sep="\n")
+    assert len(judged) + len(failed) == 6
     assert (folder / "analysis" / "analysis.html").is_file()
     assert (folder / "report.html").is_file()
 

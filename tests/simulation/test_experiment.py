@@ -7,8 +7,9 @@ from click.testing import CliRunner
 
 from fastscore.cli.experiment import command
 from fastscore.errors import RunConflictError, UsageError
-from fastscore.llm import client as client_module
-from fastscore.llm.client import BudgetError, ModelServerError
+from fastscore.llm.client import ModelServerError
+from fastscore.llm.failures import TooManyFailuresError
+from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import experiment as experiment_module
 from fastscore.simulation.experiment import expect, run_experiment
@@ -29,7 +30,7 @@ timeout = 30.0
 {models}
 [judge]
 model = "judge"
-repeats = 2
+repeats = 3
 [prices]
 prompt = 2.0
 completion = 10.0
@@ -41,7 +42,7 @@ samples = 20
 @pytest.fixture
 def stub(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with serving(Stub(answer=answer)) as served:
         yield served
 
@@ -86,9 +87,17 @@ def contents(folder):
 def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeypatch):
     path, folder = written(tmp_path, stub), tmp_path / "run"
     summary = run(path, folder)
-    # 4 sessions of 5 turns of one model, and 8 dialogues judged twice
-    assert summary["spent"]["requests"] == 20 + 16 == len(stub.asked)
-    assert summary["spent"]["cost"] == pytest.approx((2.0 * 10 + 10.0 * 5) * 36 / 1e6)
+    # 4 sessions of 5 turns of one model, and 8 dialogues judged three times
+    assert summary["spent"]["requests"] == 20 + 24 == len(stub.asked)
+    assert summary["spent"]["cost"] == pytest.approx((2.0 * 10 + 10.0 * 5) * 44 / 1e6)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["status"], manifest["spent"]["requests"]) == ("complete", 44)
+    assert manifest["spent"]["cost"] == pytest.approx(summary["spent"]["cost"])
+    parts = [
+        json.loads((folder / part / "manifest.json").read_text())["spent"]["requests"]
+        for part in ("logs/openai%3Atiny/.simulation", "judgements")
+    ]
+    assert parts == [20, 24]
     assert (folder / "analysis" / "analysis.html").is_file()
     assert summary["report"] == str(folder / "report.html")
     assert "tiny" in (folder / "report.html").read_text()
@@ -108,7 +117,7 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     again = run(path, folder)
     assert again["spent"]["requests"] == 0
     assert contents(folder) == before
-    assert len(stub.asked) == 36
+    assert len(stub.asked) == 44
 
     monkeypatch.setattr(socket, "socket", None)
     other = tmp_path / "replayed"
@@ -123,14 +132,19 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     assert contents(other) == before
 
 
-def test_an_experiment_goes_on_without_a_judge_that_cannot_judge(stub, tmp_path, monkeypatch):
+def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_path, monkeypatch):
     leave_out_pages(monkeypatch, "write_report")
     stub.answer = lambda body: "Fine." if body["model"] == "tiny" else "I would rather not say."
-    summary = run(written(tmp_path, stub), tmp_path / "run")
-    assert summary["spent"]["requests"] == 20 + 3 * 16  # each asked three times
-    rejected = (tmp_path / "run" / "judgements" / "rejects.jsonl").read_text().splitlines()
-    assert len(rejected) == 16
+    file = written(tmp_path, stub)
+    with pytest.raises(TooManyFailuresError, match="of 8 dialogues failed"):
+        run(file, tmp_path / "run")
     assert (tmp_path / "run" / "analysis" / "analysis.html").is_file()
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["status"] == "incomplete"
+    assert manifest["spent"]["failures"] > 0
+    stub.answer = answer
+    run(file, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "complete"
 
 
 def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
@@ -161,22 +175,24 @@ def test_a_budget_is_the_whole_experiments(stub, tmp_path):
         run(path, folder)
     assert len(stub.asked) == 25
     summary = run(path, folder)
-    assert len(stub.asked) == 36
-    assert summary["spent"]["requests"] == 11
+    assert len(stub.asked) == 44
+    assert summary["spent"]["requests"] == 19
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert [each["requests"] for each in manifest["commands"]] == [25, 19]
     assert max(stub.answered.values()) == 1
 
 
 def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     path = written(tmp_path, stub)
     expected = expect(read_experiment(path))
-    assert expected.requests == 36
-    assert expected.prompt_tokens > 36 * 50
+    assert expected.requests == 44
+    assert expected.prompt_tokens > 44 * 50
     cost = (2.0 * expected.prompt_tokens + 10.0 * expected.completion_tokens) / 1e6
     assert expected.cost == pytest.approx(cost)
     assert stub.asked == []
     shown = CliRunner().invoke(command, [str(path), "--dry-run"])
     assert shown.exit_code == 0
-    assert "requests   36," in shown.output
+    assert "requests   44," in shown.output
     assert not (tmp_path / "run").exists()
 
 
@@ -197,7 +213,9 @@ def test_another_experiment_is_not_mixed_in(stub, tmp_path):
         ("sessions = 4", "sesions = 4", "unknown key sesions. Did you mean 'sessions'?"),
         ("sessions = 4", 'sessions = "4"', "sessions is '4', expected a whole number"),
         ("sessions = 4", "sessions = 0", "sessions is 0, expected at least 1"),
-        ("repeats = 2", "repeets = 2", "unknown key judge.repeets. Did you mean 'repeats'?"),
+        ("repeats = 3", "repeats = 2", "--repeats 2 is not balanced"),
+        ("timeout = 30.0", 'timeout = 30.0\nmax_failures = "half"', "--max-failures is 'half'"),
+        ("repeats = 3", "repeets = 3", "unknown key judge.repeets. Did you mean 'repeats'?"),
         ('model = "judge"', "", "judge.model is missing"),
         ('["offline", "openai:tiny"]', '["offline", "offline"]', "agents names one twice"),
         ('["offline", "openai:tiny"]', '"offline"', "expected a list of texts"),

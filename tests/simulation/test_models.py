@@ -11,9 +11,9 @@ import time
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.llm import client as client_module
-from fastscore.llm.client import BudgetError
+from fastscore.llm.client import ModelServerError
 from fastscore.llm.options import ModelOptions
+from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.models import unknown_titles
 from fastscore.simulation.simulate import simulate
@@ -25,7 +25,7 @@ from tests.simulation.worlds import SAMPLE, sample
 @pytest.fixture
 def stub(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(client_module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with serving(Stub()) as served:
         yield served
 
@@ -97,7 +97,7 @@ def test_replay_gives_the_same_bytes_without_a_connection(stub, tmp_path, monkey
 
 def test_a_budget_stops_and_the_same_command_goes_on(stub, tmp_path):
     for _ in range(3):
-        with pytest.raises(BudgetError, match="--max-requests 4 is spent"):
+        with pytest.raises(BudgetError, match="--max-requests 4 does not cover"):
             run(stub, tmp_path, models={"max_requests": 4})
     run(stub, tmp_path, models={"max_requests": 4})
     assert len(stub.asked) == 15
@@ -119,12 +119,78 @@ def test_a_user_that_is_reworded_stays_as_planned(stub, tmp_path):
                 assert template == two["text"]
 
 
-def test_words_that_a_model_does_not_find_are_the_templates(stub, tmp_path):
-    stub.fault = lambda number: "refusal"
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("refusal", "refused"), ("cut_off", "length"), ("filtered", "content_filter")],
+)
+def test_words_that_a_model_does_not_find_are_the_templates(stub, tmp_path, fault, reason):
+    stub.fault = lambda number: fault
     run(stub, tmp_path, agent="offline", user="openai:talker", sessions=1)
     for turn in logs(tmp_path / "logs")[0]["conversation"][::2]:
         assert turn["text"] == turn["user_meta"]["template"]
-        assert turn["user_meta"]["not_reworded"] == "refused"
+        assert turn["user_meta"]["not_reworded"] == reason
+
+
+def test_replies_that_are_refused_or_cut_are_marked(stub, tmp_path):
+    faults = (None, "refusal", "cut_off", "filtered", None)
+    stub.fault = lambda number: faults[number]
+    run(stub, tmp_path, sessions=1)
+    turns = logs(tmp_path / "logs")[0]["conversation"][1::2]
+    assert [turn.get("refused") for turn in turns] == [None, True, None, None, None]
+    assert [turn.get("cut_off") for turn in turns] == [
+        None, None, "length", "content_filter", None
+    ]  # fmt: skip
+    assert turns[3]["text"] == "I recommend"
+
+
+def test_reasoning_is_no_part_of_what_is_said(stub, tmp_path):
+    def answer(body):
+        said = "Well..." if body["model"] == "talker" else "Fine."
+        return f'<think>"The Movie That Never Was"?</think>\n\n{said}\n'
+
+    stub.answer = answer
+    run(stub, tmp_path, user="openai:talker", sessions=1)
+    for turn in logs(tmp_path / "logs")[0]["conversation"]:
+        assert turn["text"] == ("Well..." if turn["speaker"] == "USER" else "Fine.")
+        assert "unknown_titles" not in turn
+
+
+def test_a_session_that_fails_costs_itself_alone_and_is_made_again(stub, tmp_path):
+    stub.fault = lambda number: "rejected" if number == 7 else None
+    options = {"concurrency": 1, "max_failures": 1}
+    made = run(stub, tmp_path, models=options)
+    assert (made.sessions, made.failed, made.refusal) == (2, 1, None)
+    (kept,) = shards(tmp_path / "logs").values()
+    assert len(kept.splitlines()) == 2
+    state = tmp_path / "logs" / ".simulation"
+    (failed,) = map(json.loads, (state / "failures.jsonl").read_text().splitlines())
+    assert (failed["kind"], failed["reason"]) == ("rejected", "400: content policy")
+    manifest = json.loads((state / "manifest.json").read_text())
+    assert (manifest["status"], manifest["failures"]) == ("incomplete", {"rejected": 1})
+    # two sessions of five turns, and the two turns before the third one failed
+    assert manifest["spent"]["requests"] == 5 + 3 + 5
+
+    again = run(stub, tmp_path, models=options)
+    assert (again.sessions, again.failed, again.spent.requests) == (3, 0, 3)
+    assert [len(log["conversation"]) for log in logs(tmp_path / "logs")] == [10, 10, 10]
+    assert json.loads((state / "manifest.json").read_text())["status"] == "complete"
+    assert (state / "failures.jsonl").read_text() == ""
+    run(stub, tmp_path, "whole")
+    assert shards(tmp_path / "whole") == shards(tmp_path / "logs")
+
+
+def test_too_many_sessions_that_fail_end_the_simulation(stub, tmp_path):
+    stub.fault = lambda number: "rejected"
+    made = run(stub, tmp_path, models={"concurrency": 1})
+    assert "of 3 sessions failed, more than --max-failures 5% allows" in str(made.refusal)
+    assert made.refusal.exit_code == 4
+    assert shards(tmp_path / "logs") == {}
+
+
+def test_a_server_that_knows_no_such_model_ends_the_simulation(stub, tmp_path):
+    stub.fault = lambda number: "not_found"
+    with pytest.raises(ModelServerError, match="no model tiny"):
+        run(stub, tmp_path)
 
 
 def test_titles_that_the_catalogue_lacks_are_marked_or_asked_about(stub, tmp_path):

@@ -1,0 +1,129 @@
+"""Dialogues of every suite as a judge reads them, and whose logs they are."""
+
+import json
+
+import pytest
+
+import fastscore
+from fastscore.errors import InputError, UsageError
+from fastscore.examples import example_names, write_example
+from fastscore.llm.transcripts import find_logs, read_transcripts
+
+
+def transcripts_of(folder, name, *rows):
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_transcripts(find_logs([str(path)], name)).dialogues
+
+
+def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
+    (shifting,) = transcripts_of(
+        tmp_path,
+        "preference_shift",
+        {
+            "session_id": "7",
+            "model_name": "m",
+            "conversation": [
+                {"speaker": "USER", "text": "hi"},
+                {"speaker": "SYSTEM", "text": ""},
+                {"speaker": "SYSTEM", "text": "hello"},
+            ],
+        },
+    )
+    assert (shifting.dialogue, shifting.model) == ("7", "m")
+    assert shifting.said == (("USER", "hi"), ("SYSTEM", "hello"))
+    (traced,) = transcripts_of(
+        tmp_path,
+        "memory_finance",
+        {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]},
+    )
+    assert traced.said == (("USER", "a?"), ("ASSISTANT", "b."))
+
+
+def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
+    travellers = transcripts_of(
+        tmp_path,
+        "group_travel",
+        {"dialogue_id": "g", "speaker": "Ann", "intent": "x", "utterance": "one"},
+        {"dialogue_id": "h", "speaker": "Bob", "intent": "x", "utterance": "two"},
+        {"dialogue_id": "g", "speaker": "System", "intent": "x", "utterance": "three"},
+    )
+    assert [each.dialogue for each in travellers] == ["g", "h"]
+    assert travellers[0].said == (("ann", "one"), ("SYSTEM", "three"))
+    (guest,) = transcripts_of(
+        tmp_path,
+        "guest_simulation",
+        {"conversation_id": "c", "role": "guest", "name": "guest", "content": "pizza"},
+        {"conversation_id": "c", "role": "system", "name": "test_case_info", "content": "{}"},
+        {"conversation_id": "c", "role": "waiter", "content": "sure"},
+    )
+    assert guest.said == (("guest", "pizza"), ("waiter", "sure"))
+    (miner,) = transcripts_of(
+        tmp_path,
+        "score_dialogue",
+        {
+            "event": "predicted",
+            "utterance_index": 0,
+            "step": 0,
+            "prediction": "h",
+            "dialogue_uid": "u",
+        },
+        {
+            "event": "utterance_complete",
+            "utterance_index": 0,
+            "ground_truth": "hey",
+            "dialogue_uid": "u",
+        },
+    )
+    assert miner.said == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
+
+
+@pytest.mark.parametrize("suite", example_names())
+def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path):
+    write_example(suite, tmp_path)
+    options = {
+        "score_dialogue": {"lex_weight": 1.0},
+        "guest_simulation": {"personas": str(tmp_path / "personas.json")},
+        "preference_shift": {"catalogue": str(tmp_path / "catalogue.jsonl")},
+    }.get(suite, {})
+    if suite == "preference_shift":
+        options["segments"] = "metadata"
+    scores = fastscore.score(str(tmp_path / "logs"), suite, embedder=None, **options)
+    dialogues = scores.tables["dialogues"]
+    columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
+    found = read_transcripts(find_logs([str(tmp_path / "logs")], suite)).dialogues
+    assert sorted(dialogues.select(columns).rows()) == sorted(
+        tuple(getattr(each, name) for name in columns) for each in found
+    )
+
+
+def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
+    write_example("preference_shift", tmp_path / "shifts")
+    assert find_logs([str(tmp_path / "shifts" / "logs")]).suite == "preference_shift"
+    write_example("score_dialogue", tmp_path / "ex")
+    assert find_logs([str(tmp_path / "ex" / "logs")]).suite == "score_dialogue"
+    moved = tmp_path / "moved.jsonl"
+    text = (tmp_path / "ex" / "logs" / "dialogues.jsonl").read_text()
+    moved.write_text(text.replace('"dialogue_uid"', '"talk"'))
+    fastscore.score(
+        str(moved), "score_dialogue", output=tmp_path / "run", lex_weight=1.0, embedder=None,
+        columns={"dialogue_uid": "talk"},
+    )  # fmt: skip
+    found = find_logs([str(tmp_path / "run")])
+    assert (found.suite, found.inputs) == ("score_dialogue", (str(moved),))
+    scored = fastscore.open_run(tmp_path / "run").table("dialogues").collect()["dialogue"]
+    said = read_transcripts(found).dialogues
+    assert sorted(each.dialogue for each in said) == sorted(scored)
+    with pytest.raises(UsageError, match="a run of score_dialogue, not of memory_finance"):
+        find_logs([str(tmp_path / "run")], "memory_finance")
+    (tmp_path / "odd.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(UsageError, match="no suite reads all of these logs"):
+        find_logs([str(tmp_path / "odd.jsonl")])
+
+
+def test_logs_without_a_suite_or_a_dialogue_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="Did you mean 'group_travel'"):
+        find_logs(["x.jsonl"], "group_travl")
+    (tmp_path / "empty.jsonl").write_text('{"conversation": []}\n')
+    with pytest.raises(InputError, match="says anything"):
+        read_transcripts(find_logs([str(tmp_path / "empty.jsonl")], "preference_shift"))

@@ -1,0 +1,168 @@
+"""Agreement against hand-worked examples, scikit-learn and plain Python."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from fastscore.statistics.agreement import krippendorff_alpha, weighted_kappa
+
+NAN = np.nan
+
+RELIABILITY = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+).T
+"""Krippendorff (2011), section C: four observers, twelve units, missing values."""
+
+
+def plain_alpha(ratings, level):
+    """Compute alpha by its definition: all pairs of values, coincidences in fractions."""
+    units = [[int(v) for v in unit if v == v] for unit in ratings]
+    units = [unit for unit in units if len(unit) > 1]
+    pool = [v for unit in units for v in unit]
+    counts = {v: pool.count(v) for v in sorted(set(pool))}
+
+    def distance(c, k):
+        if level == "interval":
+            return Fraction((c - k) ** 2)
+        between = sum(counts[g] for g in counts if min(c, k) <= g <= max(c, k))
+        return (between - Fraction(counts[c] + counts[k], 2)) ** 2
+
+    observed = sum(
+        Fraction(1, len(unit) - 1) * distance(c, k)
+        for unit in units
+        for c, k in itertools.permutations(unit, 2)
+    ) / len(pool)
+    expected = sum(distance(c, k) for c, k in itertools.permutations(pool, 2)) / Fraction(
+        len(pool) * (len(pool) - 1)
+    )
+    return float(1 - observed / expected)
+
+
+@pytest.mark.parametrize(("level", "published"), [("interval", 0.849), ("ordinal", 0.815)])
+def test_alpha_is_krippendorffs(level, published):
+    found = krippendorff_alpha(RELIABILITY, level)
+    assert found.value == pytest.approx(published, abs=5e-4)
+    assert found.value == pytest.approx(plain_alpha(RELIABILITY, level), abs=1e-12)
+    assert found.n == 11  # the twelfth unit has one value
+
+
+@pytest.mark.parametrize("level", ["interval", "ordinal"])
+def test_alpha_is_its_definition(level):
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        ratings = random.integers(1, 6, (9, 3)).astype(float)
+        ratings[random.random(ratings.shape) < 0.2] = NAN
+        found = krippendorff_alpha(ratings, level).value
+        assert found == pytest.approx(plain_alpha(ratings, level), abs=1e-12)
+
+
+def test_kappa_is_scikit_learns():
+    random = np.random.default_rng(7)
+    for n in (5, 30, 300):
+        a = random.integers(1, 6, n)
+        b = np.clip(a + random.integers(-2, 3, n), 1, 5)
+        expected = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
+        found = weighted_kappa(a, b)
+        assert found.value == pytest.approx(expected, abs=1e-12)
+        assert found.n == n
+
+
+def test_kappa_by_hand():
+    # differences 0, 0, 1, 1 of 1, 2, 3, 4 and 1, 2, 4, 3: 2 / 4 over 2 * 5 / 4
+    assert weighted_kappa([1, 2, 3, 4], [1, 2, 4, 3]).value == pytest.approx(0.8)
+    assert weighted_kappa([1, 2, 3, 4, 9], [1, 2, 4, 3, NAN]).n == 4
+
+
+def plain_interval(coefficient, n, t):
+    """Compute the interval of a function of the things that are kept, by leaving out each."""
+    everything = list(range(n))
+    value = coefficient(everything)
+    left = [coefficient(everything[:i] + everything[i + 1 :]) for i in everything]
+    mean = sum(left) / n
+    error = ((n - 1) / n * sum((one - mean) ** 2 for one in left)) ** 0.5
+    z, width = np.arctanh(value), t * error / (1 - value**2)
+    return np.tanh(z - width), np.tanh(z + width)
+
+
+def test_intervals_leave_out_each_thing_once():
+    a = np.array([1, 2, 3, 4, 5, 3, 2, 4, 1, 5])
+    b = np.array([1, 3, 3, 4, 4, 2, 2, 5, 2, 5])
+    t = 2.262157163  # of nine degrees of freedom, as tables have it
+    kappa = weighted_kappa(a, b)
+    expected = plain_interval(
+        lambda kept: cohen_kappa_score(
+            a[kept], b[kept], weights="quadratic", labels=[1, 2, 3, 4, 5]
+        ),
+        10,
+        t,
+    )
+    assert (kappa.low, kappa.high) == pytest.approx(expected, abs=1e-8)
+    both = np.column_stack([a, b])
+    for level in ("interval", "ordinal"):
+        alpha = krippendorff_alpha(both, level)
+        expected = plain_interval(lambda kept, of=level: plain_alpha(both[kept], of), 10, t)
+        assert (alpha.low, alpha.high) == pytest.approx(expected, abs=1e-8)
+
+
+def test_things_of_a_cluster_are_left_out_together():
+    random = np.random.default_rng(2)
+    a = random.integers(1, 6, 24)
+    b = np.clip(a + random.integers(-1, 2, 24), 1, 5)
+    alone = weighted_kappa(a, b)
+    doubled = weighted_kappa(np.repeat(a, 2), np.repeat(b, 2), np.repeat(np.arange(24), 2))
+    # things that are there twice say nothing new
+    assert (doubled.value, doubled.low, doubled.high) == pytest.approx(
+        (alone.value, alone.low, alone.high), abs=1e-12
+    )
+    assert doubled.n == 48
+
+
+@pytest.mark.parametrize("least", [8, 20])
+def test_intervals_cover_what_they_should(least):
+    """Two raters who see one quality with noise of their own, one of them stricter."""
+    random = np.random.default_rng(11)
+
+    def rate(n):
+        quality = random.normal(size=n)
+        seen = quality + 0.8 * random.normal(size=(2, n)) + np.array([[0.0], [0.3]])
+        return np.clip(np.rint(3 + 1.2 * seen), 1, 5)
+
+    truth = cohen_kappa_score(*rate(400_000), weights="quadratic", labels=[1, 2, 3, 4, 5])
+    found = [weighted_kappa(*rate(least)) for _ in range(400)]
+    covered = [one.low <= truth <= one.high for one in found if one.low is not None]
+    assert len(covered) > 390
+    # a 95 % interval; four standard errors of 400 draws are 0.044
+    assert 0.91 < np.mean(covered) <= 1.0
+
+
+def test_what_is_missing_has_a_reason():
+    assert krippendorff_alpha([[1, 1], [2, 2]]).value == 1
+    assert krippendorff_alpha([[1, 1], [2, 2]]).reason == "too_few_values"  # of an interval
+    same = krippendorff_alpha([[3, 3], [3, 3]])
+    assert (same.value, same.reason) == (None, "zero_variance")
+    single = krippendorff_alpha([[3, NAN], [2, NAN]])
+    assert (single.n, single.value, single.reason) == (0, None, "too_few_values")
+    perfect = weighted_kappa(range(10), range(10))
+    assert (perfect.value, perfect.low, perfect.reason) == (1.0, None, "no_disagreement")
+    assert weighted_kappa([3, 3], [3, 3]).reason == "zero_variance"
+    one_apart = weighted_kappa([3] * 9 + [4], [3] * 9 + [5])
+    assert one_apart.value is not None
+    assert one_apart.reason == "zero_variance"  # without the tenth all are equal
+
+
+def test_very_many_things_are_left_out_in_groups():
+    random = np.random.default_rng(3)
+    a = random.integers(1, 6, 5_000)
+    b = np.clip(a + random.integers(-1, 2, 5_000), 1, 5)
+    found = weighted_kappa(a, b)
+    assert found.low < found.value < found.high
+    # the large-sample standard error of Fleiss, Cohen and Everitt is about 0.004 here
+    assert 0.01 < found.high - found.low < 0.03
