@@ -17,6 +17,12 @@ from fastscore.terminal.grids import FORMATS, Format
 @click.option(
     "--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value."
 )
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
+    "Default: the dialogue.",
+)
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
 @click.option(
     "--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range."
@@ -45,6 +51,7 @@ def command(
     ctx: click.Context,
     run: Path,
     by: str | None,
+    cluster: str | None,
     metrics: tuple[str, ...],
     everything: bool,
     average: str,
@@ -54,11 +61,12 @@ def command(
 ) -> None:
     """Show the summary of RUN, a run directory.
 
-    A row a metric: its name, whether more (↑) or less (↓) is better, its mean with a 95 %
-    interval, how many values and nulls there are and why; then its means by the first label that
-    tells dialogues apart. A table is as wide as the terminal, or COLUMNS: what does not fit is
-    dropped in the order long ids, sd, range, micro, short ids, n, reading, and groups go on in a
-    further block.
+    One row a metric: its name, whether more (↑) or less (↓) is better, and its mean with a 95 %
+    confidence interval, then the numbers of values, dialogues and nulls. Dialogues are the units
+    of the intervals, and fewer than three have none. The means by the first label that tells
+    dialogues apart follow. The table is as wide as the terminal, or COLUMNS. Columns that do not
+    fit are dropped in the order long ids, sd, range, micro, short ids, n, reading, n of units.
+    Groups continue in a further block.
     """
     from fastscore.results.runs import open_run
     from fastscore.results.show import show_summary
@@ -73,6 +81,7 @@ def command(
     show_summary(
         opened,
         by=[name.strip() for name in by.split(",")] if by else (),
+        cluster=cluster,
         metrics=metrics,
         everything=everything,
         average=average,

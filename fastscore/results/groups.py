@@ -1,6 +1,7 @@
-"""The summary of a run by any of its labels: those of the run's own summary, or others."""
+"""The summary of a run by other labels than its own, or with other units of its intervals."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -17,72 +18,112 @@ MOST_GROUPS = 100
 BETWEEN = " / "
 
 
-def summarise_by(run: Run, columns: Sequence[str]) -> pl.DataFrame:
+def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
     """Summarise a run by one label column, or by each combination of several.
 
     Parameters
     ----------
     run
         A complete run.
-    columns
+    by
         Columns of its table ``dialogues`` that name things. Rows in which one of them is null are
-        in no group.
+        in no group. Empty for the groups of the run's own summary.
+    cluster
+        A column of ``dialogues`` whose values are the units of the intervals, in place of the
+        dialogue. Dialogues without a value are units of their own.
 
     Returns
     -------
     pl.DataFrame
         In the schema of the summary; ``group`` is the columns' names, ``value`` their values.
-        Each value's rows are what the suite's own summary says of those dialogues alone.
+        Each value's rows are those of the suite's own summary of these dialogues alone.
 
     Raises
     ------
     UsageError
         No such column, or more than `MOST_GROUPS` values.
     """
-    columns = list(dict.fromkeys(columns))
-    summary = run.summary
-    if len(columns) == 1 and columns[0] in set(summary["group"]) - {ALL}:
-        return summary.filter(pl.col("group") == columns[0])
-    dialogues = run.table(LABEL_TABLE)
-    schema = dialogues.collect_schema()
-    known = [name for name, dtype in schema.items() if can_label(dtype)]
-    for column in columns:
-        if column not in known:
-            raise UsageError(
-                f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.",
-                nearest(column, _likely(known, summary, schema)),
-            )
-    levels = dialogues.select(columns).drop_nulls().unique().sort(columns).collect()
-    if levels.height > MOST_GROUPS:
-        raise UsageError(
-            f"{run.path}: {BETWEEN.join(columns)} has {levels.height:,} values, expected at most "
-            f"{MOST_GROUPS}."
-        )
-    if levels.is_empty():
-        raise UsageError(f"{run.path}: no dialogue has a {BETWEEN.join(columns)}.")
-    suite = load_suite(run.manifest.suite)
-    options = build_options(suite.options, run.manifest.options)
+    columns = list(dict.fromkeys(by))
+    own = run.summary
+    if cluster is None and not columns:
+        return own
+    is_own = len(columns) == 1 and columns[0] in set(own["group"]) - {ALL}
+    if cluster is None and is_own:
+        return own.filter(pl.col("group") == columns[0])
+    for column in (*([] if is_own else columns), *([cluster] if cluster else [])):
+        _require_label(run, column)
+    if not columns or is_own:
+        summary = summarise_tables(run, cluster)
+        return summary.filter(pl.col("group") == columns[0]) if is_own else summary
     parts = [
-        suite.summarise(_tables_of(run, suite, level), options)
+        summarise_tables(run, cluster, level)
         .filter(pl.col("group") == ALL)
         .with_columns(
             pl.lit(BETWEEN.join(columns)).alias("group"),
             pl.lit(BETWEEN.join(str(value) for value in level.values())).alias("value"),
         )
-        for level in levels.iter_rows(named=True)
+        for level in _levels(run, columns)
     ]
     return pl.concat(parts)
 
 
-def _likely(known: Sequence[str], summary: pl.DataFrame, schema: pl.Schema) -> list[str]:
-    """Return the labels to suggest: those of the summary, and what is no count."""
-    groups = set(summary["group"])
-    return [name for name in known if name in groups or not schema[name].is_integer()]
+def summarise_tables(
+    run: Run, cluster: str | None = None, level: Mapping[str, Any] = MappingProxyType({})
+) -> pl.DataFrame:
+    """Summarise a run's tables, or the rows of the dialogues that have these labels."""
+    suite = load_suite(run.manifest.suite)
+    options = build_options(suite.options, run.manifest.options)
+    tables, unit = run.tables, None
+    if cluster:
+        unit = f"{cluster}:unit"
+        tables = _with_units(run, suite, cluster, unit)
+    if level:
+        tables = _tables_of(tables, suite, level)
+    return suite.summarise(tables, options, cluster=unit)
 
 
-def _tables_of(run: Run, suite: Suite, level: Mapping[str, Any]) -> dict[str, pl.LazyFrame]:
+def _require_label(run: Run, column: str) -> None:
+    schema = run.table(LABEL_TABLE).collect_schema()
+    known = [name for name, dtype in schema.items() if can_label(dtype)]
+    if column not in known:
+        groups = set(run.summary["group"])
+        # counts are labels too, but seldom meant
+        likely = [name for name in known if name in groups or not schema[name].is_integer()]
+        raise UsageError(
+            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.", nearest(column, likely)
+        )
+
+
+def _levels(run: Run, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the combinations of labels that dialogues have."""
+    levels = run.table(LABEL_TABLE).select(columns).drop_nulls().unique().sort(columns).collect()
+    if levels.height > MOST_GROUPS:
+        raise UsageError(
+            f"{run.path}: {BETWEEN.join(columns)} has {levels.height:,} values, expected at most "
+            f"{MOST_GROUPS}."
+        )
+    return levels.to_dicts()
+
+
+def _with_units(run: Run, suite: Suite, cluster: str, unit: str) -> dict[str, pl.LazyFrame]:
+    """Give every table a column with the unit of each row; a dialogue without one is its own."""
+    keys_of = {table.name: list(table.dialogue_key) for table in suite.tables}
+    own = pl.concat_str(keys_of[LABEL_TABLE], separator=":", ignore_nulls=True)
+    unit_of_row = pl.coalesce(pl.col(cluster).cast(pl.String), own)
+    dialogues = run.table(LABEL_TABLE).with_columns(unit_of_row.alias(unit))
+    tables = {LABEL_TABLE: dialogues}
+    for name, keys in keys_of.items():
+        if name != LABEL_TABLE:
+            units = dialogues.select(*keys, unit).unique(keys)
+            tables[name] = run.table(name).join(units, on=keys, how="left", nulls_equal=True)
+    return tables
+
+
+def _tables_of(
+    tables: Mapping[str, pl.LazyFrame], suite: Suite, level: Mapping[str, Any]
+) -> dict[str, pl.LazyFrame]:
     """Keep the rows of the dialogues that have these labels."""
-    chosen = run.table(LABEL_TABLE).filter(
+    chosen = tables[LABEL_TABLE].filter(
         *(pl.col(column).eq(pl.lit(value)) for column, value in level.items())
     )
     keys = {table.name: table.dialogue_key for table in suite.tables}
@@ -90,5 +131,5 @@ def _tables_of(run: Run, suite: Suite, level: Mapping[str, Any]) -> dict[str, pl
         name: chosen
         if name == LABEL_TABLE
         else table.join(chosen, on=keys[name], how="semi", nulls_equal=True)
-        for name, table in run.tables.items()
+        for name, table in tables.items()
     }

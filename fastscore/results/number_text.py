@@ -18,13 +18,6 @@ def number_text(value: float | None, decimals: int = 4) -> str:
     return NONE if value is None else f"{value:z,.{decimals}f}"
 
 
-def half_interval_text(value: float | None, low: float | None, decimals: int = 4) -> str:
-    """Write a mean and how far its interval, which is symmetric, reaches on either side."""
-    if value is None or low is None:
-        return number_text(value, decimals)
-    return f"{number_text(value, decimals)} ± {value - low:,.{decimals}f}"
-
-
 def interval_text(
     value: float | None, low: float | None, high: float | None, decimals: int = 4
 ) -> str:

@@ -6,7 +6,6 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from fastscore.errors import UsageError, nearest
-from fastscore.results.groups import summarise_by
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 
@@ -56,14 +55,24 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
         axis.set_xlabel(metric)
         axis.set_ylabel(about.table)
     else:
-        groups = summarise_by(run, [name.strip() for name in by.split(",")])
+        groups = run.summarise(by=[name.strip() for name in by.split(",")])
         rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
         names = [name.replace("$", r"\$") for name in rows["value"]]
-        ends = (rows["mean"] - rows["ci_low"]).fill_null(0.0)
-        axis.errorbar(rows["mean"], range(rows.height), xerr=ends, fmt="o", color=COLOUR, capsize=3)
+        reach = rows.select(
+            (pl.col("mean") - pl.col("ci_low")).fill_null(0.0).clip(0.0),
+            (pl.col("ci_high") - pl.col("mean")).fill_null(0.0).clip(0.0),
+        )
+        axis.errorbar(
+            rows["mean"],
+            range(rows.height),
+            xerr=reach.to_numpy().T,
+            fmt="o",
+            color=COLOUR,
+            capsize=3,
+        )
         axis.set_yticks(range(rows.height), names)
         axis.invert_yaxis()
-        axis.set_xlabel(f"mean of {metric}, 95 % interval")
+        axis.set_xlabel(f"mean of {metric}, 95 % confidence interval")
         axis.set_ylabel(by)
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)

@@ -1,6 +1,6 @@
 """Opening a run directory and reading what it committed, each file compared with its hash first."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,19 +89,46 @@ class Run:
     def summary(self) -> pl.DataFrame:
         """The summary, one row a group and metric.
 
+        An earlier release may have written other intervals: the tables are then summarised again.
+
         Raises
         ------
         RunError
             It is missing or not what was committed.
         """
+        from fastscore.results.groups import summarise_tables
+        from fastscore.suites.summary import SUMMARY_SCHEMA
+
         self._verify_beside_parts(SUMMARY_PARQUET)
         try:
-            return pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
+            summary = pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunError(
                 f"{self.path / SUMMARY_PARQUET}: missing or damaged ({error}).",
                 "Run its `fastscore score` command again.",
             ) from error
+        return summary if set(SUMMARY_SCHEMA) <= set(summary.columns) else summarise_tables(self)
+
+    def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
+        """Return the summary with other groups or other units of its intervals.
+
+        Parameters
+        ----------
+        by
+            Label columns of the table ``dialogues``: their combinations are the groups, in place
+            of those of the run's own summary.
+        cluster
+            A column of the table ``dialogues``, for example the user: rows with the same value
+            are one unit of the intervals, in place of the dialogue.
+
+        Raises
+        ------
+        UsageError
+            No such column, or too many groups.
+        """
+        from fastscore.results.groups import summarise_run
+
+        return summarise_run(self, by, cluster)
 
     @property
     def summary_json(self) -> str:

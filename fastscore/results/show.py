@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.results.groups import summarise_by
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import (
+    DIALOGUES,
     choose_metrics,
     groups_grid,
     summary_records,
@@ -48,6 +48,7 @@ def show_summary(
     run: Run,
     *,
     by: Sequence[str] = (),
+    cluster: str | None = None,
     metrics: Sequence[str] = (),
     everything: bool = False,
     average: str = "macro",
@@ -61,6 +62,8 @@ def show_summary(
         A complete run.
     by
         Label columns of its dialogues; groups are the combinations of their values.
+    cluster
+        A column of its dialogues: the unit of the intervals in place of the dialogue.
     metrics
         Only these; without, all but parts.
     everything
@@ -70,11 +73,12 @@ def show_summary(
     format
         ``csv`` and ``json`` hold every statistic at full precision.
     """
-    if format == "json" and not (by or metrics):
+    if format == "json" and not (by or cluster or metrics):
         write(run.summary_json)
         return
     suite = load_suite(run.manifest.suite)
-    summary = summarise_by(run, by) if by else run.summary
+    summary = run.summarise(by=by, cluster=cluster)
+    unit = cluster or DIALOGUES
     ids = choose_metrics(suite, summary, metrics, everything=everything)
     if format in ("csv", "json"):
         records = summary_records(suite, summary, ids)
@@ -85,11 +89,12 @@ def show_summary(
             else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         )
         return
-    grids = [groups_grid(suite, summary, ids, average=average)] if by else []
+    grids = [groups_grid(suite, summary, ids, average=average, unit=unit)] if by else []
     more: list[str] = []
     if not by:
-        grids = [whole_grid(suite, summary, ids, everything=everything), *_cases(suite, run)]
-        shown, more = _first_groups(suite, summary, ids, average)
+        whole = whole_grid(suite, summary, ids, everything=everything, unit=unit)
+        grids = [whole, *_cases(suite, run)]
+        shown, more = _first_groups(suite, summary, ids, average, unit)
         grids += shown
     if format == "table":
         console = result_console()
@@ -105,7 +110,7 @@ def show_summary(
 
 
 def _first_groups(
-    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], average: str
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], average: str, unit: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
     labels = {
@@ -121,7 +126,8 @@ def _first_groups(
     values = rows["value"].unique(maintain_order=True).head(LABELS_SHOWN)
     measured = set(rows.filter(pl.col("mean").is_not_null())["metric"])
     shown = rows.filter(pl.col("value").is_in(values.implode()))
-    grid = groups_grid(suite, shown, [id for id in ids if id in measured], average=average)
+    present = [id for id in ids if id in measured]
+    grid = groups_grid(suite, shown, present, average=average, unit=unit)
     notes = []
     if labels[first] > LABELS_SHOWN:
         notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: --by {first}")

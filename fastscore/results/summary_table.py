@@ -6,20 +6,19 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.results.number_text import (
-    NONE,
-    decimals_for,
-    half_interval_text,
-    number_text,
-)
+from fastscore.results.number_text import NONE, decimals_for, interval_text, number_text
 from fastscore.results.readings import reading_of
+from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.summary import ALL
 from fastscore.terminal.grids import Column, Grid
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
-INTERVAL_HEADER = "mean ± 95 %"
+INTERVAL_HEADER = "mean [95 % CI]"
+DIALOGUES = "dialogues"
+"""The units of intervals, unless another column is named."""
+NO_VARIANCE = "[no variance]"
 
 _FIRST = ("suite", "group", "value", "metric", "name", "better", "unit")
 
@@ -48,15 +47,20 @@ def choose_metrics(
 
 
 def whole_grid(
-    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool
+    suite: Suite,
+    summary: pl.DataFrame,
+    ids: Sequence[str],
+    *,
+    everything: bool,
+    unit: str = DIALOGUES,
 ) -> Grid:
-    """Lay out what the whole run's summary says of these metrics."""
+    """Lay out the summary of the whole run; `unit` names the units of the intervals."""
     records = _by_metric(summary.filter(pl.col("group") == ALL))
     rows = _rows(suite, ids)
     of_rows = [records.get(id or "", {}) for id, _ in rows]
     columns = [
         *_names(suite, rows),
-        Column(INTERVAL_HEADER, tuple(_mean(record, [record]) for record in of_rows)),
+        Column(INTERVAL_HEADER, tuple(_mean(record, unit) for record in of_rows)),
     ]
     if any(_has_micro(record) for record in of_rows):
         columns.append(Column("micro", tuple(_micro(record) for record in of_rows), drop=0))
@@ -72,16 +76,27 @@ def whole_grid(
             for record, of_metric in zip(of_rows, bands, strict=True)
         )
         columns.append(Column("reading", readings, right=False, drop=3))
-    columns.append(Column("n", tuple(_count(record) for record in of_rows), drop=2))
+    if any(record.get("n") != record.get("n_units") for record in of_rows):
+        columns.append(Column("n", tuple(_count(record, "n") for record in of_rows), drop=2))
+    units = tuple(_count(record, "n_units") for record in of_rows)
+    columns.append(Column(unit, units, drop=4))
     if any(record.get("n_null") for record in of_rows):
         columns.append(Column("null", tuple(_nulls(record) for record in of_rows), right=False))
     return Grid("", tuple(columns), _headings(rows))
 
 
 def groups_grid(
-    suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, average: str = "macro"
+    suite: Suite,
+    groups: pl.DataFrame,
+    ids: Sequence[str],
+    *,
+    average: str = "macro",
+    unit: str = DIALOGUES,
 ) -> Grid:
-    """Lay out a metric's means side by side for every value of a label."""
+    """Lay out the means of metrics side by side for every value of a label.
+
+    The heading of each table counts its rows, and the units of the intervals.
+    """
     name = groups["group"][0]
     values = groups["value"].unique(maintain_order=True).to_list()
     by_value = {
@@ -100,7 +115,9 @@ def groups_grid(
             for id, table in rows
         )
         columns.append(Column(str(value), cells, group=True))
-    about = "micro averages" if average == "micro" else f"{INTERVAL_HEADER} (n where fewer)"
+    about = f"{INTERVAL_HEADER} of at least {LEAST_UNITS} {unit} (n if fewer)"
+    if average == "micro":
+        about = "micro averages"
     return Grid(f"by {name}: {about}", tuple(columns), _headings(rows))
 
 
@@ -169,10 +186,19 @@ def _decimals(records: Iterable[Record]) -> int:
     return decimals_for(record.get("mean") for record in records)
 
 
-def _mean(record: Record, alike: Iterable[Record]) -> str:
+def _mean(record: Record, unit: str) -> str:
+    """Write a mean and its interval, or why it has none."""
     if not record:
         return ""
-    return half_interval_text(record["mean"], record["ci_low"], _decimals(alike))
+    text = _with_interval(record, _decimals([record]))
+    if record["n"] and record["interval_reason"] == "too_few_units":
+        return f"{text} [< {LEAST_UNITS} {unit}]"
+    return text
+
+
+def _with_interval(record: Record, decimals: int) -> str:
+    text = interval_text(record["mean"], record["ci_low"], record["ci_high"], decimals)
+    return f"{text} {NO_VARIANCE}" if record["interval_reason"] == "zero_variance" else text
 
 
 def _group_cell(record: Record, alike: Sequence[Record], average: str) -> str:
@@ -180,7 +206,7 @@ def _group_cell(record: Record, alike: Sequence[Record], average: str) -> str:
         return NONE
     if average == "micro":
         return number_text(record["micro"], decimals_for(other.get("micro") for other in alike))
-    text = half_interval_text(record["mean"], record["ci_low"], max(1, _decimals(alike) - 1))
+    text = _with_interval(record, max(1, _decimals(alike) - 1))
     if not record.get("n_null"):
         return text
     return f"{text} ({record['n']:,})" if record["n"] else main_reason(record)
@@ -200,8 +226,8 @@ def _number(record: Record, name: str) -> str:
     return number_text(record[name], _decimals([record])) if record else ""
 
 
-def _count(record: Record) -> str:
-    return f"{record['n']:,}" if record else ""
+def _count(record: Record, name: str) -> str:
+    return f"{record[name]:,}" if record else ""
 
 
 def _nulls(record: Record) -> str:
@@ -219,11 +245,12 @@ def main_reason(record: Record) -> str:
 
 
 def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table: str) -> str:
+    """Count the rows of a table, and the units that they belong to if those are fewer."""
     declared = {metric.id: metric for metric in suite.metrics}
-    sizes = [
-        (records[id]["n"] or 0) + (records[id]["n_null"] or 0)
-        for id in ids
-        if id in records and _table_of(declared, id) == table
-    ]
-    largest = max(sizes, default=0)
-    return f"n {largest:,}" if largest else ""
+    found = [records[id] for id in ids if id in records and _table_of(declared, id) == table]
+    n_rows = max(((one["n"] or 0) + (one["n_null"] or 0) for one in found), default=0)
+    if not n_rows:
+        return ""
+    clustered = any(one["n"] != one["n_units"] for one in found)
+    n_units = max(one["n_units"] or 0 for one in found)
+    return f"n {n_rows:,} in {n_units:,}" if clustered else f"n {n_rows:,}"

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import fastscore
-from fastscore.results.groups import summarise_by
+from fastscore.results.groups import summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.show_comparison import headline, show_comparison
@@ -63,7 +63,12 @@ def test_summary_fits_and_shows_every_mean(
     shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
     for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):
         if row["mean"] is not None and row["ci_low"] is not None and row["mean"] < 10:
-            assert f"{row['mean']:.4f} ± {row['mean'] - row['ci_low']:.4f}" in text
+            ends = f"[{row['ci_low']:z.4f}, {row['ci_high']:z.4f}]"
+            assert f"{row['mean']:z.4f} {ends}" in text
+        if row["interval_reason"] == "zero_variance" and row["mean"] < 10:
+            assert f"{row['mean']:z.4f} [no variance]" in text
+        if row["n"] and row["interval_reason"] == "too_few_units":
+            assert "[< 3 dialogues]" in text
         if row["n_null"] and not row["n"]:
             assert f"{row['n_null']:,} " in text
     # every word of every name stands, wrapped or not
@@ -182,7 +187,7 @@ def test_a_group_of_the_summary_is_what_filtered_tables_give(
         own = run.summary.filter(pl.col("group") == by)
         if own.is_empty():
             continue
-        crossed = summarise_by(run, [by, "file"]).with_columns(
+        crossed = summarise_run(run, [by, "file"]).with_columns(
             pl.col("value").str.split(" / ").list.first(), pl.lit(by).alias("group")
         )
         key = ["value", "metric"]

@@ -1,0 +1,158 @@
+"""Summaries with other groups, and with other units of their intervals."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from polars.testing import assert_frame_equal
+
+import fastscore
+from fastscore.cli import cli
+from fastscore.results.plots import plot_metric
+from fastscore.results.runs import Run, open_run
+from fastscore.statistics.clustered import clustered_mean
+from fastscore.suites.registry import load_suite
+from tests.results.conftest import SUITES
+
+CLUSTERS = {
+    "score_dialogue": "miner_uid",
+    "group_travel": "condition",
+    "guest_simulation": "persona",
+    "preference_shift": "dialogue",
+    "memory_finance": "scenario_type",
+}
+INTERVAL = ("n_units", "ci_low", "ci_high", "degrees_of_freedom", "interval_reason")
+
+
+def log(folder: Path, name: str, predictions: list[str], **labels: str) -> None:
+    """Write the log of one dialogue with one utterance."""
+    rows = [
+        {"event": "predicted", "utterance_index": 0, "step": step, "prediction": text}
+        for step, text in enumerate(predictions)
+    ]
+    rows.append({"event": "utterance_complete", "utterance_index": 0, "ground_truth": "abcd"})
+    lines = (json.dumps({**row, **labels, "dialogue_uid": name}) for row in rows)
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a run over dialogues of the miners "a" and "b", and of two unknown miners."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log(logs, "d0", ["abcd", "abcx"], miner_uid="a")
+    log(logs, "d1", ["abxx"], miner_uid="a")
+    log(logs, "d2", ["abcx", "axxx", "abcd"], miner_uid="b")
+    log(logs, "d3", ["abcd"])
+    log(logs, "d4", ["xxxx"])
+    words = ["score", "score_dialogue", str(logs), "-o", str(tmp_path / "run"), "-q"]
+    done = CliRunner().invoke(cli, [*words, "--embedder", "none", "--lex-weight", "1"])
+    assert done.exit_code == 0, done.output
+    return open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_other_units_change_intervals_alone(suite: str, suite_runs: Mapping[str, Run]) -> None:
+    run, column = suite_runs[suite], CLUSTERS[suite]
+    clustered = run.summarise(cluster=column)
+    assert_frame_equal(clustered.drop(INTERVAL), run.summary.drop(INTERVAL))
+    dialogues = run.table("dialogues").collect()
+    for metric in load_suite(suite).metrics:
+        if metric.table == "dialogues" and suite != "memory_finance":
+            found = clustered.row(
+                by_predicate=(pl.col("group") == "all") & (pl.col("metric") == metric.id),
+                named=True,
+            )
+            valued = dialogues.drop_nulls(metric.id)
+            assert found["n_units"] == valued[column].n_unique()
+
+
+def test_units_of_rows_are_found_through_their_dialogue(run: Run) -> None:
+    row = run.summarise(cluster="miner_uid").row(
+        by_predicate=(pl.col("group") == "all") & (pl.col("metric") == "lexical_similarity"),
+        named=True,
+    )
+    # shares of "abcd" by edit distance: a has 1, 3/4 and 2/4, b 3/4, 1/4 and 1, others 1 and 0
+    expected = clustered_mean([2.25, 2.0, 1.0, 0.0], [3, 3, 1, 1], minimum=0.0, maximum=1.0)
+    assert (row["n"], row["n_units"], row["mean"]) == (8, 4, 5.25 / 8)
+    assert (row["ci_low"], row["ci_high"]) == (
+        pytest.approx(expected.low, rel=1e-12),
+        pytest.approx(expected.high, rel=1e-12),
+    )
+
+
+def test_groups_and_units_go_together(run: Run) -> None:
+    found = run.summarise(by=["miner_uid"], cluster="dialogue_uid")
+    plain = run.summarise(by=["miner_uid"])
+    assert_frame_equal(found, plain)
+    crossed = run.summarise(by=["miner_uid", "file"], cluster="miner_uid")
+    assert set(crossed["n_units"]) <= {0, 1}
+    assert crossed["value"].n_unique() == 3
+
+
+def test_too_few_units_have_no_interval_and_the_table_says_why(run: Run) -> None:
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+        cli, ["summary", str(run.path), "--cluster", "miner_hotkey"]
+    )
+    # nobody has a hotkey: each dialogue is a unit of its own
+    assert done.exit_code == 0
+    assert "miner_hotkey" in done.output
+    assert "[< 3" not in done.output
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+        cli, ["summary", str(run.path), "--by", "miner_uid", "--cluster", "miner_uid"]
+    )
+    assert "by miner_uid: mean [95 % CI] of at least 3 miner_uid" in done.output
+    assert "n 3 in 1" in done.output
+    summary = run.summarise(by=["miner_uid"], cluster="miner_uid")
+    assert set(summary["interval_reason"]) == {"too_few_units"}
+
+
+def test_a_column_that_is_not_there_suggests_the_nearest(run: Run) -> None:
+    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'miner_uid'"):
+        run.summarise(cluster="miner_id")
+    done = CliRunner().invoke(cli, ["summary", str(run.path), "--cluster", "average_U_best_early"])
+    assert done.exit_code != 0
+
+
+def test_every_format_has_both_ends_and_the_units(run: Run) -> None:
+    def shown(format: str) -> str:
+        words = ["summary", str(run.path), "--cluster", "miner_uid", "--format", format]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0
+        return done.output
+
+    records = json.loads(shown("json"))["summary"]
+    wanted = {name: value for name, value in records[0].items() if name in INTERVAL}
+    summary = run.summarise(cluster="miner_uid")
+    own = summary.filter(group="all", metric=records[0]["metric"]).row(0, named=True)
+    assert wanted == {name: own[name] for name in INTERVAL}
+    assert "n_units,mean,sd,ci_low,ci_high,degrees_of_freedom,interval_reason" in shown("csv")
+    for format in ("markdown", "latex"):
+        text = shown(format).replace("\\", "")
+        assert "mean [95 % CI]" in text
+        assert f"[{own['ci_low']:.4f}, {own['ci_high']:.4f}]" in text
+
+
+def test_a_summary_of_an_earlier_release_is_made_again(run: Run) -> None:
+    path = run.path / "summary.parquet"
+    earlier = pl.read_parquet(path).drop("n_units", "degrees_of_freedom", "interval_reason")
+    expected = run.summary
+    earlier.with_columns(ci_low=0.0).write_parquet(path)
+    assert_frame_equal(open_run(run.path, verify=False).summary, expected)
+
+
+def test_a_plot_draws_both_ends_of_an_interval(suite_runs: Mapping[str, Run]) -> None:
+    run = suite_runs["preference_shift"]
+    figure = plot_metric(run, "cas", by="model")
+    container = figure.axes[0].containers[0]
+    (bars,) = container.lines[2]
+    rows = run.summary.filter(group="model", metric="cas").drop_nulls("mean")
+    drawn = np.array([segment[:, 0] for segment in bars.get_segments()])
+    ends = rows.select(pl.col("ci_low", "ci_high").fill_null(pl.col("mean"))).to_numpy()
+    assert drawn == pytest.approx(ends)
+    reach = rows.select(pl.col("mean") - pl.col("ci_low"), pl.col("ci_high") - pl.col("mean"))
+    assert not np.allclose(*reach.drop_nulls().to_numpy().T)
