@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import LogsWarning, RejectsWarning
     from fastscore.results.analyse import Analysis, analyse
-    from fastscore.results.compare import compare
-    from fastscore.results.comparison import Comparison
+    from fastscore.results.compare import Comparison, compare
     from fastscore.results.report.write import write_report
     from fastscore.results.runs import Run, open_run
     from fastscore.results.scores import Scores
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "Analysis": "fastscore.results.analyse",
-    "Comparison": "fastscore.results.comparison",
+    "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
     "LogsWarning": "fastscore.logs.read.scan",

@@ -1,6 +1,7 @@
 """``fastscore compare``: how two runs, or the levels of one, differ."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -17,10 +18,10 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     "compare",
     cls=HeadedCommand,
     headings=(COMPARED, JUDGED, HOW),
-    epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level",
+    epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level; "
+    "fastscore compare a b c --format latex",
 )
-@click.argument("run_a", type=click.Path(path_type=Path))
-@click.argument("run_b", type=click.Path(path_type=Path), required=False)
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
     "--by",
     cls=HeadedOption,
@@ -58,14 +59,36 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=COMPARED,
     metavar="COLUMN",
-    help="The column whose equal values are a pair; else the dialogue's id.",
+    help="Column whose equal values are a pair, or a regular expression with one group that finds "
+    "the pair's name in the dialogue id. Default: dialogue id.",
 )
 @click.option(
     "--unpaired",
     cls=HeadedOption,
     heading=COMPARED,
     is_flag=True,
-    help="Compare as independent samples only.",
+    help="Compare all dialogues as independent samples.",
+)
+@click.option(
+    "--cluster",
+    cls=HeadedOption,
+    heading=HOW,
+    metavar="COLUMN",
+    help="Unit of inference, such as miner or user. Default: what is paired.",
+)
+@click.option(
+    "--repeats",
+    cls=HeadedOption,
+    heading=HOW,
+    metavar="COLUMN",
+    help="Column that tells repeated runs apart: intervals then hold for new repeats too.",
+)
+@click.option(
+    "--test",
+    type=click.Choice(["auto", "t", "permutation"]),
+    default="auto",
+    show_default=True,
+    help="auto: exact permutations if there are at most 10,000, else t.",
 )
 @click.option(
     "--allow-different-signatures",
@@ -75,24 +98,28 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
 @click.option(
     "--published-statistics",
     is_flag=True,
-    help="Student's t and variances over n, as the public guest_simulation code has them.",
+    help="Add the statistics of the public guest_simulation code: Student, Welch, Mann-Whitney.",
 )
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=ALPHA,
     show_default=True,
-    help="Level of significance, two-sided: a p below it is marked.",
+    help="Two-sided level of significance. Default: 0.05.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=SAMPLES,
     show_default=True,
-    help="Bootstrap samples.",
+    help="Bootstrap samples for intervals of places.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the samples."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of all random draws.",
 )
 @click.option(
     "--judge",
@@ -131,14 +158,16 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
-    run_a: Path,
-    run_b: Path | None,
+    runs: tuple[Path, ...],
     by: str | None,
     levels: tuple[str, ...],
     tables: tuple[str, ...],
     metrics: tuple[str, ...],
     pair_by: str | None,
     unpaired: bool,
+    cluster: str | None,
+    repeats: str | None,
+    test: Literal["auto", "t", "permutation"],
     allow_different_signatures: bool,
     published_statistics: bool,
     alpha: float,
@@ -150,26 +179,26 @@ def command(
     format: Format,
     as_json: bool,
 ) -> None:
-    """Compare RUN_B with RUN_A, dialogue by dialogue, or the levels of RUN_A alone.
+    """Compare runs dialogue by dialogue, or the levels of one run.
 
-    For every metric: means, their difference with a bootstrap interval over whole dialogues, effect
-    size, paired t and Wilcoxon (independent samples: Welch and Mann-Whitney), with Holm's
-    correction over all that is shown. Numbers of different signatures are refused. What does not
-    fit the width is dropped in the order long ids, effect without sign, n, means, effect, rank
-    test, ids, nulls, verdict; the difference, its interval and its corrected p never are.
+    For every metric: means, their difference with its 95 % confidence interval, p-value, Holm's
+    correction and effect size, all of the same estimate with the dialogue as unit. Three runs or
+    levels and more are ranked. Runs with different signatures are refused.
     """
     from fastscore.results.compare import compare
-    from fastscore.results.show_comparison import show_comparison
+    from fastscore.results.compare.show import show_comparison
 
     comparison = compare(
-        run_a,
-        run_b,
+        *runs,
         by=by,
         levels=levels,
         tables=tables,
         metrics=metrics,
         pair_by=pair_by,
         unpaired=unpaired,
+        cluster=cluster,
+        repeats=repeats,
+        test=test,
         allow_different_signatures=allow_different_signatures,
         published_statistics=published_statistics,
         alpha=alpha,

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
-from fastscore.results.compare import compare
-from fastscore.results.comparison import Comparison
+from fastscore.results.compare import Comparison, compare
 from fastscore.results.number_text import interval_text, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric

@@ -1,7 +1,7 @@
 """What every dialogue adds to the means of a run's metrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -12,6 +12,8 @@ from fastscore.suites.summary import choose_grids, fixed_point
 
 KEY = "dialogue"
 LABEL = "label"
+CLUSTER = "cluster"
+REPEAT = "repeat"
 LABEL_TABLE = "dialogues"
 _PLACE = ("file", "line")
 
@@ -23,14 +25,19 @@ class DialogueSums:
     Parameters
     ----------
     values
-        ``dialogue``, ``label``, and for every metric ``<id>:sum`` (exact, rounded once) and
-        ``<id>:n``, how many values it adds up; one row a dialogue and label, ordered by both.
+        ``dialogue``, ``label``, ``cluster``, ``repeat``, and for every metric ``<id>:sum`` (exact,
+        rounded once) and ``<id>:n``, how many values it adds up; one row for each combination of
+        the first four, ordered by them.
     nulls
         ``label``, ``metric``, ``reason`` and ``n``: how many rows lack a value and why.
+    fixed
+        By metric, in how many rows its definition gives the value, whatever the dialogue
+        (`Metric.fixed_where`). These rows are left out.
     """
 
     values: pl.DataFrame
     nulls: pl.DataFrame
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +58,15 @@ class Repeats:
 
 
 def sum_by_dialogue(
-    run: Run, metrics: Sequence[Metric], *, key: str = KEY, by: str | None = None
+    run: Run,
+    metrics: Sequence[Metric],
+    *,
+    key: str = KEY,
+    by: str | None = None,
+    cluster: str | None = None,
+    repeats: str | None = None,
 ) -> DialogueSums:
-    """Sum metrics of one table by dialogue, and by label where one is named.
+    """Sum metrics of one table by dialogue, and by label, cluster and repeat if they are named.
 
     Parameters
     ----------
@@ -64,8 +77,11 @@ def sum_by_dialogue(
     key
         The column that names a dialogue: of that table or of ``dialogues``. Rows without a
         dialogue id count by their file and line.
-    by
-        A label column of that table or of ``dialogues``; None leaves ``label`` null.
+    by, repeats
+        A label column of that table or of ``dialogues``, and one that tells repeated runs apart;
+        None leaves ``label`` or ``repeat`` null.
+    cluster
+        The column whose values are the units of inference; the dialogue if None.
 
     Raises
     ------
@@ -74,15 +90,18 @@ def sum_by_dialogue(
     RunError
         The table lacks a metric's column.
     """
-    rows = _keyed(run, metrics[0].table, key, by)
+    rows = _keyed(run, metrics[0].table, key, {LABEL: by, CLUSTER: cluster, REPEAT: repeats})
+    if cluster is None:
+        rows = rows.with_columns(pl.col(KEY).alias(CLUSTER))
     present = rows.collect_schema().names()
     absent = [metric.id for metric in metrics if metric.id not in present]
     if absent:
         raise RunError(
-            f"{run.path}: table {metrics[0].table!r} has no column {absent[0]!r}; version "
+            f"{run.path}: table {metrics[0].table!r} has no column {absent[0]!r}. Version "
             f"{run.manifest.suite_version} of the suite wrote it.",
             "Score its logs again.",
         )
+    rows, fixed = _free_rows(rows, metrics)
     grids = choose_grids(rows, metrics)
     sums = [
         expression
@@ -101,8 +120,29 @@ def sum_by_dialogue(
         .agg(pl.len().cast(pl.Int64).alias("n"))
         .filter(pl.col("metric").is_in([metric.id for metric in metrics]))
     )
-    values = rows.group_by(KEY, LABEL).agg(sums).sort(LABEL, KEY)
-    return DialogueSums(*pl.collect_all([values, nulls], engine="streaming"))
+    named = (KEY, LABEL, CLUSTER, REPEAT)
+    values = rows.group_by(named).agg(sums).sort(LABEL, KEY, CLUSTER, REPEAT)
+    found = pl.collect_all([values, nulls, fixed], engine="streaming")
+    n_fixed = found[2].row(0, named=True) if found[2].width else {}
+    return DialogueSums(found[0], found[1], {id: n for id, n in n_fixed.items() if n})
+
+
+def _free_rows(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Take values that a definition fixes out of the rows; return how many they are, by metric."""
+    columns = rows.collect_schema().names()
+    is_fixed = {
+        metric.id: pl.any_horizontal(pl.col(column) == value for column, value in conditions)
+        for metric in metrics
+        if (conditions := [each for each in metric.fixed_where if each[0] in columns])
+    }
+    counts = rows.select(
+        (condition & pl.col(id).is_not_null()).sum().alias(id) for id, condition in is_fixed.items()
+    )
+    free = rows.with_columns(
+        pl.when(condition.fill_null(False).not_()).then(pl.col(id)).alias(id)
+        for id, condition in is_fixed.items()
+    )
+    return free, counts
 
 
 def repeated_dialogues(
@@ -124,7 +164,7 @@ def repeated_dialogues(
     if key not in columns:
         return Repeats((), {})
     groups = [name for name in run.summary["group"].unique(maintain_order=True) if name in columns]
-    rows = _keyed(run, LABEL_TABLE, key, by if by in columns else None).drop_nulls(KEY)
+    rows = _keyed(run, LABEL_TABLE, key, {LABEL: by if by in columns else None}).drop_nulls(KEY)
     if by in columns:
         rows = rows.drop_nulls(LABEL)
     if levels:
@@ -157,17 +197,21 @@ def _exact_sum(column: str, bits: int) -> pl.Expr:
     return fixed_point(column, bits).sum().cast(pl.Float64) * 2.0**-bits
 
 
-def _keyed(run: Run, table: str, key: str, by: str | None) -> pl.LazyFrame:
-    """Put ``dialogue`` (the key) and ``label`` on every row of a table."""
+def _keyed(run: Run, table: str, key: str, named: Mapping[str, str | None]) -> pl.LazyFrame:
+    """Put ``dialogue`` (the key) and the named columns on every row."""
     rows = _with_column(run, table, run.table(table), key)
     keyed = rows.with_columns(pl.col(key).cast(pl.String).alias("_key"))
     if set(_PLACE) <= set(rows.collect_schema().names()):
         keyed = keyed.with_columns(pl.col("_key").fill_null(pl.format("{}:{}", *_PLACE)))
-    if by is None:
-        keyed = keyed.with_columns(pl.lit(None, dtype=pl.String).alias(LABEL))
-    else:
-        keyed = _with_column(run, table, keyed, by).with_columns(pl.col(by).alias(LABEL))
-    return keyed.with_columns(pl.col("_key").alias(KEY))
+    for name, column in named.items():
+        if column is None:
+            keyed = keyed.with_columns(pl.lit(None, dtype=pl.String).alias(f"_{name}"))
+        else:
+            keyed = _with_column(run, table, keyed, column)
+            keyed = keyed.with_columns(pl.col(column).alias(f"_{name}"))
+    return keyed.with_columns(
+        pl.col("_key").alias(KEY), *(pl.col(f"_{name}").alias(name) for name in named)
+    )
 
 
 def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.LazyFrame:

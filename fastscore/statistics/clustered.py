@@ -275,15 +275,17 @@ def least_detectable(
 
 
 def hedges_g(
-    a: Clusters, b: Clusters, *, shared: bool, level: float = LEVEL
+    a: Clusters, b: Clusters, *, paired: bool, level: float = LEVEL
 ) -> tuple[float, float, float] | None:
     """Return Hedges' g of two sides and its interval from the noncentral t distribution.
 
     Parameters
     ----------
-    a, b, shared
-        As in `clustered_difference`. Pairs are standardised by the deviation of their differences
-        (g_z), independent sides by the pooled deviation, over one value a unit.
+    a, b
+        The two sides. If `paired`, position i of both is one cluster, with rows on both sides.
+    paired
+        Pairs are standardised by the deviation of their differences (g_z), independent sides by
+        the pooled deviation, over one value a unit.
     level
         The confidence level.
 
@@ -292,10 +294,10 @@ def hedges_g(
     tuple or None
         g, low and high; None for fewer than three units or without variation.
     """
-    if _units(a, b, shared=shared) < LEAST_UNITS:
+    if _units(a, b, shared=paired) < LEAST_UNITS:
         return None
     difference = b.mean - a.mean
-    if shared:
+    if paired:
         spread = b.unit_values - a.unit_values
         degrees, scale = spread.size - 1, math.sqrt(spread.size)
         deviation = float(spread.std(ddof=1))

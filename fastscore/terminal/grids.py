@@ -7,6 +7,7 @@ too wide wraps its words in the `wraps` column. Numbers are never cut and never 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD
@@ -67,6 +68,8 @@ class Column:
         Whether it may stand in a further block instead, beside the fixed columns.
     wraps
         Whether its words wrap where the width is short.
+    bold
+        The rows whose cells are in bold in a document.
     """
 
     header: str
@@ -75,6 +78,7 @@ class Column:
     drop: int | None = None
     group: bool = False
     wraps: bool = False
+    bold: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +147,11 @@ def markdown(grid: Grid) -> str:
     lines = [_markdown_line(_markdown_cell(column.header) for column in grid.columns)]
     lines.append(_markdown_line("---:" if column.right else "---" for column in grid.columns))
     for number, row in enumerate(rows):
-        if number in grid.headings:
-            row = [f"**{cell}**" if cell.strip() else "" for cell in row]
-        lines.append(_markdown_line(row))
+        cells = [
+            f"**{cell}**" if is_bold and cell.strip() else cell
+            for cell, is_bold in zip(row, _bold(grid, number), strict=True)
+        ]
+        lines.append(_markdown_line(cells))
     title = [f"**{_markdown_cell(grid.title)}**", ""] if grid.title else []
     return "\n".join([*title, *lines, ""])
 
@@ -161,7 +167,7 @@ def latex(grid: Grid) -> str:
     for number, row in enumerate(_rows(grid)):
         if number in grid.headings and number:
             lines.append(r"\addlinespace")
-        lines.append(_latex_line(row))
+        lines.append(_latex_line(row, _bold(grid, number)))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -222,8 +228,18 @@ def _markdown_cell(text: str) -> str:
     return plain(text)
 
 
-def _latex_line(cells: Iterator[str] | Sequence[str]) -> str:
-    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
+def _latex_line(cells: Iterable[str], bold: Sequence[bool] = ()) -> str:
+    texts = [_latex_cell(cell) for cell in cells]
+    texts = [
+        rf"\textbf{{{text}}}" if is_bold and text.strip() else text
+        for text, is_bold in zip_longest(texts, bold, fillvalue=False)
+        if isinstance(text, str)
+    ]
+    return " & ".join(texts) + r" \\"
+
+
+def _bold(grid: Grid, row: int) -> list[bool]:
+    return [row in grid.headings or row in column.bold for column in grid.columns]
 
 
 def _latex_cell(text: str) -> str:

@@ -13,10 +13,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import fastscore
+from fastscore.results.compare.show import headline, show_comparison
 from fastscore.results.groups import summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
-from fastscore.results.show_comparison import headline, show_comparison
 from fastscore.results.summary_table import choose_metrics, summary_records
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid, fit_grid, latex, markdown, print_grid

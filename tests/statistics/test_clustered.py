@@ -176,7 +176,7 @@ def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0 < found.high  # one dialogue of 60 rows decides nothing
-    g = hedges_g(a, b, shared=False)
+    g = hedges_g(a, b, paired=False)
     assert g is not None
     assert g[0] > 0
 
@@ -196,7 +196,7 @@ def test_hedges_g_by_its_definition() -> None:
     # pooled variance (3 * 5/3 + 4 * 10) / 7 = 45 / 7; J(7) = gamma(3.5) / (sqrt(3.5) gamma(3))
     d = (6 - 2.5) / math.sqrt(45 / 7)
     correction = math.gamma(3.5) / (math.sqrt(3.5) * math.gamma(3.0))
-    found = hedges_g(units(*x), units(*y), shared=False)
+    found = hedges_g(units(*x), units(*y), paired=False)
     assert found is not None
     assert found[0] == pytest.approx(correction * d)
     scale = math.sqrt(4 * 5 / 9)
@@ -206,7 +206,7 @@ def test_hedges_g_by_its_definition() -> None:
 
 
 def test_hedges_g_of_two_units_is_refused() -> None:
-    assert hedges_g(units(1.0, 2.0), units(50.0, 51.0), shared=False) is None
+    assert hedges_g(units(1.0, 2.0), units(50.0, 51.0), paired=False) is None
 
 
 def test_the_least_detectable_difference_has_the_power_it_names() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, UsageError
-from fastscore.results.compare import compare
-from fastscore.results.comparison import Comparison
+from fastscore.results.compare import Comparison, compare
+from fastscore.results.compare.show import headline
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import find
 from fastscore.results.number_text import counted
@@ -16,7 +16,6 @@ from fastscore.results.report.dialogues import dialogues_of
 from fastscore.results.report.metrics import metrics_of
 from fastscore.results.report.values import Named, Values, listing_of
 from fastscore.results.runs import Run
-from fastscore.results.show_comparison import headline
 from fastscore.suites.base import CommittedRun, ContributesSections, Suite
 from fastscore.suites.declarations import NULL_REASONS
 from fastscore.suites.registry import load_suite

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 from markupsafe import Markup
 
-from fastscore.results.comparison import Comparison
+from fastscore.results.compare import Comparison
 from fastscore.results.findings import with_interval
 from fastscore.results.metric_cards import metric_range
 from fastscore.results.number_text import decimals_for, interval_text, p_text
 from fastscore.results.readings import bands_text, reading_of
 from fastscore.results.report.charts import Charts
 from fastscore.results.report.values import Named, Values
-from fastscore.results.show_comparison import verdict
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
@@ -106,8 +105,8 @@ def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
         "run": name,
         "value": row["difference"],
         "text": interval_text(row["difference"], row["low"], row["high"], decimals),
-        "p": p_text(row["t_p_holm"] if row["t_p_holm"] is not None else row["rank_p_holm"]),
-        "verdict": verdict(row, metric),
+        "p": p_text(row["p_holm"]),
+        "verdict": row["verdict"],
     }
 
 

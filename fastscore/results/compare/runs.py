@@ -1,0 +1,388 @@
+"""Comparing runs, or the levels of one: each difference with its own interval and test.
+
+A mean is that over a metric's rows, as the summary has it. The difference, its interval, p-value
+and effect size are all of that mean, with the dialogue (or ``--cluster``) as the unit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from os import PathLike, fspath
+from typing import Any
+
+import polars as pl
+
+from fastscore.errors import UsageError, counted, nearest
+from fastscore.results.compare.differences import (
+    TESTS,
+    Inference,
+    Side,
+    Test,
+    describe_repeats,
+    describe_side,
+    differences,
+    published_differences,
+)
+from fastscore.results.compare.eligibility import (
+    Selection,
+    check_judges,
+    check_repeated_dialogues,
+    check_signatures,
+    choose_design,
+    choose_metrics,
+    require_one_suite,
+)
+from fastscore.results.compare.ranking import LEAST_SYSTEMS, rank_systems
+from fastscore.results.compare.tables import (
+    ALPHA,
+    DIFFERENCES_SCHEMA,
+    PUBLISHED_SCHEMA,
+    RANKING_SCHEMA,
+    REPEATS_SCHEMA,
+    SIDES_SCHEMA,
+    Comparison,
+)
+from fastscore.results.compare.verdicts import decide
+from fastscore.results.dialogue_sums import (
+    CLUSTER,
+    KEY,
+    LABEL,
+    REPEAT,
+    DialogueSums,
+    sum_by_dialogue,
+)
+from fastscore.results.judged_runs import judge_runs
+from fastscore.results.runs import Run, open_run
+from fastscore.statistics.bootstrap import SAMPLES, SEED
+from fastscore.suites.declarations import Metric
+
+MOST_LEVELS = 100
+
+
+def compare(
+    *runs: Run | str | PathLike[str],
+    by: str | None = None,
+    levels: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    pair_by: str | None = None,
+    unpaired: bool = False,
+    cluster: str | None = None,
+    repeats: str | None = None,
+    test: Test = "auto",
+    allow_different_signatures: bool = False,
+    published_statistics: bool = False,
+    alpha: float = ALPHA,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    judge: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    judge_columns: Sequence[str] = (),
+    judge_scale: tuple[float, float] = (1.0, 5.0),
+) -> Comparison:
+    """Compare runs of a suite with each other, or the levels of one run.
+
+    Parameters
+    ----------
+    runs
+        Two runs or more: dialogues of one id are pairs. Of one run, the levels are compared, as
+        pairs if most dialogue ids are found at both levels.
+    by
+        A label column: with several runs each of its values is compared by itself; with one run
+        its values are the levels.
+    levels
+        Only these values of `by`, in this order; all in ascending order by default.
+    tables, metrics
+        Only the metrics of these tables, only these metrics; default: all.
+    pair_by
+        The column that names what is paired, ``dialogue`` by default, or a regular expression with
+        one group, which finds the name within the dialogue id. If a column is given, the mean over
+        all rows of one value counts, and a note tells how many values have several rows.
+    unpaired
+        Compare all dialogues of both sides as independent samples.
+    cluster
+        The column whose values are the units of inference. Default: what is paired.
+    repeats
+        The column that tells repeated runs (seeds) apart: intervals then hold for new repeats too.
+    test
+        ``t``, ``permutation`` (of signs for pairs, else of labels, by cluster), or ``auto``: exact
+        permutations if there are at most 10,000 of them, else t.
+    allow_different_signatures
+        Compare numbers that were made in different ways.
+    published_statistics
+        Return the statistics of the public guest_simulation code beside the others.
+    alpha
+        The two-sided level of significance, above 0 and below 1. Intervals are of 95 %.
+    samples, seed
+        The number of bootstrap samples of places, and the seed of all draws.
+    judge
+        A file with a judge's scores for each run, a row a dialogue: they are compared as metrics of
+        a table ``judge`` of their own.
+    judge_columns, judge_scale
+        Names of more columns of those files that hold scores; the smallest and largest score.
+
+    Returns
+    -------
+    Comparison
+        The differences, the sides, and a ranking of three systems or more.
+
+    Raises
+    ------
+    UsageError
+        An alpha out of its range, runs of different suites, signatures or judges, nothing to
+        compare or to pair, an id of several conversations, a judge's file that judges none of a
+        run's dialogues, or an unknown name.
+    InputError
+        A judge's file cannot be read.
+    RunError
+        A run is not complete, or its tables lack a metric.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
+    if test not in TESTS:
+        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
+    opened: list[Run] = [_opened(run) for run in runs]
+    if not opened:
+        raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
+    require_one_suite(opened)
+    files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
+    judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
+    judge_metrics = judged[0].judge_metrics if judged else ()
+    selection = Selection.of(by, levels, pair_by, cluster, repeats, n_runs=len(opened))
+    notes = check_signatures(opened, allow=allow_different_signatures)
+    notes += check_judges(judged, allow=allow_different_signatures)
+    opened = [*judged] or opened
+    chosen = choose_metrics(opened, tables, metrics, judge_metrics)
+    for run in opened:
+        notes += check_repeated_dialogues(run, selection, may_mix=pair_by is not None)
+    how = Inference(
+        test=test,
+        alpha=alpha,
+        seed=seed,
+        samples=samples,
+        has_repeats=repeats is not None,
+        by_definition=_defined_by_level(opened, chosen, selection, notes),
+    )
+    found = _Rows()
+    for of_table in _by_table(chosen):
+        levelled = [_levels_of(run, of_table, selection, notes) for run in opened]
+        groups = _groups(opened, levelled, selection, notes)
+        _add_differences(found, groups, of_table, how, selection, notes, unpaired=unpaired)
+        _add_sides(found, groups, of_table, how, published=published_statistics)
+        found.groups.append((of_table, groups))
+    decided, more = decide(pl.DataFrame(found.differences, DIFFERENCES_SCHEMA), chosen, alpha)
+    return Comparison(
+        suite=opened[0].manifest.suite,
+        sides=pl.DataFrame(found.sides, SIDES_SCHEMA),
+        differences=decided,
+        ranking=_ranking(found, decided, how),
+        notes=tuple(dict.fromkeys([*notes, *more])),
+        unit=cluster or selection.key,
+        alpha=alpha,
+        judge_metrics=judge_metrics,
+        published=pl.DataFrame(found.published, PUBLISHED_SCHEMA),
+        repeats=pl.DataFrame(found.repeats, REPEATS_SCHEMA),
+    )
+
+
+def _defined_by_level(
+    runs: Sequence[Run], metrics: Sequence[Metric], selection: Selection, notes: list[str]
+) -> frozenset[str]:
+    """Return the metrics that differ between the levels by definition: no test is made of them."""
+    if len(runs) > 1 or selection.by is None:
+        return frozenset()
+    found = [metric.id for metric in metrics if metric.scale_by == selection.by]
+    if found:
+        notes.append(
+            f"{', '.join(found)}: not tested, because the definition depends on {selection.by}"
+        )
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a comparison's tables, as they are found, and the sides of every table."""
+
+    differences: list[dict[str, Any]] = field(default_factory=list)
+    sides: list[dict[str, Any]] = field(default_factory=list)
+    published: list[dict[str, Any]] = field(default_factory=list)
+    repeats: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[tuple[list[Metric], list[list[Side]]]] = field(default_factory=list)
+
+
+def _add_differences(
+    found: _Rows,
+    groups: Sequence[Sequence[Side]],
+    metrics: Sequence[Metric],
+    how: Inference,
+    selection: Selection,
+    notes: list[str],
+    *,
+    unpaired: bool,
+) -> None:
+    """Compare the systems of each group with each other."""
+    independent: list[str] = []
+    for sides in groups:
+        for a, b in combinations(sides, 2):
+            paired, more = choose_design(a, b, selection, unpaired=unpaired)
+            (notes if paired else independent).extend(more)
+            found.differences.extend(differences(a, b, metrics, how, paired=paired))
+    if independent:
+        n_others = len(independent) - 1
+        verb = "is" if n_others == 1 else "are"
+        others = f". So {verb} {counted(n_others, 'more pairs')}" if n_others else ""
+        notes.append(independent[0] + others)
+
+
+def _add_sides(
+    found: _Rows,
+    groups: Sequence[Sequence[Side]],
+    metrics: Sequence[Metric],
+    how: Inference,
+    *,
+    published: bool,
+) -> None:
+    """Describe each side once, those of one group and metric beside each other."""
+    for sides in groups:
+        rows = [row for side in sides for row in describe_side(side, metrics)]
+        ids = [metric.id for metric in metrics]
+        found.sides.extend(sorted(rows, key=lambda row: ids.index(row["metric"])))
+        if published:
+            for a, b in combinations(sides, 2):
+                found.published.extend(published_differences(a, b, metrics))
+        if how.has_repeats:
+            found.repeats.extend(row for side in sides for row in describe_repeats(side, metrics))
+
+
+def _ranking(found: _Rows, decided: pl.DataFrame, how: Inference) -> pl.DataFrame:
+    """Rank the systems of each group that has three or more."""
+    rows: list[dict[str, Any]] = []
+    for metrics, groups in found.groups:
+        for sides in groups:
+            if len(sides) < LEAST_SYSTEMS:
+                continue
+            of_group = decided.filter(pl.col("group").eq_missing(pl.lit(sides[0].group)))
+            tested = {
+                (metric, a, b): verdict != ""
+                for metric, a, b, verdict in of_group.select("metric", "a", "b", "verdict").rows()
+            }
+            rows.extend(rank_systems(sides, metrics, tested, how))
+    return pl.DataFrame(rows, RANKING_SCHEMA)
+
+
+def _by_table(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    for table in dict.fromkeys(metric.table for metric in metrics):
+        yield [metric for metric in metrics if metric.table == table]
+
+
+def _opened(run: Run | str | PathLike[str]) -> Run:
+    return run if isinstance(run, Run) else open_run(fspath(run))
+
+
+def _levels_of(
+    run: Run, metrics: Sequence[Metric], selection: Selection, notes: list[str]
+) -> dict[str | None, DialogueSums]:
+    """Sum a table by dialogue for each level, in the order of the levels."""
+    found = sum_by_dialogue(
+        run,
+        metrics,
+        key=selection.key,
+        by=selection.by,
+        cluster=selection.cluster,
+        repeats=selection.repeats,
+    )
+    notes.extend(
+        f"{run.path}: {metric.id}: {counted(found.fixed[metric.id], 'rows')} left out, in which "
+        f"its definition gives the value ({_conditions(metric)})"
+        for metric in metrics
+        if metric.id in found.fixed
+    )
+    values = _named(run, found.values, metrics[0].table, selection, notes)
+    nulls = found.nulls.with_columns(pl.col(LABEL).cast(pl.String))
+    levels = values[LABEL].unique(maintain_order=True).to_list()
+    for level in selection.levels:
+        if level not in levels:
+            raise UsageError(f"{run.path}: no {selection.by} is {level!r}.", nearest(level, levels))
+    levels = list(selection.levels) or levels
+    if len(levels) > MOST_LEVELS:
+        raise UsageError(
+            f"{run.path}: {selection.by!r} has {len(levels):,} values, expected at most "
+            f"{MOST_LEVELS}.",
+            "Choose some with --level.",
+        )
+    return {
+        level: DialogueSums(
+            values.filter(pl.col(LABEL).eq_missing(level)),
+            nulls.filter(pl.col(LABEL).eq_missing(level)),
+        )
+        for level in levels
+    }
+
+
+def _conditions(metric: Metric) -> str:
+    return " or ".join(f"{column} = {str(value).lower()}" for column, value in metric.fixed_where)
+
+
+def _named(
+    run: Run, values: pl.DataFrame, table: str, selection: Selection, notes: list[str]
+) -> pl.DataFrame:
+    """Keep the rows that have a label, a name, a cluster and a repeat; note how many have none."""
+    for column, name in (
+        (LABEL, selection.by),
+        (KEY, selection.key),
+        (CLUSTER, selection.cluster),
+        (REPEAT, selection.repeats),
+    ):
+        if name is None:
+            continue
+        lacking = values[column].null_count()
+        if lacking:
+            notes.append(
+                f"{run.path}: {counted(lacking, 'dialogues')} of {table} without {name} left out"
+            )
+        values = values.drop_nulls(column)
+    values = values.with_columns(pl.col(LABEL, CLUSTER, REPEAT).cast(pl.String))
+    if selection.pattern is None:
+        return values
+    named = values.with_columns(pl.col(KEY).str.extract(selection.pattern, 1).alias("_found"))
+    unmatched = named["_found"].null_count()
+    if unmatched == named.height and named.height:
+        raise UsageError(
+            f"{run.path}: the pattern {selection.pattern!r} matches no dialogue id, such as "
+            f"{named[KEY][0]!r}.",
+            "Its one group must match what paired dialogues have in common.",
+        )
+    if unmatched:
+        notes.append(
+            f"{run.path}: {counted(unmatched, 'dialogues')} of {table} left out, whose id does not "
+            f"match {selection.pattern!r}"
+        )
+    named = named.drop_nulls("_found").with_columns(pl.col("_found").alias(KEY))
+    if selection.cluster is None:
+        named = named.with_columns(pl.col(KEY).alias(CLUSTER))
+    return named.drop("_found")
+
+
+def _groups(
+    runs: Sequence[Run],
+    levelled: Sequence[Mapping[str | None, DialogueSums]],
+    selection: Selection,
+    notes: list[str],
+) -> list[list[Side]]:
+    """Return the systems that are compared with each other, group by group."""
+    if len(runs) == 1:
+        levels = levelled[0]
+        if len(levels) < 2:
+            found = ", ".join(repr(level) for level in levels) or "none"
+            raise UsageError(
+                f"Levels of {selection.by!r}: {found}; expected two or more to compare."
+            )
+        return [[Side(None, str(name), sums) for name, sums in levels.items()]]
+    names = [str(run.path) for run in runs]
+    groups = []
+    for level in dict.fromkeys(level for of_run in levelled for level in of_run):
+        having = [place for place, of_run in enumerate(levelled) if level in of_run]
+        lacking = [name for place, name in enumerate(names) if place not in having]
+        notes.extend(f"{name} has no level {level!r}" for name in lacking)
+        if len(having) >= 2:
+            groups.append([Side(level, names[place], levelled[place][level]) for place in having])
+    return groups

@@ -1,0 +1,437 @@
+"""Showing a comparison to a person, or to a program as data."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from fastscore.results.compare.tables import Comparison
+from fastscore.results.number_text import (
+    NONE,
+    counted,
+    decimals_for,
+    interval_text,
+    number_text,
+    p_text,
+)
+from fastscore.results.spreadsheet import write_csv
+from fastscore.results.summary_table import ARROWS, main_reason
+from fastscore.suites.declarations import Metric
+from fastscore.suites.registry import load_suite
+from fastscore.terminal import plain, result_console, write
+from fastscore.terminal.grids import (
+    Column,
+    Format,
+    Grid,
+    latex,
+    markdown,
+    print_grid,
+    print_notes,
+)
+
+EMPTY: Mapping[int, str] = MappingProxyType({})
+NAMED = 4
+EFFECTS = {"paired": "g_z", "independent": "g"}
+
+Record = Mapping[str, Any]
+
+
+def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
+    """Show how the sides differ, their means and what a reader must know beside that."""
+    if format == "json":
+        write(comparison_json(comparison))
+    elif format == "csv":
+        write(write_csv(_named(comparison)))
+    elif format == "table":
+        console = result_console()
+        console.print(plain(headline(comparison)))
+        for grid in comparison_grids(comparison):
+            console.print()
+            print_grid(console, grid)
+        print_notes(console, [*comparison.notes, *_incomparable_note(comparison)])
+    else:
+        lay_out = markdown if format == "markdown" else latex
+        grids = [*paper_grids(comparison), *comparison_grids(comparison)]
+        write("\n".join(map(lay_out, grids)))
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Return a comparison as JSON, every number at full precision."""
+    content: dict[str, Any] = {
+        "suite": comparison.suite,
+        "notes": comparison.notes,
+        "unit": comparison.unit,
+        "alpha": comparison.alpha,
+        "sides": comparison.sides.to_dicts(),
+        "differences": comparison.differences.to_dicts(),
+    }
+    for name in ("ranking", "published", "repeats"):
+        table: pl.DataFrame = getattr(comparison, name)
+        if table.height:
+            content[name] = table.to_dicts()
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Return the headline and the differences as HTML, every text escaped."""
+    grids = comparison_grids(comparison)[:-1]
+    parts = [f"<p>{escape(headline(comparison))}</p>"]
+    for grid in grids:
+        heads = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
+        rows = zip(*(column.cells for column in grid.columns), strict=True)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        parts.append(
+            f"<table><caption>{escape(grid.title)}</caption><thead><tr>{heads}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+    return "".join(parts)
+
+
+def comparison_grids(comparison: Comparison) -> list[Grid]:
+    """Lay out a ranking of three systems or more, the differences, then the means of the sides."""
+    declared = _declared(comparison)
+    designs = _comparable(comparison).partition_by("design", maintain_order=True)
+    grids = [_differences(design, comparison, declared) for design in designs]
+    if comparison.ranking.height:
+        grids.insert(0, _ranking(comparison.ranking, declared))
+    if comparison.repeats.height:
+        grids.append(_repeats(comparison.repeats, declared))
+    if comparison.published.height:
+        grids.append(_published(comparison.published, declared))
+    return [*grids, _sides(comparison, declared)]
+
+
+def paper_grids(comparison: Comparison) -> Iterator[Grid]:
+    """Lay out the means of each group with a row a system and a column a metric, best in bold.
+
+    A mean is in bold if it cannot be told from the best one. Two systems have no ranking: the
+    better one is in bold if the difference has a verdict.
+    """
+    declared = _declared(comparison)
+    sides = comparison.sides.filter(pl.col("n") > 0)
+    for (group,), rows in sides.group_by("group", maintain_order=True):
+        systems = rows["side"].unique(maintain_order=True).to_list()
+        bold = _best(comparison, group, declared)
+        columns = [Column("system", tuple(systems), right=False)]
+        for metric in rows["metric"].unique(maintain_order=True):
+            records = {row["side"]: row for row in rows.filter(metric=metric).to_dicts()}
+            decimals = decimals_for(row["mean"] for row in records.values())
+            cells = tuple(_mean_cell(records.get(system), min(decimals, 3)) for system in systems)
+            marked = frozenset(
+                place for place, system in enumerate(systems) if (metric, system) in bold
+            )
+            arrow = ARROWS[declared[metric].better].strip() if metric in declared else ""
+            columns.append(Column(f"{metric} {arrow}".strip(), cells, bold=marked))
+        title = "" if group is None else f"{group}: "
+        yield Grid(
+            f"{title}means with 95 % confidence intervals ({counted_units(comparison)})",
+            tuple(columns),
+        )
+
+
+def counted_units(comparison: Comparison) -> str:
+    """Name the units of a comparison's intervals."""
+    return f"unit: {comparison.unit}"
+
+
+def headline(comparison: Comparison) -> str:
+    """Return one sentence on what differs and in which direction, by the headline metrics."""
+    told = _comparable(comparison)
+    if told.is_empty():
+        return "Nothing is compared: no dialogue has a value on both sides."
+    head = told.filter(pl.col("family") == "headline")
+    head = head if head.height else told
+    rows = head.to_dicts()
+    size = max((row["family_size"] or 0 for row in rows), default=0)
+    level = f"Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
+    pairs = {(row["group"], row["a"], row["b"]) for row in rows}
+    clear = [row for row in rows if row["verdict"]]
+    if len(pairs) > 1:
+        return _many(rows, clear, level)
+    row = rows[0]
+    differences = [one["difference"] for one in rows if one["difference"] is not None]
+    if differences and not any(differences):
+        return f"{row['b']} equals {row['a']} in the mean of every headline metric."
+    if all(one["p"] is None for one in rows):
+        return f"{row['b']} against {row['a']}: too few dialogues to tell any difference."
+    if not clear:
+        return f"{row['b']} and {row['a']} cannot be told apart in any headline metric ({level})."
+    parts = []
+    for verdict in ("better", "worse", "higher", "lower"):
+        found = [
+            f"{one['metric']} {_signed(one['difference'])}"
+            for one in clear
+            if one["verdict"] == verdict
+        ]
+        if found:
+            more = ", ..." if len(found) > NAMED else ""
+            parts.append(f"{verdict} in {len(found):,} ({', '.join(found[:NAMED])}{more})")
+    undecided = len(rows) - len(clear)
+    others = f", undecided in {counted(undecided, 'metrics')}" if undecided else ""
+    return f"{row['b']} against {row['a']}: {', '.join(parts)}{others} ({level})."
+
+
+def _many(rows: Sequence[Record], clear: Sequence[Record], level: str) -> str:
+    if not clear:
+        return f"None of {len(rows):,} differences in headline metrics is significant ({level})."
+    largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
+    where = f"{largest['group']}: " if largest["group"] is not None else ""
+    return (
+        f"{len(clear):,} of {len(rows):,} differences in headline metrics are significant "
+        f"({level}), the largest effect in {where}{largest['metric']}, "
+        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.{decimals_for([value])}f}"
+
+
+def _declared(comparison: Comparison) -> dict[str, Metric]:
+    metrics = (*load_suite(comparison.suite).metrics, *comparison.judge_metrics)
+    return {metric.id: metric for metric in metrics}
+
+
+def _named(comparison: Comparison) -> pl.DataFrame:
+    """Put each metric's name and direction beside its id."""
+    declared = _declared(comparison)
+    about = pl.DataFrame(
+        [(metric.id, metric.name, metric.better) for metric in declared.values()],
+        schema=["metric", "name", "better"],
+        orient="row",
+    )
+    rows = comparison.differences.join(about, on="metric", how="left", maintain_order="left")
+    first = ("group", "a", "b", "metric", "name", "better")
+    return rows.select(*first, pl.exclude(*first))
+
+
+def _comparable(comparison: Comparison) -> pl.DataFrame:
+    """Return the differences that a reader is told: those with a value on either side."""
+    return comparison.differences.filter(pl.max_horizontal("n_a", "n_b") > 0)
+
+
+def _incomparable_note(comparison: Comparison) -> list[str]:
+    told = set(_comparable(comparison)["metric"])
+    ids = [
+        id for id in comparison.differences["metric"].unique(maintain_order=True) if id not in told
+    ]
+    return [f"no difference, null on both sides: {', '.join(ids)}"] if ids else []
+
+
+def _best(
+    comparison: Comparison, group: object, declared: Mapping[str, Metric]
+) -> set[tuple[str, str]]:
+    """Return the metrics and systems whose mean cannot be told from the best one."""
+    ranking = comparison.ranking.filter(pl.col("group").eq_missing(pl.lit(group, pl.String)))
+    best = {(row["metric"], row["system"]) for row in ranking.filter("is_best").to_dicts()}
+    if ranking.height:
+        return best
+    rows = comparison.differences.filter(
+        pl.col("group").eq_missing(pl.lit(group, pl.String)), pl.col("verdict") != ""
+    )
+    return {
+        (row["metric"], row["b"] if row["verdict"] == "better" else row["a"])
+        for row in rows.to_dicts()
+        if declared[row["metric"]].better != "neither"
+    }
+
+
+def _names(
+    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] = EMPTY
+) -> list[Column]:
+    """Name the metrics, and the rows that head others."""
+    short = max((len(id) for id in ids), default=0) <= 5
+    names = tuple(
+        headings.get(place) or (declared[id].name if id in declared else id)
+        for place, id in enumerate(ids)
+    )
+    arrows = tuple(ARROWS[declared[id].better] if id in declared else "" for id in ids)
+    return [
+        Column("id", tuple(ids), right=False, drop=1 if short else -6),
+        Column("metric", names, right=False, wraps=True),
+        Column("", arrows, right=False),
+    ]
+
+
+def _differences(
+    rows: pl.DataFrame, comparison: Comparison, declared: Mapping[str, Metric]
+) -> Grid:
+    records: list[Record] = []
+    headings: dict[int, str] = {}
+    pairs = rows.partition_by("group", "a", "b", maintain_order=True)
+    for pair in pairs:
+        if len(pairs) > 1:
+            headings[len(records)] = _sides_of(pair.row(0, named=True))
+            records.append({})
+        records += pair.to_dicts()
+    first = rows.row(0, named=True)
+    design = str(first["design"])
+    sides = _sides_of(first) if len(pairs) == 1 else "b against a"
+
+    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
+        return Column(header, tuple(write(row) if row else "" for row in records), **how)
+
+    columns = [
+        *_names([row.get("metric", "") for row in records], declared, headings),
+        column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
+        column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
+        column("difference [95 % CI]", _difference),
+        column(f"p (Holm, α={comparison.alpha:g})", _marked),
+        column("", lambda row: row["verdict"] or NONE, right=False, drop=3),
+        column(f"{EFFECTS[design]} [95 % CI]", _effect, drop=-1),
+        column("p", lambda row: p_text(row["p"]), drop=-5),
+        column("detectable", lambda row: number_text(row["detectable"], 3), drop=-6),
+    ]
+    if design == "paired":
+        columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
+    else:
+        columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
+    if any(row and row["reason"] for row in records):
+        columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
+    title = f"{design}: {sides} ({counted_units(comparison)}; {_families(rows)})"
+    return Grid(title, tuple(columns), frozenset(headings))
+
+
+def _families(rows: pl.DataFrame) -> str:
+    """Name the sizes of the families over which p-values are corrected."""
+    sizes = (
+        rows.drop_nulls("p_holm")
+        .group_by("family", maintain_order=True)
+        .agg(pl.col("family_size").max())
+    )
+    named = [f"{family} {size:,}" for family, size in sizes.rows()]
+    return f"tests: {', '.join(named)}" if named else "no test"
+
+
+def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    records: list[Record] = []
+    headings: dict[int, str] = {}
+    for part in rows.partition_by("group", "metric", maintain_order=True):
+        first = part.row(0, named=True)
+        metric = declared[first["metric"]]
+        where = "" if first["group"] is None else f"{first['group']}: "
+        headings[len(records)] = f"{where}{metric.name} ({metric.id}) {ARROWS[metric.better]}"
+        records += [{}, *part.to_dicts()]
+
+    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
+        return Column(header, tuple(write(row) if row else "" for row in records), **how)
+
+    names = tuple(headings.get(place) or row["system"] for place, row in enumerate(records))
+    columns = (
+        Column("system", names, right=False, wraps=True),
+        column("place", lambda row: str(row["place"])),
+        column("place [95 %]", _places, drop=0),
+        column("mean [95 % CI, simultaneous]", _mean_cell),
+        column("letters", lambda row: row["letters"], right=False),
+        column("dialogues", lambda row: f"{row['n_dialogues']:,}", drop=-1),
+    )
+    title = "ranking: systems that share a letter cannot be told apart"
+    return Grid(title, columns, frozenset(headings))
+
+
+def _places(row: Record) -> str:
+    return NONE if row["place_low"] is None else f"{row['place_low']} to {row['place_high']}"
+
+
+def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    records = rows.to_dicts()
+    columns = [
+        Column("side", tuple(_side_name(row) for row in records), right=False),
+        *_names([row["metric"] for row in records], declared),
+        *(
+            Column(header, tuple(number_text(row[name], 4) for row in records))
+            for header, name in (
+                ("mean", "mean"),
+                ("sd dialogues", "sd_dialogues"),
+                ("sd repeats", "sd_repeats"),
+                ("sd rest", "sd_residual"),
+            )
+        ),
+        Column("repeats", tuple(f"{row['n_repeats']:,}" for row in records)),
+    ]
+    return Grid("variation between dialogues and between repeats", tuple(columns))
+
+
+def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    records = rows.to_dicts()
+
+    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
+        return Column(header, tuple(map(write, records)), **how)
+
+    columns = [
+        Column("b against a", tuple(_sides_of(row) for row in records), right=False),
+        *_names([row["metric"] for row in records], declared),
+        column("mean a [normal 95 %]", lambda row: _normal(row, "a"), drop=-2),
+        column("mean b [normal 95 %]", lambda row: _normal(row, "b"), drop=-1),
+        column("Cohen's d", lambda row: number_text(row["cohens_d"], 3)),
+        column("p Student", lambda row: p_text(row["student_p"])),
+        column("p Welch", lambda row: p_text(row["welch_p"])),
+        column("p Mann-Whitney", lambda row: p_text(row["mann_whitney_p"])),
+    ]
+    title = "published statistics: variances over n, nothing corrected"
+    return Grid(title, tuple(columns))
+
+
+def _normal(row: Record, side: str) -> str:
+    return interval_text(row[f"mean_{side}"], row[f"normal_low_{side}"], row[f"normal_high_{side}"])
+
+
+def _sides_of(row: Record) -> str:
+    where = "" if row["group"] is None else f"{row['group']}: "
+    return f"{where}{row['b']} against {row['a']}"
+
+
+def _side_name(row: Record) -> str:
+    return row["side"] if row["group"] is None else f"{row['group']}: {row['side']}"
+
+
+def _marked(row: Record) -> str:
+    """Write the corrected p, with a mark after it if it is below alpha."""
+    return p_text(row["p_holm"]) + ("*" if row["significant"] else "")
+
+
+def _difference(row: Record) -> str:
+    return interval_text(row["difference"], row["low"], row["high"], _decimals(row))
+
+
+def _effect(row: Record) -> str:
+    return interval_text(row["effect"], row["effect_low"], row["effect_high"], 2)
+
+
+def _mean_cell(row: Record | None, decimals: int | None = None) -> str:
+    if row is None:
+        return NONE
+    shown = decimals_for([row["mean"]]) if decimals is None else decimals
+    return interval_text(row["mean"], row["low"], row["high"], shown)
+
+
+def _decimals(record: Record) -> int:
+    return decimals_for((record["mean_a"], record["mean_b"], record["difference"]))
+
+
+def _sides(comparison: Comparison, declared: Mapping[str, Metric]) -> Grid:
+    """Lay out every side's mean over all its rows, its interval, n and nulls."""
+    sides = comparison.sides
+    ids = sides["metric"].unique(maintain_order=True).to_list()
+    columns = _names(ids, declared)
+    for (group, side), rows in sides.group_by("group", "side", maintain_order=True):
+        records = {record["metric"]: record for record in rows.to_dicts()}
+        header = str(side) if group is None else f"{group}: {side}"
+        cells = tuple(_side(records.get(id)) for id in ids)
+        columns.append(Column(header, cells, group=True))
+    return Grid(
+        f"mean of each side over all its rows [95 % CI, {counted_units(comparison)}], n and nulls",
+        tuple(columns),
+    )
+
+
+def _side(record: Record | None) -> str:
+    if record is None:
+        return NONE
+    nulls = f", {record['n_null']:,} {main_reason(record)}" if record["n_null"] else ""
+    return f"{_mean_cell(record)} ({record['n']:,}{nulls})"

@@ -1,0 +1,111 @@
+"""Three systems or more: places, letters, simultaneous intervals, tables for a paper."""
+
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fastscore
+from fastscore.results.compare.ranking import letter_groups
+from fastscore.results.compare.show import paper_grids
+from fastscore.results.runs import Run
+from fastscore.terminal.grids import latex
+from tests.conftest import fastscore_command
+from tests.results.comparing import scored
+
+SKILLS = {"poor": 0.2, "middling": 0.55, "equal": 0.55, "good": 0.95}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    folder = tmp_path_factory.mktemp("ranking")
+    return [scored(folder, name, ("m", skill, range(30))) for name, skill in SKILLS.items()]
+
+
+def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(runs: list[Run]) -> None:
+    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+    rows = found.ranking
+    names = [Path(system).name for system in rows["system"]]
+    assert names[0] == "good"
+    assert names[-1] == "poor"
+    assert rows["place"].to_list() == [1, 2, 2, 4]
+    assert rows["letters"].to_list() == ["a", "b", "b", "c"]
+    assert rows["is_best"].to_list() == [True, False, False, False]
+    assert rows["place_low"].to_list()[0] == rows["place_high"].to_list()[0] == 1
+    assert found.differences.height == len(list(combinations(runs, 2)))
+    assert rows["n_dialogues"].unique().to_list() == [29]  # of one the steps are missing
+
+
+def test_intervals_hold_for_all_systems_at_once(runs: list[Run]) -> None:
+    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+    one = fastscore.compare(*runs[:2], metrics=["average_U_best_early"])
+    assert one.ranking.is_empty()
+    for row in found.ranking.to_dicts():
+        values = fastscore.open_run(row["system"]).table("dialogues").collect()
+        sample = values["average_U_best_early"].drop_nulls().to_numpy()
+        # the metric's range is -1 to 1; Wilson's interval with p (1 - p) / variance units, t at .05 / 4
+        p, n = (1 + sample.mean()) / 2, sample.size
+        q = stats.t.ppf(1 - 0.05 / 8, n - 1)
+        units = p * (1 - p) / (sample.var(ddof=1) / 4 / n)
+        ends = np.sort(np.roots([1 + q**2 / units, -(2 * p + q**2 / units), p**2]))
+        assert (row["low"], row["high"]) == pytest.approx(tuple(2 * ends - 1))
+
+
+def test_places_are_resampled_by_dialogue_in_pairs(runs: list[Run]) -> None:
+    found = fastscore.compare(*runs, metrics=["average_U_best_early"], samples=400, seed=3)
+    values = [
+        run.table("dialogues")
+        .select("average_U_best_early", "dialogue")
+        .collect()
+        .with_columns(key=pl.col("dialogue").str.slice(0, 3))
+        .sort("key")["average_U_best_early"]
+        .drop_nulls()
+        .to_numpy()
+        for run in runs
+    ]
+    matrix = np.column_stack(values)
+    generator = np.random.default_rng(0)
+    places = []
+    for _ in range(2_000):
+        drawn = matrix[generator.integers(0, len(matrix), len(matrix))].mean(axis=0)
+        places.append(1 + (drawn[np.newaxis] > drawn[:, np.newaxis]).sum(axis=1))
+    low, high = np.quantile(places, [0.025, 0.975], axis=0)
+    spans = {row["system"]: row for row in found.ranking.to_dicts()}
+    for run, least, most in zip(runs, low, high, strict=True):
+        row = spans[str(run.path)]
+        assert (row["place_low"], row["place_high"]) == (round(least), round(most))
+
+
+def test_letters_are_shared_by_what_cannot_be_told_apart() -> None:
+    # a and b cannot be told apart, nor b and c, but a and c can
+    assert letter_groups("abc", {("a", "c"): True}) == ["a", "ab", "b"]
+    assert letter_groups("abc", {}) == ["a", "a", "a"]
+    differ = dict.fromkeys([("a", "b"), ("a", "c"), ("b", "c")], True)
+    assert letter_groups("abc", differ) == ["a", "b", "c"]
+    # a like b and c, while b and c differ: two groups with a
+    assert letter_groups("abc", {("b", "c"): True}) == ["ab", "a", "b"]
+
+
+def test_a_paper_has_the_best_in_bold(runs: list[Run]) -> None:
+    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+    (grid,) = paper_grids(found)
+    text = latex(grid)
+    assert len(re.findall(r"\\textbf\{", text)) == 1
+    (bold,) = [line for line in text.splitlines() if r"\textbf" in line]
+    assert "good" in bold
+    shown = fastscore_command(["compare", *(run.path for run in runs), "--format", "markdown"])
+    assert shown.returncode == 0, shown.stderr
+    assert "ranking: systems that share a letter" in shown.stdout
+    printed = fastscore_command(["compare", *(run.path for run in runs), "--json"])
+    assert json.loads(printed.stdout)["ranking"][0]["place"] == 1
+
+
+def test_two_systems_have_the_better_one_in_bold(runs: list[Run]) -> None:
+    found = fastscore.compare(runs[0], runs[3], metrics=["average_U_best_early"])
+    (grid,) = paper_grids(found)
+    assert [sorted(column.bold) for column in grid.columns] == [[], [1]]
