@@ -48,7 +48,7 @@ def test_intervals_hold_for_all_systems_at_once(runs: list[Run]) -> None:
     for row in found.ranking.to_dicts():
         values = fastscore.open_run(row["system"]).table("dialogues").collect()
         sample = values["average_U_best_early"].drop_nulls().to_numpy()
-        # the metric's range is -1 to 1; Wilson's interval with p (1 - p) / variance units, t at .05 / 4
+        # in the range from -1 to 1: Wilson's with p (1 - p) / variance units, t at .05 / 4
         p, n = (1 + sample.mean()) / 2, sample.size
         q = stats.t.ppf(1 - 0.05 / 8, n - 1)
         units = p * (1 - p) / (sample.var(ddof=1) / 4 / n)

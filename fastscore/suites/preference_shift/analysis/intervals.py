@@ -84,7 +84,7 @@ def paired_difference(
     found = clustered_difference(
         of_second, of_first, shared=True, minimum=bounds[0], maximum=bounds[1]
     )
-    effect = hedges_g(of_second, of_first, shared=True) or (None, None, None)
+    effect = hedges_g(of_second, of_first, paired=True) or (None, None, None)
     return {
         "n_pair_units": found.n_units,
         "difference": found.value,
