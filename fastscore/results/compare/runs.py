@@ -136,14 +136,7 @@ def compare(
     RunError
         A run is not complete, or its tables lack a metric.
     """
-    if not 0.0 < alpha < 1.0:
-        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
-    if test not in TESTS:
-        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
-    opened: list[Run] = [_opened(run) for run in runs]
-    if not opened:
-        raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
-    require_one_suite(opened)
+    opened = _opened(runs, alpha, test)
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     judge_metrics = judged[0].judge_metrics if judged else ()
@@ -196,6 +189,19 @@ def _defined_by_level(
             f"{', '.join(found)}: not tested, because the definition depends on {selection.by}"
         )
     return frozenset(found)
+
+
+def _opened(runs: Sequence[Run | str | PathLike[str]], alpha: float, test: str) -> list[Run]:
+    """Open the runs; refuse settings that no comparison can have, and runs of several suites."""
+    if not 0.0 < alpha < 1.0:
+        raise UsageError(f"Alpha is {alpha}, expected a number above 0 and below 1.")
+    if test not in TESTS:
+        raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
+    if not runs:
+        raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
+    opened = [run if isinstance(run, Run) else open_run(fspath(run)) for run in runs]
+    require_one_suite(opened)
+    return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +278,6 @@ def _ranking(found: _Rows, decided: pl.DataFrame, how: Inference) -> pl.DataFram
 def _by_table(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     for table in dict.fromkeys(metric.table for metric in metrics):
         yield [metric for metric in metrics if metric.table == table]
-
-
-def _opened(run: Run | str | PathLike[str]) -> Run:
-    return run if isinstance(run, Run) else open_run(fspath(run))
 
 
 def _levels_of(

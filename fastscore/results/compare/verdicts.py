@@ -36,6 +36,24 @@ def decide(
         sides. A copy of another metric is no test of the family: if its own p differs, it is
         multiplied by the family's size (Bonferroni).
     """
+    rows = _correct(rows, metrics)
+    direction = pl.when(pl.col("difference") > 0).then(pl.lit("higher")).otherwise(pl.lit("lower"))
+    good = pl.col("metric").replace_strict({metric.id: metric.better for metric in metrics})
+    excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
+    rows = rows.with_columns(significant=pl.col("p_holm") < alpha).with_columns(
+        verdict=pl.when((pl.col("p_holm") < alpha).and_(excludes).fill_null(False).not_())
+        .then(pl.lit(""))
+        .when(good == "neither")
+        .then(direction)
+        .when(good == direction)
+        .then(pl.lit("better"))
+        .otherwise(pl.lit("worse"))
+    )
+    return rows.select(*DIFFERENCES_SCHEMA), _too_small(rows, alpha)
+
+
+def _correct(rows: pl.DataFrame, metrics: Sequence[Metric]) -> pl.DataFrame:
+    """Add each row's family, the family's size and the corrected p."""
     tested: dict[str, tuple[str, str]] = {}
     for family in families(metrics):
         for test in family.tests:
@@ -45,48 +63,31 @@ def decide(
         _test=pl.col("metric").replace_strict({id: test for id, (_, test) in tested.items()}),
     )
     place = ["group", "a", "b", "_test"]
-    originals = rows.filter(pl.col("metric") == pl.col("_test")).select(*place, "family", "p")
+    originals = rows.filter(pl.col("metric") == pl.col("_test")).select(*place, "family", _p="p")
     corrected = [
         part.with_columns(
-            pl.Series("p_holm", holm(part["p"].to_list()), pl.Float64),
-            family_size=pl.lit(part["p"].count(), pl.Int64),
-        )
+            pl.Series("p_holm", holm(part["_p"].to_list()), pl.Float64),
+            family_size=pl.lit(part["_p"].count(), pl.Int64),
+        ).drop("family")
         for part in originals.partition_by("family", maintain_order=True)
     ]
-    if corrected:
-        found = pl.concat(corrected).drop("family").rename({"p": "_p"})
-    else:
-        found = originals.select(
-            *place,
-            _p=pl.lit(None, pl.Float64),
-            p_holm=pl.lit(None, pl.Float64),
-            family_size=pl.lit(0, pl.Int64),
-        )
-    better = {metric.id: metric.better for metric in metrics}
-    rows = rows.join(found, on=place, how="left", nulls_equal=True, maintain_order="left")
-    direction = pl.when(pl.col("difference") > 0).then(pl.lit("higher")).otherwise(pl.lit("lower"))
-    good = pl.col("metric").replace_strict(better)
-    excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
+    empty = originals.clear().select(*place, "_p", p_holm="_p", family_size=pl.lit(0, pl.Int64))
+    rows = rows.join(
+        pl.concat([empty, *corrected]),
+        on=place,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
     is_copy = (pl.col("p") - pl.col("_p")).abs() > _SAME
-    own = pl.min_horizontal(pl.col("p") * pl.col("family_size"), 1.0)
-    rows = rows.with_columns(
+    own = pl.col("p") * pl.max_horizontal("family_size", 1)
+    return rows.with_columns(
         p_holm=pl.when(pl.col("p").is_null())
         .then(None)
         .when(is_copy.fill_null(True))
-        .then(own)
+        .then(pl.min_horizontal(own, 1.0))
         .otherwise("p_holm")
     )
-    rows = rows.with_columns(significant=pl.col("p_holm") < alpha)
-    rows = rows.with_columns(
-        verdict=pl.when((pl.col("significant") & excludes).fill_null(False).not_())
-        .then(pl.lit(""))
-        .when(good == "neither")
-        .then(direction)
-        .when(good == direction)
-        .then(pl.lit("better"))
-        .otherwise(pl.lit("worse"))
-    )
-    return rows.select(*DIFFERENCES_SCHEMA), _too_small(rows, alpha)
 
 
 def _too_small(rows: pl.DataFrame, alpha: float) -> list[str]:
