@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import InputError, UsageError, counted, nearest
-from fastscore.logs.inputs.column_map import ColumnMap
+from fastscore.logs.inputs.column_map import ColumnMap, layout_from
 from fastscore.logs.inputs.files import STDIN, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.byte_ranges import Shard
@@ -228,7 +228,7 @@ class Dialogues:
             embedder=about["recipe"] if about else None,
             precision=about["precision"] if about else "fp32",
             dim=about["dim"] if about else None,
-            columns=columns_of(self.run.signature),
+            columns=replace(columns_of(self.run.signature), chat=layout_from(manifest.layout)),
         )
         identity = None
         if about is not None:
@@ -290,7 +290,18 @@ class _Logs:
             same = pl.col(key[0]).is_null() if key else pl.lit(True)
         else:
             same = pl.all_horizontal(pl.col(name).eq_missing(row[name][0]) for name in key)
-        return replace(rows, frame=rows.frame.filter(same), rejects=rows.rejects.clear())
+        found = rows.frame.filter(same)
+        if found.height > 1 and unnamed:
+            found = self._of_one(found, str(tables[LABEL_TABLE]["dialogue"][0]))
+        return replace(rows, frame=found, rejects=rows.rejects.clear())
+
+    def _of_one(self, rows: pl.DataFrame, dialogue: str) -> pl.DataFrame:
+        """Choose by its name among the dialogues of one line, which a document may contain."""
+        chat = self._source.chat_rows
+        if chat is None or not chat.array:
+            return rows
+        named = rows.filter(pl.col(chat.id) == dialogue)
+        return named if named.height else rows
 
     def _plan(self, file: str, scratch: Path) -> Plan:
         if file not in self._plans:

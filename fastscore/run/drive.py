@@ -20,7 +20,7 @@ import polars as pl
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.records import records
+from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.byte_ranges import Shard
@@ -395,7 +395,7 @@ def _describe(
     if run.context.embedder is not None:
         counts[CUT_TEXTS] = count_cut_texts(run.folder, receipts)
     source = run.context.source(run.suite)
-    rows = (row for file in files for row in records(file, source.array_column))
+    rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
     said = notes_on_run(counts, unknown, source, summary, run.options, rows)
     run.manifest.lacking, run.manifest.notes = said.lacking, said.notes

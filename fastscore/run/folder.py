@@ -12,6 +12,7 @@ import polars as pl
 
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
+from fastscore.logs.inputs.column_map import stored_layout
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.plugins import installed_version
@@ -97,6 +98,7 @@ def open_manifest(
         suite_version=suite.version,
         options=option_values(options),
         settings=_settings(config, suite),
+        layout=stored_layout(config.columns.chat),
         embedder=None
         if identity is None
         else {name: getattr(identity, name) for name in identity.__slots__},

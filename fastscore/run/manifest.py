@@ -30,6 +30,8 @@ class Manifest:
         Every option of the suite by name.
     settings
         What does not change numbers: shard size, workers, largest share of rejects.
+    layout
+        Where the parts of chats are in the logs, whose hash is in the signature; None without one.
     embedder
         Recipe, fingerprint, precision and dim, or None.
     status
@@ -65,6 +67,7 @@ class Manifest:
     suite_version: int
     options: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] | None = None
     embedder: dict[str, Any] | None = None
     status: Literal["running", "complete"] = "running"
     inputs: list[dict[str, Any]] = field(default_factory=list)

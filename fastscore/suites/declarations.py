@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from fastscore.suites.chats import ChatLayout, ChatRows
+
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 
 
@@ -112,8 +114,8 @@ class Column:
     needed_where
         As ``only_where``, of a column that is read in every row: where it is missed.
     path
-        Where the value stands when a column map says so, in place of name and aliases: a key, or
-        keys parted by dots that lead into nested objects. Of an item, from its object on.
+        Where the value is when a column map says so, in place of the name: a key, or keys joined by
+        dots that lead into nested objects. Of an item, from its object on.
     is_asked_for
         Whether the user said so: a path that leads nowhere is then an error.
     words
@@ -145,7 +147,7 @@ class Column:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys under which the value is looked for, best first; the first may be a path."""
-        return (self.path,) if self.path else (self.name, *self.aliases)
+        return (self.path or self.name, *self.aliases)
 
     def is_known(self, word: str) -> bool:
         """Tell whether a word means something to the suite."""
@@ -212,6 +214,10 @@ class Source:
         The path of an array in each line whose elements are the rows, when a column map says so:
         columns whose path begins with it and ``[].`` stand in the element, the others beside the
         array. Each line is then a dialogue of its own unless a key names it.
+    chat_rows
+        How chats become rows of the suite; None if the suite does not score chats.
+    chat
+        How these logs are read as chats, if a layout says so.
     """
 
     columns: tuple[Column, ...]
@@ -223,10 +229,40 @@ class Source:
     array_column: str | None = None
     shard_bytes: int = 32 << 20
     rows: str = ""
+    chat_rows: ChatRows | None = None
+    chat: "Chat | None" = None
+
+    @property
+    def joins_turns(self) -> bool:
+        """Whether each row that is read is a turn, and those of a dialogue become one row."""
+        chat = self.chat
+        return chat is not None and chat.layout.is_row_per_turn and chat.rows.can_be_turns
 
     def column(self, name: str) -> Column:
         """Return the column of a name."""
         return next(column for column in self.columns if column.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """How logs are read as chats.
+
+    Parameters
+    ----------
+    layout
+        Where the parts of chats are.
+    rows
+        How they become rows of the suite.
+    native
+        How the rows that are made of chats are read; of rows that are turns, each turn.
+    is_plain
+        Whether the layout is compiled to paths of columns. Other layouts read each document.
+    """
+
+    layout: ChatLayout
+    rows: ChatRows
+    native: Source
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

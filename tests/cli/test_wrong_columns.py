@@ -145,7 +145,7 @@ def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_pat
     expected = fastscore.score(ours, "preference_shift", **options)
     for name, table in expected.tables.items():
         assert found.tables[name].equals(table), name
-    assert found.signature.startswith(expected.signature + "|columns=")
+    assert found.signature.startswith(expected.signature + "|layout=")
 
 
 def test_nothing_is_printed_where_nothing_was_scored(tmp_path: Path) -> None:

@@ -4,18 +4,33 @@ A map changes nothing but the declarations of a `Source`: readers follow `Column
 `Column.words`, whatever format the log has.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 from urllib.parse import quote
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.chats import (
+    ANY_OTHER,
+    ASSISTANT_ROLE,
+    NOT_A_TURN,
+    ROLES,
+    USER_ROLE,
+    ChatLayout,
+    ChatRows,
+)
+from fastscore.suites.declarations import Chat, Column, Source
 
 EACH = "[]."
-"""Stands in a path between an array and what is found in each of its elements."""
+"""In a path, between an array and what is found in each of its elements."""
 
-LEFT_OUT = ""
-"""What a word means that leaves out the object of an array in which it stands."""
+LEFT_OUT = NOT_A_TURN
+"""The meaning of a word that leaves out the object of an array in which it is found."""
+_TEXT_KEYS = ("content", "parts")
+"""Where the texts of turns are, if neither the suite's names nor a map leads to one."""
+_CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +47,18 @@ class ColumnMap:
         `LEFT_OUT`.
     optional
         Names of columns that stand there only in some logs: others were asked for.
+    chat
+        Where the parts of chats are, if the logs are chats; columns and values edit it.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[str, str, str], ...] = ()
     optional: frozenset[str] = frozenset()
+    chat: ChatLayout | None = None
 
     def __bool__(self) -> bool:
         """Whether anything stands elsewhere or is called otherwise."""
-        return bool(self.columns or self.values)
+        return bool(self.columns or self.values or self.chat)
 
     def __or__(self, other: "ColumnMap") -> "ColumnMap":
         """Return both maps; where they name the same, the other one's counts."""
@@ -50,6 +68,7 @@ class ColumnMap:
             tuple(columns.items()),
             tuple((*key, to) for key, to in values.items()),
             (self.optional - dict(other.columns).keys()) | other.optional,
+            other.chat or self.chat,
         )
 
     @property
@@ -57,12 +76,36 @@ class ColumnMap:
         """What stands in a signature: nothing, where there is nothing."""
         columns = ",".join(f"{_plain(name)}={_plain(path)}" for name, path in self.columns)
         values = ",".join(":".join(map(_plain, value)) for value in self.values)
-        named = {"columns": columns, "values": values}
+        named = {"layout": _digest(self.chat), "columns": columns, "values": values}
         return tuple(f"{name}={text}" for name, text in named.items() if text)
 
 
 NO_MAP = ColumnMap()
 """Every column stands where its suite declares it."""
+
+
+def _digest(chat: ChatLayout | None) -> str:
+    """Hash a layout by its content; nothing without one."""
+    if chat is None:
+        return ""
+    content = json.dumps(asdict(chat), sort_keys=True).encode()
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def stored_layout(chat: ChatLayout | None) -> dict[str, Any] | None:
+    """Return a layout as JSON can be made of it."""
+    return None if chat is None else asdict(chat)
+
+
+def layout_from(stored: Mapping[str, Any] | None) -> ChatLayout | None:
+    """Return the layout that JSON was made of."""
+    if stored is None:
+        return None
+    return ChatLayout(**{name: _as_tuples(value) for name, value in stored.items()})
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _plain(text: str) -> str:
@@ -129,8 +172,35 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     Raises
     ------
     UsageError
-        A name that the source does not declare, or a path that cannot lead to the column.
+        A name that the source does not declare, a path that cannot lead to the column, or a layout
+        of chats for a suite that does not score chats.
     """
+    chat = columns.chat or _own_layout(source, columns)
+    if chat is None:
+        return _map_columns(source, columns)
+    rows = source.chat_rows
+    if rows is None:
+        raise UsageError(
+            "The layout describes chats, and the suite does not score chats.",
+            "Map its columns with --column.",
+        )
+    chat, others = _edited(chat, rows, columns)
+    native = _map_columns(source, _inside(others, rows))
+    if chat.is_row_per_turn and rows.can_be_turns:
+        native = _turn_source(native, rows)
+    asked = {
+        name.rpartition(EACH)[2] for name, _ in columns.columns if name not in columns.optional
+    }
+    if _is_plain(chat, rows):
+        mapped = _map_columns(source, _compiled(chat, rows, asked) | others)
+        read = Chat(layout=chat, rows=rows, native=native, is_plain=True)
+        return replace(mapped, chat=read)
+    read = Chat(layout=chat, rows=rows, native=native, is_plain=False)
+    return replace(_shown(source, chat, rows, others, asked), chat=read)
+
+
+def _map_columns(source: Source, columns: ColumnMap) -> Source:
+    """Read columns at paths."""
     for name, path in columns.columns:
         source = _read_from_path(source, name, path, is_asked_for=name not in columns.optional)
     for name, found, meant in columns.values:
@@ -166,13 +236,7 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
 
 def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
     """Read the columns of a name from a path."""
-    array, each, inner = path.partition(EACH)
-    if not path or "[" in array or (each and (not array or not inner or "[" in inner)):
-        raise UsageError(
-            f"The column {name!r} is mapped to the path {path!r}.",
-            "A path is a key, keys parted by dots, or one array and what each of its objects "
-            "holds: content, meta.text, turns[].content.",
-        )
+    array, each, inner = _checked_path(name, path)
     targets = _known_targets(source, name)
     if each and any(holder is not None for holder, _ in targets):
         # the elements of an array are those of the suite's own
@@ -184,15 +248,33 @@ def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool)
                     f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
                     "Map it to a key beside the array.",
                 )
-            source = _with_column(source, replace(column, path=path, is_asked_for=is_asked_for))
+            source = _with_column(source, _moved(column, path, is_asked_for))
             source = _of_rows(source, name, array) if each else source
         else:
-            item = replace(column, path=inner if each else path, is_asked_for=is_asked_for)
+            item = _moved(column, inner if each else path, is_asked_for)
             items = tuple(item if each_.name == item.name else each_ for each_ in holder.items)
             found = next(each_ for each_ in source.columns if each_.name == holder.name)
-            moved = replace(found, items=items, path=array if each else found.path)
+            moved = replace(found, items=items)
+            if each:
+                moved = replace(moved, path=array, aliases=())
             source = _with_column(source, moved)
     return source
+
+
+def _moved(column: Column, path: str, is_asked_for: bool) -> Column:
+    return replace(column, path=path, aliases=(), is_asked_for=is_asked_for)
+
+
+def _checked_path(name: str, path: str) -> tuple[str, str, str]:
+    """Return the array of a path, what separates it from the rest, and the rest."""
+    array, each, inner = path.partition(EACH)
+    if not path or "[" in array or (each and (not array or not inner or "[" in inner)):
+        raise UsageError(
+            f"The column {name!r} is mapped to the path {path!r}.",
+            "A path is a key, keys joined by dots, or one array and a key of its objects: "
+            "content, meta.text, turns[].content.",
+        )
+    return array, each, inner
 
 
 def _of_rows(source: Source, name: str, array: str) -> Source:
@@ -245,3 +327,182 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
 def _with_column(source: Source, changed: Column) -> Source:
     columns = tuple(changed if each.name == changed.name else each for each in source.columns)
     return replace(source, columns=columns)
+
+
+def _own_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
+    """Return the layout of a suite's own chats, if a map moves their turns or parts of them."""
+    rows = source.chat_rows
+    if rows is None:
+        return None
+    paths = dict(columns.columns)
+    moved = {rows.array, rows.speaker, rows.text} if rows.can_be_turns else {rows.array}
+    in_array = any(EACH in path for path in paths.values())
+    if not in_array and not {name.rpartition(EACH)[2] for name in paths} & (moved - {""}):
+        return None
+    items = source.column(rows.array).items if rows.array else source.columns
+    speaker, text = (
+        next(item for item in items if item.name == name) for name in (rows.speaker, rows.text)
+    )
+    return ChatLayout(
+        turns=((rows.array,),) if rows.array else (),
+        speaker=speaker.keys,
+        text=(*text.keys, *(key for key in _TEXT_KEYS if key not in text.keys)),
+    )
+
+
+def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatLayout, ColumnMap]:
+    """Edit a layout by a map; return it with the columns and values that are no parts of chats."""
+    others = []
+    arrays: dict[str, str] = {}
+    for full_name, full_path in columns.columns:
+        array, each, path = _checked_path(full_name, full_path)
+        name = full_name.rpartition(EACH)[2]
+        if each and name in (rows.id, rows.model, rows.condition):
+            raise _beside_array(name, array, rows)
+        if array not in arrays and arrays and each:
+            raise UsageError(
+                f"The column {name!r} is mapped into the array {array!r}, others into "
+                f"{next(iter(arrays))!r}; the rows of a log are the elements of one array."
+            )
+        if each:
+            arrays[array] = name
+            chat = replace(chat, turns=((array,),), is_row_per_turn=False)
+        path = path if each else full_path
+        if name == rows.array:
+            chat = replace(chat, turns=((path,),))
+        elif name == rows.id:
+            chat = replace(chat, id=((path,),))
+        elif name == rows.speaker:
+            chat = replace(chat, speaker=(path,))
+        elif name == rows.text:
+            chat = replace(chat, text=(path,))
+        elif name == rows.model:
+            chat = replace(chat, model=(path,))
+        elif name == rows.condition:
+            chat = replace(chat, condition=(path,))
+        else:
+            others.append((full_name, full_path))
+    words = {found: meant for name, found, meant in columns.values if name == rows.speaker}
+    if words:
+        chat = replace(chat, roles=tuple((dict(chat.roles) | words).items()))
+    values = tuple(value for value in columns.values if value[0] != rows.speaker)
+    return chat, replace(columns, columns=tuple(others), values=values, chat=None)
+
+
+def _beside_array(name: str, array: str, rows: ChatRows) -> UsageError:
+    """Make the error of a column of a whole dialogue that is mapped into an array."""
+    if not rows.array:
+        return UsageError(
+            f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
+            "Map it to a key beside the array.",
+        )
+    return UsageError(
+        f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
+        f"The suite's own array is {rows.array!r}: --column {rows.array}={array}.",
+    )
+
+
+def _inside(columns: ColumnMap, rows: ChatRows) -> ColumnMap:
+    """Return a map whose paths begin at a turn, if each turn is a row."""
+    if rows.array:
+        return columns
+    inner = tuple((name, path.rpartition(EACH)[2]) for name, path in columns.columns)
+    return replace(columns, columns=inner)
+
+
+def _turn_source(source: Source, rows: ChatRows) -> Source:
+    """Return a source of which each row is a turn of an array."""
+    items = source.column(rows.array).items
+    beside = tuple(each for each in source.columns if each.name != rows.array)
+    return replace(
+        source,
+        columns=(*beside, *items),
+        dialogue_key=(rows.id,),
+        row_dialogues=(),
+        array_column=None,
+        chat_rows=None,
+    )
+
+
+def _is_plain(chat: ChatLayout, rows: ChatRows) -> bool:
+    """Tell whether columns at paths read what a layout describes, if all texts are strings."""
+    inner = [path for paths in (chat.speaker, chat.text) for path in paths]
+    single = (*chat.id, chat.model, chat.condition)
+    leaves_out = any(meant == NOT_A_TURN for _, meant in chat.roles)
+    names_all = any(word == ANY_OTHER for word, _ in chat.roles)
+    return (
+        chat.dialogues == ("",)
+        and not (chat.is_row_per_turn or chat.said_by or chat.beside or chat.replies or names_all)
+        and len(chat.turns) == 1
+        and len(chat.turns[0]) == 1
+        and len(chat.id) <= 1
+        and all(len(paths) <= 1 for paths in single)
+        and bool(chat.speaker and chat.text)
+        and all(_is_short(path) for path in (*chat.turns[0], *inner))
+        and (bool(rows.array) or not leaves_out)
+    )
+
+
+def _is_short(path: str) -> bool:
+    """Tell whether a path is a key, or a key in an object: a longer one may have keys with dots."""
+    parts = path.split(".")
+    return bool(path) and len(parts) <= 2 and not any(part.isdigit() for part in parts)
+
+
+def _compiled(chat: ChatLayout, rows: ChatRows, asked: set[str]) -> ColumnMap:
+    """Write a plain layout as columns at paths, and words."""
+    array = chat.turns[0][0]
+    inner = {rows.speaker: chat.speaker[0], rows.text: chat.text[0]}
+    if rows.array:
+        paths = {rows.array: array} | {f"{rows.array}{EACH}{k}": v for k, v in inner.items()}
+    else:
+        inner |= {name: name for name in rows.of_turn}
+        paths = {name: f"{array}{EACH}{path}" for name, path in inner.items()}
+    labels = ((rows.id, chat.id[0] if chat.id else ()), (rows.model, chat.model))
+    for name, where in (*labels, (rows.condition, chat.condition)):
+        if name and where:
+            paths[name] = where[0]
+    words = role_words(chat, rows)
+    return ColumnMap(
+        tuple(paths.items()),
+        tuple((rows.speaker, found, meant) for found, meant in words.items()),
+        frozenset(name for name in paths if name.rpartition(EACH)[2] not in asked),
+    )
+
+
+def role_words(chat: ChatLayout, rows: ChatRows) -> dict[str, str]:
+    """Return the suite's words for the words of speakers that a layout knows."""
+    known = dict.fromkeys(ROLES, NOT_A_TURN) | dict(rows.words)
+    own = {role: role for role in (USER_ROLE, ASSISTANT_ROLE)}
+    return {word: known.get(meant, meant) for word, meant in (own | dict(chat.roles)).items()}
+
+
+def _shown(
+    source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap, asked: set[str]
+) -> Source:
+    """Return the source that messages describe: its columns have the paths of the layout."""
+    paths = {rows.speaker: chat.speaker, rows.text: chat.text, rows.model: chat.model}
+    paths |= {rows.condition: chat.condition}
+    if chat.turns:
+        paths |= {rows.array: chat.turns[0]}
+    if len(chat.id) == 1:
+        paths |= {rows.id: chat.id[0]}
+    source = _map_columns(source, _inside(others, rows))
+    columns = tuple(_at_paths(column, paths, asked) for column in source.columns)
+    source = replace(source, columns=columns)
+    if not rows.array and not chat.is_row_per_turn:
+        source = replace(source, row_dialogues=source.formats)
+    if not (chat.is_row_per_turn and rows.can_be_turns):
+        return source
+    formats = tuple(dict.fromkeys((_CSV, *source.formats)))
+    return replace(source, formats=formats, dialogue_key=(rows.id,), row_dialogues=())
+
+
+def _at_paths(column: Column, paths: Mapping[str, tuple[str, ...]], asked: set[str]) -> Column:
+    items = tuple(_at_paths(item, paths, asked) for item in column.items)
+    column = replace(column, items=items)
+    found = paths.get(column.name)
+    if not found:
+        return column
+    is_asked_for = column.name in asked
+    return replace(column, path=found[0], aliases=found[1:], is_asked_for=is_asked_for)

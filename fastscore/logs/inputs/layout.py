@@ -1,13 +1,13 @@
-"""Named layouts: column maps as TOML that anybody can add, by a file or an entry point.
+"""Named layouts: TOML files that describe other people's logs, by name, file or entry point.
 
-A layout file has a ``title`` and the tables ``columns`` and ``values``, for any suite, or
-``SUITE.columns`` and ``SUITE.values`` for one. A word that means the empty one leaves out the
-object of an array that it stands in, as a system's message is no turn. The entry points of the
-group ``fastscore.layouts`` are paths of such files.
+A layout file has a ``title``, may have an ``example`` (a document as JSON), and describes chats in
+the table ``chat`` (`ChatLayout`, whose fields are its keys). The tables ``columns`` and ``values``
+hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry points of the group
+``fastscore.layouts`` are paths of such files.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -16,13 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError, nearest
+from fastscore.logs.inputs.chats import dump_json, load_json
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.plugins import entry_points
+from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
 from fastscore.toml_files import parse_toml
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"
 _TABLES = ("columns", "values")
+_CHAT = "chat"
+_WORDS = ("roles", "said_by", "beside")
+_STEPS = ("id", "turns")
+_PATHS = ("dialogues", "model", "condition", "speaker", "text")
+_ROW_PER_TURN, _REPLIES = "is_row_per_turn", "replies"
+_CHAT_KEYS = (*_PATHS, *_STEPS, *_WORDS, _ROW_PER_TURN, _REPLIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +45,17 @@ class Layout:
         What logs of that layout are, one line.
     maps
         The map of each suite, by name; of all others under the empty name, where it has one.
+    chat
+        Where the parts of chats are, if it describes chats.
+    example
+        A document, None without one.
     """
 
     name: str
     title: str
     maps: Mapping[str, ColumnMap]
+    chat: ChatLayout | None = None
+    example: Any = None
 
     def of(self, suite: str) -> ColumnMap:
         """Return the map of a suite.
@@ -51,12 +65,13 @@ class Layout:
         UsageError
             The layout says nothing of this suite.
         """
-        if suite not in self.maps and "" not in self.maps:
+        if suite not in self.maps and "" not in self.maps and self.chat is None:
             raise UsageError(
                 f"The layout {self.name!r} says nothing of {suite}.",
                 "It is one of " + ", ".join(sorted(self.maps)) + "; map columns by --column.",
             )
-        return self.maps.get("", NO_MAP) | self.maps.get(suite, NO_MAP)
+        found = self.maps.get("", NO_MAP) | self.maps.get(suite, NO_MAP)
+        return replace(found, chat=self.chat)
 
 
 def layout_names() -> tuple[str, ...]:
@@ -113,13 +128,121 @@ def _read(name: str, place: Traversable) -> Layout:
     except OSError as error:
         raise UsageError(f"The layout {place} cannot be read: {error.strerror}.") from error
     title = content.pop("title", "")
+    example = content.pop("example", None)
+    chat = _chat(place, content.pop(_CHAT)) if _CHAT in content else None
     own = {key: content.pop(key) for key in _TABLES if key in content}
     maps = {suite: _map(place, suite, tables) for suite, tables in content.items()}
     if own:
         maps[""] = _map(place, "", own)
-    if not isinstance(title, str) or not maps:
-        raise UsageError(f"{place}: a layout has a title and tables of columns or values.")
-    return Layout(name, title, maps)
+    if not isinstance(title, str) or not (maps or chat):
+        raise UsageError(f"{place}: a layout has a title and tables chat, columns or values.")
+    return Layout(name, title, maps, chat, _example(place, example))
+
+
+def _example(place: Traversable, example: Any) -> Any:
+    """Read the example of a layout."""
+    if example is None:
+        return None
+    try:
+        return load_json(example)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{place}: the example is not JSON.") from error
+
+
+def _chat(place: Traversable, table: Any) -> ChatLayout:
+    """Read the table of chats."""
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{place}: {_CHAT} is {table!r}, expected a table.")
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _CHAT_KEYS:
+            raise UsageError(f"{place}: unknown key {key!r} of chat.", nearest(key, _CHAT_KEYS))
+        found[key] = _chat_value(key, value)
+        if found[key] is None:
+            raise UsageError(f"{place}: {key} of chat is {value!r}, expected {_expected(key)}.")
+    roles = found.get("roles", ())
+    if not found.get("turns") and not found.get(_ROW_PER_TURN):
+        raise UsageError(f"{place}: chat has no turns, nor is_row_per_turn = true.")
+    for _, meant in (*found.get("said_by", ()), *found.get("beside", ())):
+        if meant not in ROLES:
+            raise UsageError(f"{place}: there is no role {meant!r}.", nearest(meant, ROLES))
+    if any(not isinstance(meant, str) for _, meant in roles):
+        raise UsageError(f"{place}: roles are words.", nearest("", (*ROLES, NOT_A_TURN)))
+    return ChatLayout(**found)
+
+
+def _chat_value(key: str, value: Any) -> Any:
+    """Return the value of a key of chats as `ChatLayout` has it; None if it has another type."""
+    if key == _ROW_PER_TURN:
+        return value if isinstance(value, bool) else None
+    if key == _REPLIES:
+        return value if isinstance(value, str) else None
+    if key in _WORDS:
+        is_table = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
+        return tuple(value.items()) if is_table else None
+    if key in _PATHS:
+        return _paths(value)
+    steps = [value] if isinstance(value, str) else value
+    if not isinstance(steps, list):
+        return None
+    found = tuple(_paths(step) for step in steps)
+    return None if None in found else found
+
+
+def _paths(value: Any) -> tuple[str, ...] | None:
+    """Return the paths that a text or a list of texts names."""
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        return None
+    return tuple(paths)
+
+
+def _expected(key: str) -> str:
+    if key == _ROW_PER_TURN:
+        return "true or false"
+    if key == _REPLIES:
+        return "a key"
+    return "a table of words" if key in _WORDS else "a path, or a list of paths"
+
+
+def as_toml(title: str, columns: ColumnMap, suite: str) -> str:
+    """Write a map as the text of a layout file: a chat, and the columns and values of a suite."""
+    lines = [f"title = {dump_json(title).decode()}"]
+    if columns.chat is not None:
+        lines += ["", f"[{_CHAT}]", *_chat_lines(columns.chat)]
+    if columns.columns:
+        lines += ["", f"[{suite}.columns]"]
+        lines += [f"{_toml(name)} = {_toml(path)}" for name, path in columns.columns]
+    words: dict[str, list[str]] = {}
+    for name, found, meant in columns.values:
+        words.setdefault(name, []).append(f"{_toml(found)} = {_toml(meant)}")
+    for name, of_column in words.items():
+        lines += ["", f"[{suite}.values.{_toml(name)}]", *of_column]
+    return "\n".join(lines) + "\n"
+
+
+def _chat_lines(chat: ChatLayout) -> Iterator[str]:
+    """Write the table of chats, key by key; the tables of words follow."""
+    usual = ChatLayout()
+    for key in (*_PATHS, *_STEPS):
+        value = getattr(chat, key)
+        if value != getattr(usual, key):
+            yield f"{key} = {_toml(value)}"
+    if chat.is_row_per_turn:
+        yield f"{_ROW_PER_TURN} = true"
+    if chat.replies:
+        yield f"{_REPLIES} = {_toml(chat.replies)}"
+    for key in _WORDS:
+        words = getattr(chat, key)
+        if words:
+            yield ""
+            yield f"[{_CHAT}.{key}]"
+            yield from (f"{_toml(found)} = {_toml(meant)}" for found, meant in words)
+
+
+def _toml(value: Any) -> str:
+    """Write texts and lists of texts; TOML writes them as JSON does."""
+    return dump_json(list(value) if isinstance(value, tuple) else value).decode()
 
 
 def _map(place: Traversable, suite: str, tables: Any) -> ColumnMap:

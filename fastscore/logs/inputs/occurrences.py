@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastscore.logs.inputs.chats import counted_rows
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.found_keys import json_type
 from fastscore.logs.inputs.needs import Need, arrays_of
@@ -76,6 +77,9 @@ def is_among(column: Column, keys: set[str]) -> bool:
 
 def rows_of(record: Record, source: Source) -> Iterator[Record]:
     """Yield the rows of a record: itself, or the elements of its array with what stands beside."""
+    if source.chat is not None:
+        yield from counted_rows(record, source)
+        return
     if not source.rows:
         yield record
         return

@@ -48,6 +48,7 @@ def records(
     file: InputFile,
     array_column: str | None = None,
     given_up: Callable[[], object] = lambda: None,
+    holds_rows: Callable[[Any], bool] | None = None,
 ) -> Iterator[Record]:
     """Yield a file's rows, each a dict.
 
@@ -58,6 +59,9 @@ def records(
     array_column
         The name under which an array stands that is a row by itself; without one, the elements of a
         document's array are rows, and other arrays are passed over.
+    holds_rows
+        Tells by its first element whether the array of a document holds rows; None for what
+        ``array_column`` says.
     given_up
         Called where what follows is not looked at, as no row was seen for long.
 
@@ -68,7 +72,7 @@ def records(
     """
     readers: dict[Format, Callable[[InputFile], Iterator[Any]]] = {
         "csv": _csv_rows,
-        "json": partial(_documents, whole_array=array_column is not None),
+        "json": partial(_documents, holds_rows=holds_rows or (lambda _: array_column is None)),
         "jsonl": _lines,
         "parquet": _parquet_rows,
     }
@@ -149,20 +153,23 @@ def _value(text: bytes) -> Any:
         return json.loads(text)
 
 
-def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
+def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
     """Yield the values of a document, of an array its elements unless it is one row."""
     decoder = json.JSONDecoder()
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
     with open_unpacked(file.location, file.compression) as stream:
         data = stream.read(BUFFER_BYTES).removeprefix(_BOM)
         is_read, text, at = not data, decode(data), 0
+        opens_rows: bool | None = None
         while True:
             at = _next(text, at)
-            if text[at : at + 1] == "[" and not whole_array:
+            opens = text[at : at + 1] == "["
+            if opens and opens_rows:
                 at += 1
                 continue
+            begin = _next(text, at + 1) if opens and opens_rows is None else at
             try:
-                value, at = decoder.raw_decode(text, at)
+                value, end = decoder.raw_decode(text, begin)
             except (ValueError, RecursionError):
                 if is_read:
                     return
@@ -173,6 +180,10 @@ def _documents(file: InputFile, *, whole_array: bool) -> Iterator[Any]:
                 is_read = not data
                 text, at = text[at:] + decode(data, is_read), 0
                 continue
+            if opens and opens_rows is None:
+                opens_rows = holds_rows(value)
+                continue
+            at = end
             yield value
 
 

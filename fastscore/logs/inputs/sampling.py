@@ -14,8 +14,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fastscore.logs.inputs.archives import open_unpacked
+from fastscore.logs.inputs.chats import (
+    array_holds_rows,
+    array_name,
+    counted_source,
+    in_lower_case,
+)
+from fastscore.logs.inputs.column_map import role_words
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
+from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, list_asked_for, needs_of
 from fastscore.logs.inputs.occurrences import (
     Occurrences,
     count_occurrences,
@@ -138,7 +145,7 @@ def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
             return before
     given_up: list[bool] = []
     seen = sample_rows(
-        partial(records, file, source.array_column, lambda: given_up.append(True)),
+        partial(read_records, file, source, lambda: given_up.append(True)),
         source,
         file,
         known,
@@ -146,6 +153,13 @@ def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
     if given_up:
         seen.given_up, seen.is_whole = True, False
     return seen
+
+
+def read_records(
+    file: InputFile, source: Source, given_up: Callable[[], object] = lambda: None
+) -> Iterator[Record]:
+    """Yield the rows of a file as a source takes them; see `records`."""
+    return records(file, array_name(source), given_up, array_holds_rows(source))
 
 
 def sample_rows(
@@ -184,6 +198,8 @@ def _sample_first_rows(
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: set[str] = set()
+    of_rows = counted_source(source)
+    places = list(all_columns(of_rows))
     of_cells = seen.file.format == "csv"
     open_needs = [*needs, *list_asked_for(source)]
     seen.is_whole = True
@@ -198,8 +214,10 @@ def _sample_first_rows(
         else:
             keys.update(record)
         seen.rows += 1
+        open_places = {need.place for need in open_needs}
+        counted = [need for need in places if need.place in open_places]
         for row in rows_of(record, source):
-            count_occurrences(row, source, open_needs, seen.occurrences, of_cells=of_cells)
+            count_occurrences(row, of_rows, counted, seen.occurrences, of_cells=of_cells)
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
 
 
@@ -214,9 +232,20 @@ def _search_words(source: Source, needs: Iterable[Need], seen: FileSample, known
         before = known.words.setdefault(need.place, set())
         before |= counts.known
         for word in () if seen.is_whole else set(need.column.expects) - before:
-            if _occurs_in(seen.file, rb"\b%s\b" % re.escape(word.encode())):
+            if any(
+                _occurs_in(seen.file, rb"\b%s\b" % re.escape(each.encode()))
+                for each in _words_for(word, source)
+            ):
                 before.add(word)
         counts.known |= before
+
+
+def _words_for(word: str, source: Source) -> Iterator[str]:
+    """Yield the words of a log that mean a word of the suite."""
+    yield word
+    if source.chat is not None:
+        meanings = role_words(source.chat.layout, source.chat.rows)
+        yield from (found for found, meant in meanings.items() if meant == word)
 
 
 def may_follow(file: InputFile, need: Need) -> bool:
@@ -234,7 +263,7 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
     """Tell whether a word of which a column expects any stands anywhere in a file's text."""
     texts = []
     for name, word in column.expects_any:
-        if source.column(name).words:
+        if source.column(name).words or source.chat is not None:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'
         texts.append(re.escape(word.removesuffix("*").encode()) + end)
@@ -263,7 +292,11 @@ def _occurs_in(file: InputFile, pattern: bytes) -> bool:
 def _with_plain_paths(source: Source) -> Source:
     """Write paths as names of CSV are compared: stripped, in lower case."""
     columns = (replace(each, path=each.path.strip().lower()) for each in source.columns)
-    return replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
+    plain = replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
+    chat = source.chat
+    if chat is None:
+        return plain
+    return replace(plain, chat=replace(chat, layout=in_lower_case(chat.layout)))
 
 
 def _shape(record: Record, holders: Iterable[Column], file: InputFile) -> Hashable:

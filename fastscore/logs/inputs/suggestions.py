@@ -2,15 +2,21 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from fastscore.errors import UsageError
+from fastscore.logs.inputs.chats import counted_rows
 from fastscore.logs.inputs.column_map import EACH, map_source
+from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
-from fastscore.logs.inputs.sampling import FileSample, Known, sample_rows
+from fastscore.logs.inputs.records import Record
+from fastscore.logs.inputs.sampling import FileSample, Known, sample_file, sample_rows
 from fastscore.logs.inputs.similar_names import column_flag, keys_of_others, nearest_key
 from fastscore.suites.declarations import Source
+
+_RECORDS_TRIED = 20
 
 
 def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict[str, str]:
@@ -76,14 +82,14 @@ def to_type(
     seen: FileSample,
 ) -> str:
     """Say what to type: a layout that fits, columns, or where to look."""
-    if _is_array_of_rows(source, found):
-        return (
-            f"An array by itself is one {source.array_column} here, and this one holds several "
-            "rows: `jq -c '.[]'` writes them as JSON Lines, one a line."
-        )
-    for name in layout_names():
-        if _fits(name, suite, source, seen):
-            return f"Type --layout {name}."
+    has_own_array = any(c.items for c in source.columns) and not any(
+        need.column.items for need in lacking
+    )
+    if source.chat is None and not has_own_array:
+        records = list(islice(seen.read(), _RECORDS_TRIED))
+        for name in proposed_layouts(records, suite, source):
+            if _fits(name, suite, source, seen):
+                return f"Type --layout {name}."
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
@@ -96,14 +102,44 @@ def to_type(
     )
 
 
-def _is_array_of_rows(source: Source, found: FoundKeys) -> bool:
-    """Tell whether an array that is read as one row holds objects with arrays of their own."""
-    array = source.array_column
-    return (
-        array is not None
-        and set(found.below("")) == {array}
-        and any(path.startswith(array + EACH) for path in found.arrays)
-    )
+def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> list[str]:
+    """Return the names of the layouts that find turns of known speakers in records, best first.
+
+    The best finds most turns, then has fewest speakers that it does not know, then is the simplest.
+    """
+    ranked = []
+    for name in layout_names():
+        layout = load_layout(name)
+        if layout.chat is None or source.chat_rows is None:
+            continue
+        if layout.chat.is_row_per_turn and not source.chat_rows.can_be_turns:
+            continue
+        mapped = map_source(source, layout.of(suite))
+        n_known, n_unknown = _count_turns(records, mapped)
+        if n_known:
+            chat = layout.chat
+            steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
+            is_compiled = mapped.chat is not None and mapped.chat.is_plain
+            ranked.append((-n_known, n_unknown, not is_compiled, sum(map(len, steps)), name))
+    return [name for *_, name in sorted(ranked)]
+
+
+def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
+    """Count the turns in records whose speakers are known, and those of others."""
+    chat = source.chat
+    if chat is None:
+        return 0, 0
+    known = {word for _, word in chat.rows.words}
+    n_known = n_unknown = 0
+    for record in records:
+        for row in counted_rows(record, source):
+            turns = row.get(chat.rows.array, ()) if chat.rows.array else (row,)
+            for turn in turns if isinstance(turns, list | tuple) else ():
+                if isinstance(turn, dict) and turn.get(chat.rows.text) is not None:
+                    is_known = turn.get(chat.rows.speaker) in known
+                    n_known += is_known
+                    n_unknown += not is_known
+    return n_known, n_unknown
 
 
 def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys) -> list[str]:
@@ -128,7 +164,11 @@ def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
     except UsageError:
         return False
     needs = needs_of(source)
-    again = sample_rows(seen.read, source, seen.file, Known(arrays_of(source)))
+    known = Known(arrays_of(source))
+    if seen.file.size and seen.file.path != STDIN:
+        again = sample_file(seen.file, source, known)
+    else:
+        again = sample_rows(seen.read, source, seen.file, known)
     given = [need for need in needs if again.occurrences[need.place].given]
     return not again.open(needs) and all(
         again.occurrences[need.place].proves(need) for need in given

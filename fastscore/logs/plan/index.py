@@ -13,6 +13,7 @@ from fastscore_kernels import text_hash128
 from fastscore_machine.arrays import Longs, Mask
 from fastscore_readers.json.tokens import ABSENT
 
+from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
@@ -28,6 +29,7 @@ from fastscore.logs.plan.stretches import ROW_BYTES
 from fastscore.logs.read.arrow_series import texts_at
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
+from fastscore.logs.read.chat_lines import chat_lines, line_source
 from fastscore.logs.read.columns import convert
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
@@ -105,12 +107,13 @@ def _index_lines(
     threads: int,
 ) -> Iterator[FileState]:
     """Index files of one format, made of lines, in batches."""
-    keys = keys_alone(source)
+    keys = replace(keys_alone(line_source(source, states[0].file.format)), chat=None)
     stride = 0
     if states[0].file.format in source.row_dialogues:
         stride = max(1, shard_bytes // _STRIDES_PER_SHARD)
     streams = (
-        (part, _lines(state, keys, shard_bytes, scratch)) for part, state in enumerate(states)
+        (part, _lines(state, keys, source, shard_bytes, scratch))
+        for part, state in enumerate(states)
     )
     offset = states[0].index
     ready = 0
@@ -164,10 +167,11 @@ def _index_names(
     states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
 ) -> pl.DataFrame:
     """Index files of JSON Lines by what the lines name."""
-    naming = _names_alone(source)
+    naming = _names_alone(line_source(source, "jsonl"))
     stride = max(1, shard_bytes // _STRIDES_PER_SHARD) if "jsonl" in source.row_dialogues else 0
     streams = (
-        (place, _lines(state, naming, shard_bytes, scratch)) for place, state in enumerate(states)
+        (place, _lines(state, naming, source, shard_bytes, scratch))
+        for place, state in enumerate(states)
     )
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
     found: list[_Sequences] = []
@@ -219,7 +223,7 @@ def key_columns(source: Source) -> tuple[Column, ...]:
 
 def _names_alone(source: Source) -> Source:
     """Return a source that reads what names dialogues."""
-    return replace(source, columns=key_columns(source), rows="")
+    return replace(source, columns=key_columns(source), rows="", chat=None)
 
 
 def keys_alone(source: Source) -> Source:
@@ -229,11 +233,21 @@ def keys_alone(source: Source) -> Source:
     return replace(source, columns=(*key_columns(source), *whole), rows="")
 
 
-def _lines(state: FileState, keys: Source, shard_bytes: int, scratch: Path) -> Iterator[Lines]:
+def _lines(
+    state: FileState, keys: Source, source: Source, shard_bytes: int, scratch: Path
+) -> Iterator[Lines]:
     """Stream a file's lines, unpacking it to the scratch folder when it is large."""
+    lines = _found_lines(state, keys, source, shard_bytes, scratch)
+    return chat_lines(lines, source, state.file.path, state.file.format)
+
+
+def _found_lines(
+    state: FileState, keys: Source, source: Source, shard_bytes: int, scratch: Path
+) -> Iterator[Lines]:
+    """Stream a file's lines as they are in it."""
     if state.file.format == "json":
         blocks = file_blocks(state, shard_bytes, scratch)
-        return read_document(blocks, state.file.path, whole_array=keys.array_column is not None)
+        return read_document(blocks, state.file.path, holds_rows=array_holds_rows(source))
     lines = file_line_blocks(state, shard_bytes, scratch)
     if state.file.format == "csv":
         return read_records(lines, state.file.path, stored_source(keys).columns)

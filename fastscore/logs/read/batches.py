@@ -102,7 +102,14 @@ class Batch:
         """Return the part of each position in ``data``, and its byte in that part's file."""
         segments = np.searchsorted(self.begins, starts, side="right") - 1
         shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
-        return self.parts[segments], starts + shift[segments]
+        offsets = starts + shift[segments]
+        for segment, lines in enumerate(self.segments):
+            if lines.offsets is not None and lines.numbers is not None:
+                here = segments == segment
+                own = starts[here] - self.begins[segment]
+                places = np.searchsorted(lines.numbers[:, 0], own, side="right") - 1
+                offsets[here] = lines.offsets[places]
+        return self.parts[segments], offsets
 
 
 def _marks(scan: LineScan) -> Longs:

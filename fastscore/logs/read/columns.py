@@ -4,6 +4,7 @@ Values of common forms are converted by column; only forms that are rare in logs
 64 bits, texts of odd numbers) reach Python, one by one.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -228,10 +229,15 @@ def _falsy(found: Places) -> Mask:
 
 
 def _json(found: Places, column: Column) -> Converted:
-    """Take every value's own text."""
+    """Take every value's own text; arrays that are written as JSON text are what these spell."""
     if found.syntax == "csv":
         return _text(found, column)
-    return Converted(json_texts(found), np.zeros(found.tags.size, np.uint8))
+    values = json_texts(found)
+    if column.items and (texts := np.flatnonzero(_is_tagged(found, STRING, ESCAPED))).size:
+        spelled = [_unquoted(found, row) for row in texts.tolist()]
+        is_array = [text is not None and text.lstrip()[:1] == "[" for text in spelled]
+        values = values.scatter(texts[is_array], list(itertools.compress(spelled, is_array)))
+    return Converted(values, np.zeros(found.tags.size, np.uint8))
 
 
 def json_texts(found: Places) -> pl.Series:

@@ -8,10 +8,13 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import InputError, UsageError
+from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
-from fastscore.logs.inputs.records import Record, frame_records, records, row_records
+from fastscore.logs.inputs.records import Record, frame_records, row_records
+from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import screen, screen_rows
+from fastscore.logs.read.chat_lines import chat_lines, line_source
 from fastscore.logs.read.files import read_files
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import stored_source
@@ -117,10 +120,10 @@ class Given:
         if self.frame is not None:
             return frame_records(self.frame)
         if self.rows:
-            return row_records(self.rows, source.array_column)
+            return row_records(self.rows, array_name(source))
         # what came from standard input is gone
         files = [file for file in self._files(source) if file.path != STDIN]
-        return (row for file in files for row in records(file, source.array_column))
+        return (row for file in files for row in read_records(file, source))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
         """Read it by a source's columns, in order; memory is bounded by a few batches.
@@ -169,8 +172,9 @@ def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
     InputError
         When a row holds what JSON has no word for.
     """
-    streams = [(0, read_lines(row_blocks(rows)))]
-    for part in read_streams(streams, (FRAME_NAME,), source, threads=1):
+    streams = [(0, chat_lines(read_lines(row_blocks(rows)), source, FRAME_NAME, "jsonl"))]
+    own = line_source(source, "jsonl")
+    for part in read_streams(streams, (FRAME_NAME,), own, threads=1):
         # bytes that nobody can look at are no place
         frame = part.frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
         rejects = [replace(reject, byte_offset=None) for reject in part.rejects]

@@ -5,8 +5,9 @@ Elements are handed on as they are read, so a document may be of any size. One t
 much again was read, so a long one costs twice at most.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from fastscore_readers.json.documents import (
     elements,
 )
 
+from fastscore.logs.inputs.chats import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.read.blocks import read_blocks
@@ -85,7 +87,7 @@ def read_document(
     blocks: Iterator[bytes],
     file: str,
     *,
-    whole_array: bool,
+    holds_rows: Callable[[Any], bool],
     damage: Damage | None = None,
     entry: Entry = _WHOLE,
 ) -> Iterator[Lines]:
@@ -97,8 +99,8 @@ def read_document(
         The stream.
     file
         What rejects call it.
-    whole_array
-        Whether an array is one line.
+    holds_rows
+        Tells by its first element whether an array holds rows; otherwise it is one line.
     damage
         Damage that is known to stand past the stream's end.
     entry
@@ -113,6 +115,8 @@ def read_document(
     place, line = entry.place, entry.line
     pending, offset, wanted = b"", entry.offset, 0
     ended = False
+    # a document that is entered after its beginning is an array of rows, or values in a row
+    whole_array = None if place == AT_START else not entry.in_array
     while not ended:
         block = stream.next()
         offset += stream.mark
@@ -121,6 +125,11 @@ def read_document(
         pending += block or b""
         if not ended and len(pending) < wanted:
             continue
+        if whole_array is None:
+            whole_array = _is_whole(pending, holds_rows, final=ended)
+            if whole_array is None:
+                wanted = 2 * len(pending)
+                continue
         found = elements(
             np.frombuffer(pending, np.uint8),
             whole_array=whole_array,
@@ -144,6 +153,33 @@ def read_document(
             place = BETWEEN_VALUES if place in (AT_START, BETWEEN_VALUES) else AFTER_ELEMENT
     if place == AT_START and stream.damage is None:
         yield Lines(b"", 0, 1, refused=_empty(file))
+
+
+def _is_whole(text: bytes, holds_rows: Callable[[Any], bool], *, final: bool) -> bool | None:
+    """Tell whether an array is one line; None if its first element is not all there."""
+    if text.lstrip(b" \t\r\n")[:1] != b"[":
+        return True if text.strip(b" \t\r\n") or final else None
+    found = elements(
+        np.frombuffer(text, np.uint8), whole_array=False, place=AT_START, line=1, final=final
+    )
+    if not found.start.size:
+        return not holds_rows(None) if final or len(text) > MAX_RECORD_BYTES else None
+    end = int(found.start[1]) if found.start.size > 1 else found.data.size
+    try:
+        return not holds_rows(load_json(found.data[found.start[0] : end].tobytes().strip()))
+    except ValueError:
+        return not holds_rows({})
+
+
+def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
+    """Tell whether a document that is not compressed is an array of rows."""
+    text = b""
+    for block in read_blocks(path, "none"):
+        text += block if text else block.removeprefix(BOM)
+        whole = _is_whole(text, holds_rows, final=False)
+        if whole is not None:
+            return not whole and text.lstrip(b" \t\r\n")[:1] == b"["
+    return _is_whole(text, holds_rows, final=True) is False
 
 
 def opening_bracket(path: str) -> bytes:

@@ -45,6 +45,9 @@ class Lines:
     numbers
         Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
         these are not consecutive; None otherwise.
+    offsets
+        The bytes of the file at which these lines start, int64 (n,), if the file contains other
+        bytes than ``data``; None otherwise.
     records
         The lines as CSV records, scanned; positions are those in ``data``.
     refused
@@ -59,6 +62,7 @@ class Lines:
     long_line: int = 0
     damage: Damage | None = None
     numbers: npt.NDArray[np.int64] | None = None
+    offsets: npt.NDArray[np.int64] | None = None
     records: LineScan | None = None
     refused: Reject | None = None
     dense: bool = False

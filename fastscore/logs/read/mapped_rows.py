@@ -12,19 +12,22 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+from fastscore_machine.arrays import Bytes
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.located_values import unescaped
-from fastscore_readers.json.places import Shape, find_places
+from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.line_scan import LineScan
 
+from fastscore.logs.inputs.chats import plain_turns
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import Reject
+from fastscore.logs.read.chat_lines import document_source, reads_documents
 from fastscore.logs.read.columns import EXPECTED, convert, json_texts
 from fastscore.logs.read.places import Places, describe, places, spelled_cells
-from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Column, Source
+from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Column, Source
 
 _STORED = "stored:"
 """Stands before the names of columns that hold others; no suite declares such a name."""
@@ -70,6 +73,8 @@ def _parts(column: Column, source: Source) -> tuple[str, ...]:
 @cache
 def stored_source(source: Source) -> Source:
     """Return what readers read: columns at the top of rows, and JSON that holds others."""
+    if reads_documents(source):
+        return document_source(source)
     late = {each.column.name: each for each in _derived_columns(source)}
     columns = []
     heads: dict[str, Column] = {}
@@ -149,7 +154,7 @@ def mapped_rows(
         frame = frame.filter(pl.Series(faults == 0))
     rejects.sort(key=lambda reject: reject.line)
     for column in _rebuilt_columns(source):
-        frame = frame.with_columns(rebuilt(frame[column.name], column))
+        frame = frame.with_columns(rebuilt(frame[column.name], column, source.chat))
     return frame.select(*ROW_SCHEMA, *(column.name for column in source.columns)), rejects
 
 
@@ -220,8 +225,13 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
     """Make a row of each element of the rows' array, and list the rows that have none."""
     head, *path = source.rows.split(".")
     column = Column(name=source.rows, kind="json")
-    arrays = _text_places(frame[_STORED + head], column, as_cells=False)
-    arrays = values_at_path(arrays, path) if path else arrays
+    texts = frame[_STORED + head]
+    arrays, below = _located_elements(texts, column, path, source.chat)
+    if source.chat is not None:
+        at_path = json_texts(arrays) if path else texts
+        plain = _plain_arrays(at_path, arrays.tags, below, source.chat)
+        if plain is not None:
+            arrays, below = _located_elements(plain, column, (), None)
     is_array = arrays.tags == ARRAY
     rejects = [
         replace(
@@ -231,13 +241,26 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
         )
         for row in np.flatnonzero(~is_array).tolist()
     ]
-    start, end = np.where(is_array, arrays.starts, 0), np.where(is_array, arrays.ends, 0)
-    place, _ = find_places(arrays.data, start, end, [{}])
-    below = place.elements
-    if below is None:
-        raise TypeError("an array's shape has elements")
     element = Places("jsonl", arrays.data, below.tags, below.start, below.end)
     return frame[below.owner], element, rejects
+
+
+def _located_elements(
+    texts: pl.Series, column: Column, path: Sequence[str], chat: Chat | None
+) -> tuple[Places, Place]:
+    """Locate arrays and their elements, of chats with speakers and texts."""
+    arrays = _text_places(texts, column, as_cells=False)
+    arrays = values_at_path(arrays, path) if path else arrays
+    is_array = arrays.tags == ARRAY
+    inner: Shape = {}
+    if chat is not None:
+        paths = (chat.layout.speaker[0], chat.layout.text[0])
+        inner = _joined_shape(tuple(each.split(".")) for each in paths)
+    start, end = np.where(is_array, arrays.starts, 0), np.where(is_array, arrays.ends, 0)
+    place, _ = find_places(arrays.data, start, end, [inner])
+    if place.elements is None:
+        raise TypeError("an array's shape has elements")
+    return arrays, place.elements
 
 
 def name_elements(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
@@ -248,7 +271,7 @@ def name_elements(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     return frame.with_columns(pl.coalesce(key, pl.format("{}:{}", "file", "line")).alias(key))
 
 
-def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
+def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Series:
     """Write arrays anew with the names and words that a suite knows.
 
     Parameters
@@ -258,6 +281,8 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
     column
         The column of these arrays, whose items say where their fields stand. Other fields are left
         out. What is no array of objects stays as it is, for the suite to name.
+    chat
+        How the arrays are read as turns of chats, if they are.
     """
     keys = {path: name for item in column.items for path, name in _item_keys(item)}
     held = string_column(texts.name, _on_one_line(texts.fill_null("")))
@@ -271,6 +296,10 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
     elements = place.elements
     if elements is None:
         raise TypeError("an array's shape has elements")
+    if chat is not None:
+        plain = _plain_arrays(texts, tags, elements, chat)
+        if plain is not None:
+            return rebuilt(plain, column)
     words = {item.name: dict(item.words) for item in column.items if item.words}
     fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
     for path, name in keys.items():
@@ -301,6 +330,40 @@ def rebuilt(texts: pl.Series, column: Column) -> pl.Series:
         .to_series()
         .alias(texts.name)
     )
+
+
+def _plain_arrays(texts: pl.Series, tags: Bytes, elements: Place, chat: Chat) -> pl.Series | None:
+    """Write those arrays of turns anew whose texts are no strings, or that are texts themselves.
+
+    Parameters
+    ----------
+    texts, tags
+        The arrays as JSON, and their types.
+    elements
+        Their elements, located with speakers and texts.
+    chat
+        How they are read.
+
+    Returns
+    -------
+    pl.Series or None
+        None if all arrays are plain, as most are.
+    """
+    is_plain = elements.tags == OBJECT
+    for paths in (chat.layout.speaker, chat.layout.text):
+        value = elements
+        for key in paths[0].split("."):
+            value = value.members[key]
+        is_plain &= (value.tags == STRING) | (value.tags == ESCAPED)
+    # the last value is the text: an empty one is none
+    is_plain &= value.end > value.start
+    odd = (tags == STRING) | (tags == ESCAPED) | (tags == OBJECT)
+    odd[elements.owner[~is_plain]] = True
+    rows = np.flatnonzero(odd)
+    if not rows.size:
+        return None
+    plain = [plain_turns(text, chat) or text for text in texts[rows].to_list()]
+    return texts.scatter(rows, plain)
 
 
 def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_readers.line_scan import LineScan
 
+from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.faults import line_fault, long_line, note_damage, raw_line
 from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
@@ -28,9 +29,16 @@ from fastscore.logs.integrity.rejects import (
 from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.buffer_pool import buffers_kept
+from fastscore.logs.read.chat_lines import (
+    chat_lines,
+    document_lines,
+    joined_turns,
+    line_source,
+    reads_documents,
+)
 from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
-from fastscore.logs.read.json_documents import Entry, read_document
+from fastscore.logs.read.json_documents import Entry, is_array_of_rows, read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import read_parquet
@@ -116,11 +124,14 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
     parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
     frames = [part.frame for part in parts if part.frame.height]
     rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
-    frame = _concatenated(frames) if frames else pl.DataFrame(schema=row_schema(source))
+    frame = _concatenated(frames) if frames else pl.DataFrame(schema=part_schema(source))
+    n_rows = frame.height
+    if source.joins_turns:
+        frame = joined_turns(frame, source)
     counts = {
         "lines": sum(part.lines for part in parts),
         "blank": sum(part.blank for part in parts),
-        "rows": frame.height,
+        "rows": n_rows,
         "rejects": sum(reject.count for reject in rejects),
     }
     left_out = sum(part.left_out for part in parts)
@@ -172,7 +183,7 @@ def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) 
     streams = (
         (index, range_lines(byte_range, source)) for index, byte_range in enumerate(byte_ranges)
     )
-    return read_streams(streams, files, source, threads)
+    return read_streams(streams, files, line_source(source, byte_ranges[0].format), threads)
 
 
 def read_streams(
@@ -205,6 +216,11 @@ def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
     return rows.select(*names, *(column.name for column in source.columns))
 
 
+def part_schema(source: Source) -> dict[str, pl.DataType]:
+    """Return the schema of rows as they are read, before turns are put together."""
+    return row_schema(source.chat.native if source.chat and not source.chat.is_plain else source)
+
+
 def row_schema(source: Source) -> dict[str, pl.DataType]:
     """Return the schema of the rows that `read_shard` makes for a source."""
     return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
@@ -212,14 +228,20 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 
 def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
     """Stream the lines of a byte range that is not Parquet."""
+    lines = _found_lines(byte_range, source)
+    return chat_lines(lines, source, byte_range.file, byte_range.format)
+
+
+def _found_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
+    """Stream the lines of a byte range as they are in its file."""
     if byte_range.format == "json":
-        whole_array = source.array_column is not None
-        in_array = byte_range.header == b"[" and not whole_array
+        holds_rows = array_holds_rows(source)
+        in_array = byte_range.header == b"[" and is_array_of_rows(byte_range.path, holds_rows)
         entry = Entry(byte_range.start, byte_range.first_line, in_array, byte_range.goes_on)
         return read_document(
             verified_blocks(byte_range),
             byte_range.file,
-            whole_array=whole_array,
+            holds_rows=holds_rows,
             damage=byte_range.damage,
             entry=entry,
         )
@@ -362,8 +384,28 @@ def _rejects(
 
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
     """Make the declared columns where a map leads into nested values."""
+    if reads_documents(source):
+        return _document_part(part, source)
     frame, rejects = mapped_rows(part.frame, source, format)
     return replace(part, frame=frame, rejects=cap_rejects([*part.rejects, *rejects]))
+
+
+def _document_part(part: Part, source: Source) -> Part:
+    """Make rows of documents whose parts are the cells of a table."""
+    chat = source.chat
+    if chat is None:
+        raise TypeError("the source reads no chats")
+    frames = [pl.DataFrame(schema=row_schema(chat.native))]
+    rejects = list(part.rejects)
+    for (file,), rows in part.frame.group_by("file", maintain_order=True):
+        lines = document_lines(rows, chat, str(file))
+        for made in read_streams([(0, [lines])], (str(file),), chat.native, threads=1):
+            frame = made.frame
+            if lines.offsets is None:
+                frame = frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
+            frames.append(frame)
+            rejects += made.rejects
+    return replace(part, frame=pl.concat(frames), rejects=cap_rejects(rejects))
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:

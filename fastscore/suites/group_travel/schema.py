@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
@@ -107,6 +108,13 @@ SOURCE = Source(
     row_id=RowId(columns=("metadata", "turns"), holder="turns", read=_read_stated_ids),
     key_within_file=True,
     shard_bytes=128 << 20,
+    chat_rows=ChatRows(
+        id="dialogue_id",
+        array="turns",
+        speaker="speaker",
+        text="utterance",
+        words=(("user", "user"), ("assistant", "System")),
+    ),
 )
 
 

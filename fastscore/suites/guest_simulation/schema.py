@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
@@ -108,6 +109,18 @@ SOURCE = Source(
     formats=("csv", "jsonl", "parquet"),
     key_within_file=True,
     shard_bytes=128 << 20,
+    chat_rows=ChatRows(
+        id="conversation_id",
+        speaker="role",
+        text="content",
+        words=(
+            ("user", "guest"),
+            ("assistant", "assistant"),
+            ("system", "system"),
+            ("tool", "tool"),
+        ),
+        of_turn=("message_id", "name", "tool_calls"),
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
@@ -109,6 +110,15 @@ SOURCE = Source(
     row_dialogues=("json", "jsonl", "parquet"),
     row_id=RowId(columns=("session_id",), variants=("model_name",)),
     array_column="conversation",
+    chat_rows=ChatRows(
+        id="session_id",
+        array="conversation",
+        speaker="speaker",
+        text="text",
+        words=(("user", USER), ("assistant", SYSTEM)),
+        model="model_name",
+        can_be_turns=True,
+    ),
 )
 
 

@@ -92,14 +92,11 @@ def test_an_empty_document_is_a_log(content: bytes, tmp_path: Path) -> None:
     assert screened("group_travel", log).files
 
 
-def test_an_array_of_sessions_is_not_taken_for_one(tmp_path: Path) -> None:
-    """An array by itself is a conversation of that suite, whose turns have other keys."""
+def test_an_array_is_one_session_or_holds_several(tmp_path: Path) -> None:
+    """The first element tells: a turn, or an object that contains turns."""
     log = tmp_path / "log.json"
     log.write_text(json.dumps(RIGHT["preference_shift"] * 2))
-    assert refusal("preference_shift", log).endswith(
-        "An array by itself is one conversation here, and this one holds several rows: "
-        "`jq -c '.[]'` writes them as JSON Lines, one a line."
-    )
+    assert screened("preference_shift", log).files
     (row,) = RIGHT["preference_shift"]
     log.write_text(json.dumps(row["conversation"]))
     assert screened("preference_shift", log).files
@@ -167,7 +164,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
     log = write(tmp_path / "log.jsonl", RIGHT["score_dialogue"] * 5000)
     read = 0
 
-    def counted(file: Any, array: str | None, given_up: Any) -> Iterator[dict[str, Any]]:
+    def counted(*given: Any) -> Iterator[dict[str, Any]]:
         nonlocal read
         for row in RIGHT["score_dialogue"] * 5000:
             read += 1

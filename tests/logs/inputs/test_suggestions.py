@@ -71,14 +71,6 @@ def test_a_path_with_blanks_is_quoted() -> None:
     assert typed(FLAT, {"my text": "a"}) == "Type --column 'text=my text'."
 
 
-def test_an_array_of_rows_is_to_be_written_a_line_each() -> None:
-    source = Source(columns=(TURNS,), formats=("json",), array_column="turns")
-    told = typed(source, {"turns": [{"turns": [{"text": "a"}]}]})
-    assert told.startswith("An array by itself is one turns here")
-    # an array whose objects hold no array is one row
-    assert not typed(source, {"turns": [{"said": "a"}]}).startswith("An array")
-
-
 def test_a_layout_that_has_everything_is_named_before_columns() -> None:
     from fastscore.suites.preference_shift import SUITE
 

@@ -1,0 +1,195 @@
+"""Lines of other people's documents as lines of rows that a suite declares.
+
+Each document is read on its own; file, line and byte of what it becomes are those of the document.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.logs.inputs.chats import chat_rows, dump_json, json_of_text, load_json
+from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.read.lines import BOM, Lines
+from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
+
+_TEXTS: tuple[Format, ...] = ("json", "jsonl")
+_PARTS = '[{"'
+_HEAD = "document:"
+"""Before the names of columns that contain parts of documents; no suite declares such a name."""
+
+
+def reads_documents(source: Source) -> bool:
+    """Tell whether each document is read on its own, as its layout is not compiled to paths."""
+    return source.chat is not None and not source.chat.is_plain
+
+
+def line_source(source: Source, format: Format) -> Source:
+    """Return the source that lines of a format are read by, once documents are rows."""
+    if source.chat is not None and not source.chat.is_plain and format in _TEXTS:
+        return source.chat.native
+    return source
+
+
+def chat_lines(
+    lines: Iterator[Lines], source: Source, file: str, format: Format
+) -> Iterator[Lines]:
+    """Make rows of documents, if a source reads them on their own.
+
+    Parameters
+    ----------
+    lines
+        The documents, one a line.
+    source
+        How they are read.
+    file
+        What the names of dialogues begin with that have no name of their own.
+    format
+        The format of the file.
+    """
+    if source.chat is None or source.chat.is_plain or format not in _TEXTS:
+        return lines
+    return (_rewritten(each, source.chat, file) for each in lines)
+
+
+def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
+    """Make rows of some documents."""
+    if lines.long_line or lines.refused is not None or not lines.data:
+        return lines
+    written = bytearray()
+    places: list[tuple[int, int, int]] = []
+    for begin, number, text in _documents(lines):
+        for row in _row_texts(text, chat, f"{file}:{number}"):
+            places.append((len(written), number, lines.offset + begin))
+            written += row
+            written += b"\n"
+    found = np.array(places, np.int64).reshape(-1, 3)
+    return replace(
+        lines,
+        data=bytes(written),
+        numbers=np.ascontiguousarray(found[:, :2]),
+        offsets=np.ascontiguousarray(found[:, 2]),
+    )
+
+
+def _documents(lines: Lines) -> Iterator[tuple[int, int, bytes]]:
+    """Yield documents: the place of each in its lines, the number of its line, its bytes."""
+    data = bytes(lines.data)
+    begin, number = 0, lines.line
+    numbers = lines.numbers
+    for place, line in enumerate(data.splitlines(keepends=True)):
+        if numbers is not None and place < len(numbers):
+            number = int(numbers[place, 1])
+        yield begin, number, line.rstrip(b"\r\n")
+        begin += len(line)
+        number += 1
+
+
+def _row_texts(text: bytes, chat: Chat, name: str) -> Sequence[bytes]:
+    """Return the rows of a document as JSON; what is no document is left to the reader."""
+    stripped = text.removeprefix(BOM).strip()
+    if not stripped:
+        return [text]
+    try:
+        document: Any = load_json(stripped)
+    except ValueError:
+        return [text]
+    return [dump_json(row) for row in chat_rows(document, chat, name)]
+
+
+def document_source(source: Source) -> Source:
+    """Return a source that reads the parts of documents that are cells of a table."""
+    chat = source.chat
+    if chat is None:
+        raise TypeError("the source reads no chats")
+    layout, native = chat.layout, chat.native
+    paths = [path for paths in (*layout.id, *layout.turns) for path in paths]
+    paths += [*layout.model, *layout.condition, *(key for key, _ in layout.beside)]
+    paths += [place.removesuffix("[]").removesuffix("*") for place in layout.dialogues]
+    if layout.is_row_per_turn:
+        paths += [*layout.speaker, *layout.text]
+    paths += [key for column in native.columns for key in column.keys]
+    heads = dict.fromkeys(head for path in paths for head in _heads(path))
+    columns = tuple(Column(name=_HEAD + head, kind="json", aliases=(head,)) for head in heads)
+    return replace(source, columns=columns, chat=None, rows="")
+
+
+def _heads(path: str) -> Iterator[str]:
+    """Yield the names of columns in which a path may begin."""
+    parts = path.replace(EACH, ".").split(".")
+    for count in range(1, len(parts) + 1):
+        head = ".".join(parts[:count])
+        if head:
+            yield head
+
+
+def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
+    """Make lines of the rows of a table, read by `document_source`; line numbers are its rows'."""
+    names = [name for name in frame.columns if name.startswith(_HEAD)]
+    said = {head for path in chat.layout.text for head in _heads(path)}
+    written = bytearray()
+    places: list[tuple[int, int]] = []
+    for row in frame.select("line", *names).iter_rows(named=True):
+        line = row.pop("line")
+        document = {
+            head: _said(text) if head in said else json_of_text(text)
+            for name, text in row.items()
+            if text is not None and (head := name.removeprefix(_HEAD))
+        }
+        for each in chat_rows(document, chat, f"{file}:{line}"):
+            places.append((len(written), line))
+            written += dump_json(each) + b"\n"
+    numbers = np.array(places, np.int64).reshape(-1, 2)
+    offsets = None
+    if "byte_offset" in frame.columns and not frame["byte_offset"].null_count() and places:
+        of_line = dict(frame.select("line", "byte_offset").iter_rows())
+        offsets = np.array([of_line[line] for _, line in places], np.int64)
+    return Lines(bytes(written), 0, 1, numbers=numbers, offsets=offsets)
+
+
+def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Put the turns of each dialogue together, in the order of the input.
+
+    A dialogue is where its first turn is; its other columns have the first value that is not null.
+    Turns without a name belong to the dialogue that is their file.
+    """
+    chat = source.chat
+    if chat is None:
+        raise TypeError("the source reads no chats")
+    rows = chat.rows
+    items = source.column(rows.array).items
+    texts = [item.name for item in items if item.kind != "json"]
+    # an object without its closing brace, then what is JSON already
+    written = pl.struct(texts).struct.json_encode().str.head(-1)
+    parts = [
+        pl.when(pl.col(item.name).is_not_null()).then(
+            pl.concat_str(pl.lit(f',"{item.name}":'), pl.col(item.name))
+        )
+        for item in items
+        if item.kind == "json"
+    ]
+    turn = pl.concat_str(written, *(part.fill_null("") for part in parts), pl.lit("}"))
+    beside = [column.name for column in source.columns if column.name not in (rows.array, rows.id)]
+    return (
+        frame.with_columns(turn.alias(rows.array))
+        .group_by("file", rows.id, maintain_order=True)
+        .agg(
+            pl.col("line", "byte_offset").first(),
+            pl.col(beside).drop_nulls().first(),
+            pl.col(rows.array).str.join(","),
+        )
+        .with_columns(pl.format("[{}]", rows.array).alias(rows.array))
+        .select(*ROW_SCHEMA, *(column.name for column in source.columns))
+    )
+
+
+def _said(text: str) -> Any:
+    """Return the parts of a message that a text spells, as nested columns are written; else it."""
+    found = json_of_text(text) if text.startswith(_PARTS) else text
+    is_parts = isinstance(found, list) and all(
+        isinstance(part, dict) and ("type" in part or "text" in part) for part in found
+    )
+    return found if is_parts else text

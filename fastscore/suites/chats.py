@@ -1,0 +1,96 @@
+"""Chats: where their parts are in a document, and how they become the rows of a suite. Data only.
+
+A `ChatLayout` describes other people's documents, `ChatRows` the rows of a suite. Paths are keys
+joined by dots; a number is a place in an array. A key that contains dots is found too. JSON text is
+read as the value that it spells.
+"""
+
+from dataclasses import dataclass
+
+Paths = tuple[str, ...]
+"""Paths of one value, best first."""
+
+USER_ROLE, ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE = ROLES = ("user", "assistant", "system", "tool")
+"""Who speaks, in the words of layouts."""
+NOT_A_TURN = ""
+"""The meaning of a word whose messages are left out."""
+ANY_OTHER = "*"
+"""In `ChatLayout.roles`: every word that is not listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatLayout:
+    """Where the parts of chats are in other people's documents.
+
+    Parameters
+    ----------
+    dialogues
+        Where dialogues are in a document, the first that leads to any: ``""`` is the document
+        itself, ``samples[]`` the elements of an array, ``*`` the values of an object by their ids.
+    id
+        What names a dialogue: the values of several places are joined by a colon.
+    model, condition
+        Which model replies and under which condition, in the dialogue or else in the document.
+    turns
+        Where a dialogue's turns are. Those of several places follow each other. A place is an array
+        of turns, one turn, or a text.
+    is_row_per_turn
+        Whether each document is one turn; `id` names its dialogue.
+    speaker, text
+        Where a turn says who speaks, and what.
+    roles
+        Words for speakers and what they mean: one of `ROLES`, `NOT_A_TURN`, or a suite's own word.
+    said_by
+        Places of `turns` and the role that speaks in them, if the turns do not name a speaker.
+    beside
+        Keys of a dialogue whose value is the name of a speaker, and that speaker's role.
+    replies
+        The key of a turn's replies, if turns form a tree: every path from root to leaf is a
+        dialogue.
+    """
+
+    dialogues: Paths = ("",)
+    id: tuple[Paths, ...] = ()
+    model: Paths = ()
+    condition: Paths = ()
+    turns: tuple[Paths, ...] = ()
+    is_row_per_turn: bool = False
+    speaker: Paths = ()
+    text: Paths = ()
+    roles: tuple[tuple[str, str], ...] = ()
+    said_by: tuple[tuple[str, str], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+    replies: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRows:
+    """How a chat becomes the rows of a suite.
+
+    Parameters
+    ----------
+    id
+        The column that names a dialogue.
+    array
+        The column whose array contains the turns; empty if each turn is a row.
+    speaker, text
+        The columns, or items of the array, for who speaks and what is said.
+    words
+        The suite's words for the roles that it reads. Messages of other roles are left out.
+    of_turn
+        Other columns that belong to a turn, if each turn is a row.
+    model, condition
+        The columns for these labels; empty if the suite has none.
+    can_be_turns
+        Whether rows that are turns are put together by their dialogue, in `array`.
+    """
+
+    id: str
+    array: str = ""
+    speaker: str
+    text: str
+    words: tuple[tuple[str, str], ...]
+    of_turn: tuple[str, ...] = ()
+    model: str = ""
+    condition: str = ""
+    can_be_turns: bool = False
