@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.statistics.correlation import (
+    EXACT_UNITS,
     Correlation,
     clustered_kendall,
     clustered_spearman,
@@ -208,12 +209,14 @@ def _between_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, An
         .agg(pl.col(score, column).mean())
     )
     rho, tau = (measure(means[score], means[column]) for measure in (spearman, kendall))
+    method = "exact" if means.height <= EXACT_UNITS else "t"
     return row | {
         "level": MODELS,
         "n": means.height,
         "n_units": means.height,
         "rho": rho.statistic,
         "rho_p": rho.p_value,
+        "p_method": None if rho.p_value is None else method,
         "tau": tau.statistic,
         "tau_p": tau.p_value,
         "reason": rho.reason,

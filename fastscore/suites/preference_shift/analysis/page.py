@@ -17,24 +17,36 @@ from fastscore.suites.preference_shift.analysis.tables import Tables
 from fastscore.svg import with_new_letters
 
 _STYLE = """
-:root{color-scheme:light}
-body{font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;color:#1a1a1a;
-background:#fff;max-width:60rem;margin:2rem auto;padding:0 1.25rem}
-h1{font-size:1.7rem;line-height:1.2;margin:0 0 .5rem}
-h2{font-size:1.25rem;margin:2.5rem 0 .5rem;border-bottom:2px solid #1a1a1a;padding-bottom:.2rem}
-p{margin:.5rem 0}code{font:.82rem/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
+:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;
+--link:#0a58a8;
+--mark:#b35900}
+@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e4e8ec;--soft:#a3adb8;
+--rule:#363d46;
+--link:#79b8ff;--mark:#f0883e}
+figure svg{filter:invert(.92) hue-rotate(180deg);mix-blend-mode:lighten}}
+*{box-sizing:border-box}
+body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif;
+color:var(--ink);background:var(--paper);max-width:68rem;margin:2rem auto;padding:0 1.25rem}
+h1{font-size:1.9rem;line-height:1.2;margin:0 0 .5rem}
+h2{font-size:1.35rem;line-height:1.3;margin:3rem 0 .6rem;border-top:2px solid var(--ink);
+padding-top:.4rem}
+p{margin:.5rem 0;overflow-wrap:anywhere;max-width:46rem}a{color:var(--link)}
+code{font:.84em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
 overflow-wrap:anywhere}
-nav a{margin-right:1rem;white-space:nowrap}a{color:#004c78}
-figure{margin:1rem 0;break-inside:avoid}figure svg{display:block;width:100%;height:auto}
-figcaption,.note{font-size:.88rem;color:#333}.note{border-left:4px solid #D55E00;padding-left:.7rem}
+nav{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;margin:1rem 0}
+figure{margin:1.2rem 0;break-inside:avoid}
+figure svg{display:block;width:100%;min-width:34rem;max-width:46rem;height:auto}
+figcaption,.note{font-size:.88rem;color:var(--soft);max-width:46rem}
+.note{border-left:4px solid var(--mark);padding-left:.7rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;margin:.7rem 0;
 font-variant-numeric:tabular-nums}caption{text-align:left;font-weight:600;padding:.2rem 0}
-th,td{padding:.18rem .6rem;border-bottom:1px solid #ccc;text-align:right;white-space:nowrap}
-th{border-bottom:2px solid #1a1a1a;vertical-align:bottom}
+th,td{padding:.18rem .5rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
+th{border-bottom:2px solid var(--ink);vertical-align:bottom}
 th.text,td.text{text-align:left}
-@media print{body{max-width:none;margin:0;font-size:10.5pt}nav{display:none}
-h2{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}
-th,td{padding:.1rem .35rem}@page{margin:16mm}}
+:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+@media print{:root{color-scheme:light}body{max-width:none;margin:0;font-size:10.5pt}
+nav{display:none}h2{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}
+figure svg{min-width:0}table{font-size:7pt}th,td{padding:.1rem .2rem}@page{margin:12mm}}
 """
 
 
@@ -111,8 +123,9 @@ _SECTIONS = (
         "Whether the scores order conversations as the judge does. Conversations are ranked within "
         "their model, so differences between models add nothing. TAS and CAS with the judge's "
         "overall score are tested together; the other correlations are exploratory. p counts every "
-        "order of up to eight units that answered alike, and is the t test of the jackknife "
-        "interval otherwise. Each model's correlations are in tables/convergent_validity.csv.",
+        "order of up to eight units if each has one conversation with every model. Otherwise it is "
+        "the t test of the jackknife interval. Each model's correlations are in "
+        "tables/convergent_validity.csv.",
         ("judge",),
         lambda tables: convergent_table(tables.convergent_validity),
     ),
@@ -151,7 +164,7 @@ def make_page(
             f"<header><h1>{escape(title)}</h1>",
             *(f"<p>{fact}</p>" for fact in facts),
             *(f'<p class="note">{escape(note)}</p>' for note in notes),
-            f"<nav>{links}</nav></header><main>",
+            f'<nav aria-label="Sections">{links}</nav></header><main>',
             *(_section(section, drawn, tables, letters) for section in _SECTIONS),
             "</main></body></html>\n",
         ]
@@ -163,7 +176,8 @@ def _section(
 ) -> str:
     shown = [drawn[name] for name in section.figures if name in drawn]
     figures = (
-        f"<figure>{with_new_letters(figure.svg, letters)}<figcaption>"
+        f'<figure><div class="scroll" tabindex="0">{with_new_letters(figure.svg, letters)}</div>'
+        "<figcaption>"
         f"<strong>{escape(figure.title)}.</strong> {escape(figure.caption)}</figcaption></figure>"
         for figure in shown
     )

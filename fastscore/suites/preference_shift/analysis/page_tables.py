@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.preference_shift.analysis.convergent import CONVERSATION
+from fastscore.suites.preference_shift.analysis.convergent import CONVERSATION, HEADLINES
 from fastscore.suites.preference_shift.analysis.scored import ALL, SCORE_NAMES
 from fastscore.suites.showing import Row
 
@@ -186,7 +186,7 @@ def convergent_table(table: pl.DataFrame) -> str:
     within = rows.filter(pl.col("level") == CONVERSATION).sort(
         "is_headline", descending=True, maintain_order=True
     )
-    others = rows.filter(pl.col("level") != CONVERSATION)
+    others = rows.filter(pl.col("level") != CONVERSATION, pl.col("score").is_in(HEADLINES))
     found = _html(
         "Rank correlations of conversations within models" + _family(within),
         _CONVERGENT,
@@ -216,7 +216,7 @@ def _html(caption: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: i
         f"<tr>{''.join(_cells(kinds, shown, row))}</tr>" for row in table.iter_rows(named=True)
     )
     return (
-        f'<div class="scroll"><table><caption>{escape(caption)}</caption>'
+        f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +16,9 @@ from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
 from tests.conftest import fastscore_command, fastscore_process
+from tests.results import test_report_in_a_browser as reports
+
+browser = reports.browser
 
 FIGURES = {
     "ablations", "around_shifts", "construct", "distributions", "judge", "radar", "recovery",
@@ -192,3 +196,18 @@ def test_units_are_the_values_of_a_column(run: Path, tmp_path: Path) -> None:
     assert whole["n_units"].item() == models["model"].n_unique()
     page = (tmp_path / "out" / "analysis.html").read_text()
     assert "the value of column <code>model</code>" in page
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 800, 1_400])
+def test_the_page_fits_every_width_in_light_and_dark(
+    width: int, dark: bool, folder: Path, browser: Any
+) -> None:
+    reports.show(browser, folder / "analysis.html", width=width, dark=dark)
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    background, ink = browser.execute_script(
+        "const style = getComputedStyle(document.body); return [style.backgroundColor, style.color]"
+    )
+    lighter = max((background, ink), key=lambda colour: int(re.findall(r"\d+", colour)[0]))
+    assert (lighter == ink) == dark
